@@ -27,6 +27,7 @@ from ops.preflight.account.directory import check_directory
 from ops.preflight.account.name_conflicts import check_account, check_budget
 from ops.preflight.account.volume_key import check_volume_key
 from ops.preflight.capacity.instance_types import check_instance_types
+from ops.preflight.capacity.node_quotas import check_interface_quota, check_volume_quota
 from ops.preflight.capacity.reservation import check_reservations, read_reservation
 from ops.preflight.capacity.shared_quotas import (
     check_address_quota,
@@ -125,6 +126,8 @@ def _checks(
     yield "quota of VPCs", partial(check_vpc_quota, settings, existing, client)
     yield "quota of elastic IP addresses", partial(check_address_quota, settings, existing, client)
     yield "quota of NAT gateways", partial(check_nat_quota, settings, existing, zone, client)
+    yield "quota of network interfaces", partial(check_interface_quota, settings, client)
+    yield "quota of gp3 volumes", partial(check_volume_quota, settings, client)
     yield "quota of Lustre", partial(check_lustre_quota, settings, existing, client)
     yield "storage", partial(check_storage, settings, existing, client)
     yield "key of the root volumes", partial(check_volume_key, account, client)

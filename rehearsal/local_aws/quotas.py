@@ -16,6 +16,8 @@ _VCPUS = 10_000.0
 _OTHERS = 5.0
 """AWS's default for Elastic IPs, and for VPCs and NAT gateways (moto's list of VPC's quotas)."""
 _LUSTRE_GIB = 100_800.0
+_INTERFACES, _GP3_TIB = 5000.0, 50.0
+"""AWS's defaults."""
 
 _granted: dict[tuple[str, str], float] = {}
 
@@ -26,6 +28,8 @@ def install() -> None:
     _granted.update({("ec2", each.code): _VCPUS for each in base.vcpus})
     for quota in (base.elastic_ips, base.nat_gateways, base.vpcs):
         _granted[quota.service, quota.code] = _OTHERS
+    _granted[base.network_interfaces.service, base.network_interfaces.code] = _INTERFACES
+    _granted[base.gp3_tib.service, base.gp3_tib.code] = _GP3_TIB
     for quota in (base.fsx_persistent2_gib, base.fsx_scratch2_gib):
         _granted[quota.service, quota.code] = _LUSTRE_GIB
     actions = (get_service_quota, get_aws_default_service_quota, request_service_quota_increase)

@@ -48,6 +48,8 @@ class Quotas(Strict):
     elastic_ips: Quota = Field(description="in a region")
     nat_gateways: Quota = Field(description="in one zone")
     vpcs: Quota = Field(description="in a region")
+    network_interfaces: Quota = Field(description="in a region")
+    gp3_tib: Quota = Field(description="capacity of all gp3 volumes in a region")
     fsx_persistent2_gib: Quota = Field(description="of all such file systems in a region")
     fsx_scratch2_gib: Quota = Field(description="of all such file systems in a region")
 

@@ -44,15 +44,22 @@ class ComputeResource:
         return self.uses_efa is not False and all(each.size.efa for each in self.types)
 
     @property
+    def interfaces(self) -> int:
+        """Number of network interfaces of one of its nodes: one on each network card.
+
+        Several types have as many as the type with the fewest cards (pcluster 3.16.1:
+        templates/queues_stack.py, add_network_interfaces; config/cluster_config.py, network_cards_list).
+        """
+        return min(each.size.network_cards for each in self.types)
+
+    @property
     def addresses(self) -> int:
         """Number of private addresses that one of its nodes takes.
 
-        With EFA the first network card alone has one: ParallelCluster makes the other interfaces efa-only,
-        which have none. Without EFA every card has one. Several types have as many cards as the type with
-        the fewest (pcluster 3.16.1: templates/queues_stack.py, add_network_interfaces;
-        config/cluster_config.py, network_cards_list).
+        With EFA only the first interface has one: ParallelCluster makes the others efa-only. Without EFA
+        every interface has one.
         """
-        return 1 if self.efa else min(each.size.network_cards for each in self.types)
+        return 1 if self.efa else self.interfaces
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ RESERVATION = "cr-0123456789abcdef0"
 DAY = datetime.timedelta(days=1)
 ENDPOINTS = ("cloudformation", "ec2", "logs", "monitoring", "autoscaling", "secretsmanager", "sts", "ssm")
 VPCS, ADDRESSES, NATS, LUSTRE = "L-F678F1CE", "L-0263D0A3", "L-FE5A380F", "L-8F1B9C74"
+INTERFACES, GP3 = "L-DF5E4CA3", "L-7A658B76"
 STANDARD, P, P_SPOT = "L-1216C47A", "L-417A185B", "L-7212CCBC"
 
 
@@ -20,8 +21,10 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def instance(type_: str, *, lifecycle: str | None = None, cluster: str | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {"InstanceType": type_}
+def instance(
+    type_: str, *, lifecycle: str | None = None, cluster: str | None = None, interfaces: int = 1
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"InstanceType": type_, "NetworkInterfaces": [{}] * interfaces}
     found |= {"InstanceLifecycle": lifecycle} if lifecycle else {}
     found |= {"Tags": [{"Key": "parallelcluster:cluster-name", "Value": cluster}]} if cluster else {}
     return found
@@ -34,12 +37,14 @@ class AccountWide:
         self.arn = f"arn:aws:iam::{ACCOUNT}:user/someone"
         self.opted_in = "opt-in-not-required"
         self.quotas: dict[str, float] = {VPCS: 5, ADDRESSES: 5, NATS: 5, LUSTRE: 100800}
+        self.quotas |= {INTERFACES: 5000, GP3: 50}
         self.quotas |= {STANDARD: 1152, P: 192, P_SPOT: 192}
         self.default_quotas: dict[str, float] = {}
         """Of those that the account has no value of its own for."""
         self.instances: list[dict[str, Any]] = []
         self.addresses = 0
         self.nat_subnets: list[str] = []
+        self.volumes: list[dict[str, Any]] = []
         self.zones = {"use1-az1": "us-east-1a", "use1-az4": "us-east-1d"}
         self.reservation: Any = {
             "CapacityReservationId": RESERVATION,
@@ -87,6 +92,7 @@ class AccountWide:
             },
             "DescribeAddresses": {"Addresses": [{} for _ in range(self.addresses)]},
             "DescribeNatGateways": {"NatGateways": [{"SubnetId": each} for each in self.nat_subnets]},
+            "DescribeVolumes": {"Volumes": self.volumes},
             "DescribeAvailabilityZones": {
                 "AvailabilityZones": [
                     {"ZoneId": id_, "ZoneName": name, "State": "available", "ZoneType": "availability-zone"}

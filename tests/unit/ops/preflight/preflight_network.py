@@ -61,6 +61,8 @@ class Network(AccountWide):
         self.encryption: dict[str, str] = {"SSEAlgorithm": "AES256"}
         self.versioning = "Enabled"
         self.links: list[dict[str, Any]] = [link("/checkpoints")]
+        self.interfaces = 0
+        """Network interfaces beside that of Lustre."""
         self.lustre: Any = {"FileSystemType": "LUSTRE", "FileSystemTypeVersion": "2.15"}
         self.lustre |= {"Lifecycle": "AVAILABLE", "VpcId": VPC}
         self.lustre_rules: dict[str, Any] = {"in": LUSTRE_RULES, "out": LUSTRE_RULES}
@@ -209,7 +211,12 @@ class Network(AccountWide):
             },
             "DescribeDataRepositoryAssociations": {"Associations": self.links},
             "fsx.DescribeFileSystems": self._file_systems(lustre),
-            "DescribeNetworkInterfaces": {"NetworkInterfaces": [{"Groups": [{"GroupId": "sg-lustre"}]}]},
+            "DescribeNetworkInterfaces": {
+                "NetworkInterfaces": [
+                    {"Groups": [{"GroupId": "sg-lustre"}]},
+                    *[{"Groups": []}] * self.interfaces,
+                ]
+            },
             "DescribeMountTargets": Refused("FileSystemNotFound")
             if self.efs is None
             else {

@@ -11,6 +11,8 @@ from tests.unit.ops.fake_account import Refused
 from tests.unit.ops.preflight.preflight_account import (
     ACCOUNT,
     DAY,
+    GP3,
+    INTERFACES,
     P_SPOT,
     RESERVATION,
     STANDARD,
@@ -66,6 +68,15 @@ def test_where_all_is_well_nothing_is_to_mend(flags: dict[str, str]) -> None:
     found = findings(network, **flags)
     assert [each for each in found if each.verdict != "ok" or each.mend] == []
     assert {"credentials", "CDK bootstrap", "official image", ON_DEMAND_STANDARD} <= {e.check for e in found}
+
+
+def test_what_the_cluster_itself_runs_counts_once() -> None:
+    network = Network()
+    ours = {"Tags": [{"Key": "parallelcluster:cluster-name", "Value": "training"}]}
+    network.instances = [instance("p4d.24xlarge", cluster="training", interfaces=4) for _ in range(2)]
+    network.interfaces, network.quotas[INTERFACES] = 2 * 4, 1 + 1 + 2 * 4
+    network.volumes, network.quotas[GP3] = [{"Size": 256, **ours} for _ in range(2)], 0.62
+    assert [each.check for each in findings(network) if each.verdict != "ok"] == []
 
 
 @pytest.mark.parametrize("public", [PRIVATE, PUBLIC, None])
@@ -131,6 +142,32 @@ def test_without_public_access_one_private_subnet_is_enough(public: str | None) 
             {"cpu_queue": "on"},
             ON_DEMAND_STANDARD,
             "--desired-value 272",
+        ),
+        (
+            # The head node, and 2 nodes with 4 interfaces each.
+            lambda n: n.quotas.update({INTERFACES: 1 + 2 * 4}),
+            {},
+            "quota: Network interfaces per Region",
+            "--service-code vpc --quota-code L-DF5E4CA3 --desired-value 10",
+        ),
+        (
+            lambda n: setattr(n, "interfaces", 5000),
+            {},
+            "quota: Network interfaces per Region",
+            "--desired-value 5010",
+        ),
+        (
+            # 128 GiB of the head node, and 2 x 256.
+            lambda n: n.quotas.update({GP3: 0.6}),
+            {},
+            "quota: Storage for General Purpose SSD (gp3) volumes, in TiB",
+            "--service-code ebs --quota-code L-7A658B76 --desired-value 0.62",
+        ),
+        (
+            lambda n: n.volumes.append({"Size": 50 * 1024}),
+            {},
+            "quota: Storage for General Purpose SSD (gp3) volumes, in TiB",
+            "--desired-value 50.62",
         ),
         (lambda n: n.quotas.update({VPCS: 1}), {}, "quota: VPCs per Region", "--service-code vpc"),
         (lambda n: setattr(n, "addresses", 5), {}, "quota: EC2-VPC Elastic IPs", "--quota-code L-0263D0A3"),

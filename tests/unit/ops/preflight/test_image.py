@@ -44,7 +44,7 @@ def test_an_image_of_yours_that_fits_is_named_with_its_size() -> None:
 @pytest.mark.parametrize(
     ("described", "why"),
     [
-        (image(Tags=tagged(version="3.15.0")), "it is of ParallelCluster 3.15.0"),
+        (image(Tags=tagged(version="3.15.0")), "it is for ParallelCluster 3.15.0"),
         (image(Tags=tagged(os="alinux2023")), "the cluster's os is ubuntu2404"),
         (image(Tags=tagged(build_status=None)), "aws ec2 create-tags"),
         (image(Tags=tagged(), Architecture="arm64"), "it is for arm64, and the nodes are x86_64"),

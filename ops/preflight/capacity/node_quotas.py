@@ -1,0 +1,66 @@
+"""Checks the quotas of what each node adds: network interfaces, and a root volume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.account.session import ClientOf
+from ops.preflight.capacity.service_quotas import judge_quota
+from ops.preflight.finding import Finding
+from training_cluster.catalog.families import load_base
+from training_cluster.flags.settings import Settings
+
+_CLUSTER_TAG = "parallelcluster:cluster-name"
+_VOLUMES = [{"Name": "volume-type", "Values": ["gp3"]}]
+_GIB_PER_TIB = 1024
+
+
+def check_interface_quota(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Check the quota of network interfaces: a p5.48xlarge has 32, one on each network card."""
+    ec2 = client("ec2")
+    pages = ec2.get_paginator("describe_network_interfaces").paginate()
+    found = sum(len(page["NetworkInterfaces"]) for page in pages)
+    wanted = 1 + settings.login_nodes
+    for queue in settings.all_queues:
+        wanted += sum(each.interfaces * each.max_count for each in queue.compute_resources)
+    quota = load_base().quotas.network_interfaces
+    yield judge_quota(
+        quota,
+        service=quota.service,
+        used=found - _own_interfaces(settings.cluster_name, ec2),
+        wanted=wanted,
+        client=client("service-quotas"),
+    )
+
+
+def check_volume_quota(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Check the quota of gp3 volumes, in TiB, for the root volumes of the head node and of all nodes."""
+    used = 0
+    for page in client("ec2").get_paginator("describe_volumes").paginate(Filters=_VOLUMES):
+        used += sum(each["Size"] for each in page["Volumes"] if not _is_of(settings.cluster_name, each))
+    wanted = settings.head_root_gib or settings.family_facts.head_root_gib
+    wanted += sum(queue.root_gib * queue.nodes for queue in settings.all_queues)
+    quota = load_base().quotas.gp3_tib
+    yield judge_quota(
+        quota,
+        service=quota.service,
+        used=round(used / _GIB_PER_TIB, 2),
+        wanted=round(wanted / _GIB_PER_TIB, 2),
+        client=client("service-quotas"),
+    )
+
+
+def _own_interfaces(cluster_name: str, ec2: Any) -> int:
+    """Count the interfaces of the cluster's instances, which have no tag of the cluster themselves."""
+    return sum(
+        len(instance.get("NetworkInterfaces", []))
+        for page in ec2.get_paginator("describe_instances").paginate()
+        for group in page["Reservations"]
+        for instance in group["Instances"]
+        if _is_of(cluster_name, instance)
+    )
+
+
+def _is_of(cluster_name: str, described: dict[str, Any]) -> bool:
+    return {"Key": _CLUSTER_TAG, "Value": cluster_name} in described.get("Tags", [])
