@@ -212,6 +212,24 @@ def _static(settings: Settings) -> Iterator[Advice]:
         )
 
 
+def _static_fleet(settings: Settings) -> Iterator[Advice]:
+    minutes = load_base().head_node.bootstrap_timeout_s // 60
+    first = {
+        "capacity-block": "Deploy it with a few nodes of the block; more are a live update. A block that has "
+        "not started is not waited for",
+        "ondemand": "Deploy it with min_nodes=0 first",
+    }
+    for queue in settings.all_queues:
+        if queue.static_nodes and queue.capacity_type != "spot":
+            # aws-parallelcluster-cookbook: wait_static_fleet_running in finalize_head_node.
+            yield Advice(
+                id=f"static-fleet-{queue.name}",
+                text=f"queue {queue.name}: the deploy of a new cluster waits for all {queue.static_nodes} "
+                f"static nodes, and fails if one has not joined {minutes} minutes after the head node's "
+                f"start. {first.get(queue.capacity_type, first['ondemand'])}",
+            )
+
+
 def _idle_cost(settings: Settings) -> Iterator[Advice]:
     yield Advice(id="idle-cost", text=render_idle_cost(idle_cost(settings)), warns=False)
 
@@ -219,5 +237,5 @@ def _idle_cost(settings: Settings) -> Iterator[Advice]:
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
     *(_image, _head_node, _placement_group, _system, _zone),
-    *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _idle_cost),
+    *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _static_fleet, _idle_cost),
 )

@@ -95,3 +95,13 @@ def test_nodes_that_always_run_say_what_they_cost() -> None:
     command = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
     assert command in _advice(capacity="spot")["spot-role"]
     assert "spot-role" not in _advice()
+
+
+def test_a_new_cluster_that_waits_for_static_nodes_is_a_warning() -> None:
+    block = _advice(family="p5", nodes="16", capacity="capacity-block:cr-0123456789abcdef0")[
+        "static-fleet-gpu"
+    ]
+    assert "waits for all 16 static nodes, and fails if one has not joined 45 minutes" in block
+    assert "Deploy it with a few nodes of the block" in block
+    assert "min_nodes=0" in _advice(min_nodes="2")["static-fleet-gpu"]
+    assert not [each for each in _advice(nodes="16") if each.startswith("static-fleet")]
