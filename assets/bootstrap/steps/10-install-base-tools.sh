@@ -9,7 +9,7 @@
 # Nodes: all
 # Where: node
 # Required: no
-# Budget: 120 s
+# Budget: 110 s
 # Reads: bootstrap/lib/packages.sh
 set -euo pipefail
 shopt -s inherit_errexit

@@ -2,20 +2,21 @@
 #
 # Installs the bundle's training scripts in the shared folder, on the head node.
 #
-# Every user may create files in that folder (ParallelCluster gives /fsx the mode 1777), and runs the scripts of
-# training/. So the scripts are copied to a folder that only root can write to, and training is a link of root's to it,
-# which one rename replaces: nobody finds other scripts or none. Nobody moves root's link out of a sticky folder, and
-# fs.protected_symlinks lets all follow a link of the folder's owner.
+# Every user may create files in that folder (ParallelCluster gives /fsx the mode 1777), and runs the scripts in training/.
+# So the step copies the scripts to a folder that only root can write to, and makes training a symbolic link to it. One
+# rename replaces the link, so a job always finds a complete set of scripts. No other user can move root's link out of a
+# sticky folder, and fs.protected_symlinks lets all users follow a link of the folder's owner.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED.
-# Safe to run again. The scripts of the deploy before stay until the next one, for what runs. A folder in the place of the
-#   link, of an older version of this step or of a user, is moved away first, since no rename replaces a folder by a link.
+# Safe to run again. The previous deploy's scripts stay until the next deploy, for jobs that still run. A folder at the
+#   path of the link, from an older version of this step or from a user, is moved away first, since a rename cannot replace
+#   a folder with a link.
 # Moment: start
 # Recipes: all
 # Nodes: HeadNode
 # Where: any
 # Required: yes
-# Budget: 30 s
+# Budget: 20 s
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -25,7 +26,7 @@ umask 022
 readonly ATTEMPTS=20
 readonly target="$TRAINING_SHARED/training"
 mkdir -p "$TRAINING_SHARED"
-# Removes what older deploys and killed runs left, but nothing of other users and not the scripts in use.
+# Removes leftovers of older deploys and of interrupted runs, but no other user's files and not the scripts in use.
 current="$(readlink "$target" 2>/dev/null || true)"
 readonly current
 find "$TRAINING_SHARED" -maxdepth 1 -name '.training-*' -uid "$EUID" ! -name "${current%%/*}" -exec rm -rf {} +
@@ -33,14 +34,14 @@ fresh="$(mktemp -d "$TRAINING_SHARED/.training-XXXXXX")"
 readonly fresh
 trap 'if [[ ! $target -ef $fresh/training ]]; then rm -rf "$fresh"; fi' EXIT
 
-# is_installed: true if the link is root's, and leads to the same scripts, all of which are root's.
+# is_installed: true if the link belongs to root and leads to the same scripts, all of which belong to root.
 is_installed() {
   [[ $current == .training-*/training && $(stat --format %u "$target") == "$EUID" ]] &&
     [[ -z $(find "$target/" ! -uid "$EUID" -print -quit) ]] &&
     diff -rq "$fresh/training" "$target/" >/dev/null 2>&1
 }
 
-# replace_scripts: replaces the link, again if a user creates a folder between the two renames that this takes then.
+# replace_scripts: replaces the link; tries again if a user creates a folder between the two renames.
 replace_scripts() {
   local attempt
   ln -s "$(basename "$fresh")/training" "$fresh/link"
