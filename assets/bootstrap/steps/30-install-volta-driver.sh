@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 #
-# Replaces NVIDIA's driver by the proprietary one of the last branch that supports Volta (p3dn): ParallelCluster's AMI
-# has the open kernel modules of a newer branch, which do not support the V100.
+# Replaces NVIDIA's driver with the proprietary driver of the last branch that supports Volta (p3dn): ParallelCluster's
+# AMI has the open kernel modules of a newer branch, which do not support the V100.
 #
-# GDRCopy's module is compiled again for that driver, or else GDRCopy is removed: ParallelCluster starts an installed
-# GDRCopy service on every node with an NVIDIA GPU, and ends a node on which the start fails (its cookbook: gdrcopy,
-# :configure). EFA's module for GPU memory, efa_nv_peermem, requires open modules; the EFA of a p3dn has no RDMA for it.
+# GDRCopy's module is compiled again for that driver; if that fails, GDRCopy is removed: ParallelCluster starts an
+# installed GDRCopy service on every node with an NVIDIA GPU, and terminates a node on which the start fails (its
+# cookbook: gdrcopy, :configure). EFA's module for GPU memory, efa_nv_peermem, requires open modules; the EFA of a p3dn has
+# no RDMA for it.
 #
 # Called by: run-steps.sh, as root, in an image build; the build machine needs no GPU. Safe to run again: it skips a
 #   driver that this kernel already has. Environment: BUNDLE, NVIDIA_DRIVER_{VERSION,URL,SHA256},
@@ -136,7 +137,7 @@ fit_gdrcopy() {
   printf 'GDRCopy could not be compiled for driver %s, and is removed: libfabric copies without it\n' \
     "$NVIDIA_DRIVER_VERSION" >&2
   if uses_apt; then apt purge -y gdrdrv-dkms; else dnf remove -y -q --noautoremove gdrcopy-kmod >&2; fi ||
-    die "GDRCopy could not be removed: ParallelCluster would start its service on every p3dn, and end the node"
+    die "GDRCopy could not be removed: ParallelCluster would start its service on every p3dn, and terminate the node"
 }
 
 if ((${NVIDIA_DRIVER_VERSION%%.*} > LAST_BRANCH)); then

@@ -34,7 +34,7 @@ if [[ $RECIPE == cpu ]] && ! has_card; then exit 0; fi
 
 [[ -x $amazon/efa/bin/fi_info ]] || die "has no EFA software (/opt/amazon/efa)"
 installer="$(sed -n 's/^# EFA installer version: *//p' "$amazon/efa_installed_packages" 2>/dev/null)" || true
-[[ -n $installer ]] || die "does not say which EFA installer it has (/opt/amazon/efa_installed_packages)"
+[[ -n $installer ]] || die "does not record its EFA installer's version (/opt/amazon/efa_installed_packages)"
 at_least "$installer" "$EFA_INSTALLER_FLOOR_VERSION" ||
   die "has EFA installer $installer, older than $EFA_INSTALLER_FLOOR_VERSION"
 libfabric="$("$amazon/efa/bin/fi_info" --version | sed -n 's/^libfabric: *\([0-9.]*\).*/\1/p')" || true

@@ -17,7 +17,7 @@ shopt -s inherit_errexit
 source "$BUNDLE/bootstrap/lib/download.sh"
 
 if ! command -v dcgmi >/dev/null; then
-  printf 'this image has no DCGM, so GPUs are not diagnosed: take one made from the AMI of ParallelCluster\n' >&2
+  printf 'this image has no DCGM, so GPUs are not diagnosed: use an image that is based on the ParallelCluster AMI\n' >&2
   exit 1
 fi
 version="$(dcgmi --version | sed -n 's/^.*[Vv]ersion *:* *\([0-9][0-9.]*\).*/\1/p' | head -n 1)"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# Installs Pyxis, Slurm's plug-in for containers, on an AMI without it, as those of `pcluster build-image` are by
-# default. ParallelCluster's AMI has it, disabled; a start step enables it.
+# Installs Pyxis, Slurm's plug-in for containers, on an AMI without it, such as an AMI that `pcluster build-image` makes
+# with its defaults. ParallelCluster's AMI has Pyxis, disabled; a start step enables it.
 #
-# The head node has it in any case, and accepts `--container-image` for every partition. On a node without it Slurm
+# The head node always has it, and accepts `--container-image` for every partition. On a node without it Slurm
 # ignores the option and runs the program on the host, so nodes of all recipes get it, with or without Enroot.
 #
 # Called by: run-steps.sh, as root. Safe to run again: it skips an installed Pyxis. Environment: BUNDLE,

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 #
-# Installs Enroot where it is missing, and NVIDIA's nvidia-container-cli, by which Enroot
-# gives a container access to GPUs.
+# Installs Enroot if it is missing, and NVIDIA's nvidia-container-cli, with which Enroot gives containers access to GPUs.
 #
 # ParallelCluster's AMI has Enroot, disabled (a start step enables it), and no nvidia-container-cli: every image that
 # sets NVIDIA_VISIBLE_DEVICES, as all of NVIDIA's do, then fails in Enroot's hook 98-nvidia.sh. An AMI of
@@ -48,7 +47,7 @@ install_gpu_tool() {
 install_enroot() {
   if [[ -x $TRAINING_ROOT/usr/bin/enroot ]]; then return; fi
   if ! uses_apt; then
-    printf 'this image has no Enroot, and the pinned package is for Ubuntu: take the AMI of ParallelCluster\n' >&2
+    printf 'this image has no Enroot, and the pinned package is for Ubuntu: use the ParallelCluster AMI\n' >&2
     return 1
   fi
   download "$ENROOT_URL" "$ENROOT_SHA256" "$TRAINING_OPT/src/enroot.deb" || return 1

@@ -3,8 +3,8 @@
 # Compiles NVIDIA's nccl-tests, which measure the bandwidth between GPUs, for the GPUs of the recipe:
 # /opt/training-cluster/bin/all_reduce_perf and others, with MPI, and the pinned NCCL beside them (the AMI has none).
 #
-# Called by: run-steps.sh, as root, in an image build; it needs nvcc, no GPU. Safe to run again: it skips tests that are
-#   compiled in their version. Environment: BUNDLE, RECIPE, NCCL_TESTS_{URL,COMMIT}, NCCL_CU12_{VERSION,SHA256},
+# Called by: run-steps.sh, as root, in an image build; it requires nvcc, but no GPU. Safe to run again: it skips tests
+#   that are compiled in this version. Environment: BUNDLE, RECIPE, NCCL_TESTS_{URL,COMMIT}, NCCL_CU12_{VERSION,SHA256},
 #   NCCL_CU13_{VERSION,SHA256}, CUDA_CAPABILITIES_GPU, CUDA_CAPABILITIES_VOLTA, TRAINING_ROOT, TRAINING_OPT; PIP_*.
 # Moment: image
 # Recipes: gpu volta

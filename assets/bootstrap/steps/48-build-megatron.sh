@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Compiles Transformer Engine's binding to torch, Apex's successor for Megatron, for the GPUs of the recipe, as wheels
+# Compiles Transformer Engine's PyTorch extension, which replaces Apex in Megatron, for the GPUs of the recipe, as wheels
 # in /opt/training-cluster/wheels. An environment that requires the same versions of it and of torch installs these
 # wheels (assets/training/environment.sh); Megatron's core has its own wheel.
 #
-# Called by: run-steps.sh, as root, in an image build; it needs nvcc, no GPU. Safe to run again: it skips wheels that
-#   are built in their versions. Environment: BUNDLE, TRANSFORMER_ENGINE_{VERSION,SHA256}, MEGATRON_CORE_VERSION,
+# Called by: run-steps.sh, as root, in an image build; it requires nvcc, but no GPU. Safe to run again: it skips wheels
+#   that are built in these versions. Environment: BUNDLE, TRANSFORMER_ENGINE_{VERSION,SHA256}, MEGATRON_CORE_VERSION,
 #   MEGATRON_TORCH_VERSION, BUILD_{SETUPTOOLS,WHEEL,NINJA,PACKAGING,PYBIND11}_{VERSION,SHA256}, CUDA_CAPABILITIES_GPU,
 #   TRAINING_ROOT, TRAINING_OPT; PIP_*, TRAINING_PYTHON. Optional, since 50-install-workloads.sh fails if an image is to
 #   have gpt2-megatron and the wheel is missing.
@@ -40,7 +40,7 @@ install_build_tools() {
   pip install --no-deps --only-binary :all: --require-hashes --requirement "$build/tools.txt"
 }
 
-# Prints the number of parallel compilers: one for 4 GiB of memory, which each of them needs.
+# Prints the number of parallel compilers: one for each 4 GiB of memory, since each compiler needs 4 GiB.
 compilers() {
   local gib
   gib=$(($(awk '/^MemTotal:/ { print $2 }' /proc/meminfo) / 1024 / 1024))
@@ -54,7 +54,7 @@ find_headers() {
   packages="$("$build/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
   for header in nvidia/cudnn/include/cudnn.h nvidia/nccl/include/nccl.h; do
     if [[ ! -f $packages/$header ]]; then
-      printf 'torch %s brought no %s: Transformer Engine needs the CUDA build of torch, not one for CPUs\n' \
+      printf 'torch %s installed no %s: Transformer Engine requires the CUDA build of torch, not a CPU build\n' \
         "$MEGATRON_TORCH_VERSION" "$packages/$header" >&2
       return 1
     fi
@@ -67,7 +67,7 @@ compile() {
   local -r archs="${CUDA_CAPABILITIES_GPU//./}"
   printf 'transformer_engine_torch==%s --hash=sha256:%s\n' "$TRANSFORMER_ENGINE_VERSION" "$TRANSFORMER_ENGINE_SHA256" \
     >"$build/wanted.txt"
-  # Without FORCE_BUILD, Transformer Engine's setup.py takes a wheel from GitHub, if there is one, and verifies no hash.
+  # Without FORCE_BUILD, Transformer Engine's setup.py downloads a wheel from GitHub, if there is one, without a hash.
   export NVTE_PYTORCH_FORCE_BUILD=TRUE
   export CUDA_HOME="$cuda" PATH="$cuda/bin:$PATH" NVTE_FRAMEWORK=pytorch NVTE_CUDA_ARCHS="${archs// /;}"
   export TORCH_CUDA_ARCH_LIST="${CUDA_CAPABILITIES_GPU// /;}" MAX_JOBS

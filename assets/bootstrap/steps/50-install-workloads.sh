@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
-# Makes the Python environments of the node's workloads, as their prepare.sh would at the first job:
-# /opt/training-cluster/venvs/WORKLOAD. Packages are installed, and those without a wheel compiled, by a user of their own,
-# who may write to that folder alone; it is root's when it is done.
+# Creates the Python environments of the node's workloads, as their prepare.sh would at the first job:
+# /opt/training-cluster/venvs/WORKLOAD. A separate user, who can write only to that folder, installs the packages and
+# compiles those without a wheel. Afterwards the folder belongs to root.
 #
 # Called by: run-steps.sh, as root. Safe to run again: it skips complete environments, finishes interrupted ones, and
-#   needs no network if all are complete. requirements.txt and install.sh state each environment's budget; this step's
-#   own is that of an image build. At a node's start the budget is that of the flag's workloads
-#   (constructs/training_cluster/catalog/workloads.py). Environment: BUNDLE, WORKLOADS, RECIPE, NODE_TYPE, TRAINING_OPT; PIP_*,
-#   TRAINING_PYTHON; for the recipe volta TORCH_VOLTA_VERSION, TORCH_VOLTA_INDEX.
+#   needs no network if all are complete. requirements.txt and install.sh state each environment's budget; the budget
+#   below is for an image build. At a node's start the budget is the sum for the workloads of the flag
+#   (constructs/training_cluster/catalog/workloads.py). Environment: BUNDLE, WORKLOADS, RECIPE, NODE_TYPE, TRAINING_OPT;
+#   PIP_*, TRAINING_PYTHON; for the recipe volta TORCH_VOLTA_VERSION, TORCH_VOLTA_INDEX.
 # Moment: install
 # Recipes: all
 # Nodes: ComputeFleet
@@ -26,10 +26,10 @@ die() {
   exit 1
 }
 
-# header FILE NAME: prints the value of a header's line.
+# header FILE NAME: prints a value from the file's header.
 header() { sed -n "/^#/!q; s/^# $2: //p" "$1"; }
 
-# suits FOLDER: true if the workload runs on this node's recipe.
+# suits FOLDER: true if the workload supports this node's recipe.
 suits() {
   local recipes
   recipes="$(header "$1/requirements.txt" Recipes)"
@@ -49,7 +49,7 @@ budget_of() {
   printf '%s\n' "$seconds"
 }
 
-# make_one FOLDER: makes one environment, in a separate shell, which `timeout` can end.
+# make_one FOLDER: creates one environment, in a separate shell, which `timeout` can end.
 make_one() {
   local -r folder="$1" name="$(basename "$1")"
   local budget status=0
@@ -59,8 +59,8 @@ make_one() {
     "$BUNDLE/training/environment.sh" "$folder" "$TRAINING_OPT/venvs/$name" || status=$?
   case $status in
     0) ;;
-    124 | 137) die "the environment of $name took more than the $budget s that its header states" ;;
-    *) die "could not make the environment of $name: see the lines above" ;;
+    124 | 137) die "the environment of $name was not complete within the $budget s that its header states" ;;
+    *) die "could not create the environment of $name: see the lines above" ;;
   esac
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# Installs the facts about nodes that jobs read, one file for each Slurm partition, on every node.
+# Installs the environment files with the properties of the nodes, which jobs read, one for each Slurm partition.
 #
-# It adds TRAINING_BUCKET, the cluster's bucket, to the bundle's file: bootstrap.sh stores the URL that its bundle came
-# from. The variable is empty if the bundle came from no bucket.
+# It adds TRAINING_BUCKET, the cluster's bucket, to the files of the bundle: bootstrap.sh stores the URL from which it
+# downloaded the bundle. The variable is empty if the bundle is not from a bucket.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ETC. Safe to run again.
 # Moment: start
@@ -21,7 +21,7 @@ fi
 mkdir -p "$TRAINING_ETC/partitions"
 for file in "$BUNDLE"/partitions/*.env; do
   name="$(basename "$file")"
-  # A rename, so that a job that starts now reads the whole old file or the whole new one.
+  # A rename is atomic: a job that starts now reads either the old file or the new one.
   install -m 644 "$file" "$TRAINING_ETC/partitions/.$name.new"
   printf "export TRAINING_BUCKET='%s'\n" "$bucket" >>"$TRAINING_ETC/partitions/.$name.new"
   mv -f "$TRAINING_ETC/partitions/.$name.new" "$TRAINING_ETC/partitions/$name"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Authorizes the cluster's own SSH key for the cluster's user. With home=efs /home outlives a cluster, so the user's
-# authorized_keys is that of the first cluster, which ParallelCluster keeps (its cookbook copies the image's /home with
-# --ignore-existing), while a later cluster has another key pair.
+# Authorizes the cluster's SSH key for the cluster's default user. With home=efs, /home is kept when a cluster is deleted.
+# A later cluster has another key pair, but ParallelCluster keeps the authorized_keys of the first one (its cookbook
+# copies the image's /home with --ignore-existing).
 #
 # Called by: run-steps.sh, as root. Environment: TRAINING_ROOT. Safe to run again: an existing key is not added
-#   again. The file is written as the user, who owns its folder.
+#   again. The file is written with the user's rights, since the user owns its folder.
 # Moment: start
 # Recipes: all
 # Nodes: HeadNode
@@ -26,7 +26,7 @@ if [[ -s $file && -n $(tail -c 1 "$file") ]]; then echo >>"$file"; fi
 printf "%s\n" "$2" >>"$file"
 '
 
-# ask PATH OPTION...: prints a value of the instance's metadata.
+# ask PATH OPTION...: prints a value of the instance metadata.
 ask() {
   curl --fail --silent --show-error --max-time 5 "${@:2}" "$METADATA/$1" || {
     printf 'the instance metadata has no %s: the SSH key of the cluster was not added\n' "$1" >&2
@@ -38,11 +38,11 @@ ask() {
 user="$(source "$TRAINING_ROOT/etc/parallelcluster/cfnconfig" && printf '%s' "${cfn_cluster_user:?is not in cfnconfig}")"
 home="$(getent passwd "$user" | cut -d: -f6)"
 token="$(ask api/token --request PUT --header 'X-aws-ec2-metadata-token-ttl-seconds: 60')"
-# The key's type and the key; the rest of the line is a comment.
+# The type and the key; the rest of the line is a comment.
 line="$(ask meta-data/public-keys/0/openssh-key --header "X-aws-ec2-metadata-token: $token")"
 read -r kind key _ <<<"$line"
 if [[ -z $key ]]; then
-  printf "the instance metadata's '%s' is no SSH key: none was added\n" "$line" >&2
+  printf "the instance metadata has '%s', which is not an SSH key: no key was added\n" "$line" >&2
   exit 1
 fi
 runuser -u "$user" -- bash -euo pipefail -c "$ADD" _ "$home" "$kind $key"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Links the other paths of the shared folders, such as /lustre for /fsx, on every node. A file system can be mounted
-# only once, so these paths are links.
+# Creates the alternative paths of the shared folders, such as /lustre for /fsx, on every node. They are symbolic links,
+# since ParallelCluster can mount a file system only once.
 #
-# It runs before 70-create-shared-folders.sh, which would create a folder in the place of such a link (/efs, with
-# home=efs). The target of a link exists before the link: the head node creates it here, and other nodes start when the
-# head node has run all its steps.
+# It runs before 70-create-shared-folders.sh, which would otherwise create a folder at such a path (/efs, with home=efs).
+# The head node creates the target of each link before the link; other nodes start after the head node has run all of
+# its steps.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, NODE_TYPE, TRAINING_ROOT. Safe to run again. An
 #   existing path that is not a link stays unchanged and is reported.

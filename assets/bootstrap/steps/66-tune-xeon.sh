@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 #
-# Enables large pages for every program on a Xeon node. Training on CPUs reads gigabytes of weights over and over; with
-# 4 KiB pages each core spends its time in page tables. The default of both images is madvise, and torch's allocator
-# does not call madvise.
+# Enables transparent huge pages for every program on a Xeon node. Training on CPUs reads gigabytes of weights in each
+# step, and with 4 KiB pages the cores spend much time in page tables. Both images default to madvise, and torch's
+# allocator does not call madvise.
 #
-# With defer+madvise a program that did not call madvise never waits for the compaction of memory. No pages are reserved
-# (vm.nr_hugepages), since jobs could not use that memory, and EFA reserves its own.
+# With defer+madvise, a program that did not call madvise never waits for memory compaction. The step reserves no pages
+# (vm.nr_hugepages), since jobs could not use that memory otherwise, and the EFA installer reserves its own.
 #
-# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again. It survives a reboot.
+# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again. The setting
+#   is applied again after a reboot.
 # Moment: start
 # Recipes: cpu
 # Nodes: ComputeFleet

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 #
-# Makes the users of the cluster as its file of users describes them, on every node, and locks those whom it no longer
-# names. The head node also makes their homes, folders, keys and quotas, which all nodes share.
+# Creates and updates the users of the users file on every node, and locks the users who are no longer in it. The head
+# node also creates their homes, folders, keys and quotas, which all nodes share.
 #
-# A uid is for life: files on shared storage have no other owner. So a user with another uid, or a uid with another
-# user, is refused, and the others are made. Nothing that belongs to a user is deleted. What is in a user's folder is
-# written as this user, who could replace it by a link to a file of root's.
+# A uid never changes, since the files on shared storage record only the uid. The step refuses a user whose uid differs,
+# or a uid that belongs to another user, and applies the others. It deletes nothing that belongs to a user. It writes to a
+# user's folder only with that user's rights, since the user could put a link to one of root's files there.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_EFS, TRAINING_ETC,
-#   TRAINING_ROOT. Safe to run again: it calls no program for a user who is as described. Without users/ in the bundle
-#   nobody is described, and all whom it made are locked.
+#   TRAINING_ROOT. Safe to run again: it starts no program for a user who is up to date. Without users/ in the bundle, it
+#   locks all users that it created.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -23,30 +23,30 @@ source "$BUNDLE/bootstrap/lib/put.sh"
 
 umask 022
 readonly USERS="$BUNDLE/users" ETC="$TRAINING_ROOT/etc"
-# The group of all users of the file, by which a node knows whom it made.
+# Group of all users of the file: it shows which users of a node this step created.
 readonly ALL=training-users ALL_GID=4999
 readonly NOLOGIN=/usr/sbin/nologin SHELL_OF_USERS=/bin/bash EXPIRED=1970-01-02
-# pam_umask reads it, so that sftp and editors over SSH, which start no login shell, make private files, too.
+# pam_umask reads it for every session: sftp and editors over SSH start no login shell, and create private files too.
 readonly GECOS=umask=077
-# Printed part of what a command says that runs as a user.
+# Bytes of the output of a user's command that are printed.
 readonly SAID_BYTES=2000
-# Number of users whose processes are waited for until they are killed. More would use up the budget of this step.
+# Number of users for whose processes the step waits until they are killed. More would use up the step's budget.
 readonly MOST_BLOCKED=2
 declare -i blocked=0
 readonly SUDOERS="$ETC/sudoers.d/90-training-cluster-admins"
-# usermod writes to the files of another root without PAM and without chroot.
+# With --prefix, usermod edits the files of another root without PAM and without chroot.
 prefix=()
 if [[ -n $TRAINING_ROOT ]]; then prefix=(--prefix "$TRAINING_ROOT"); fi
 declare -A uid_of shell_of name_of groups_of gid_of group_of named=() refused=() refused_group=()
-# Lines of sysusers.d(5), and those of them who are locked.
+# Lines of sysusers.d(5), and the users among them who are locked.
 missing="" expired=() problems=()
 
 report() { problems+=("$*"); }
 
-# lines NAME: prints a file of the bundle's users; nothing without users.
+# lines NAME: prints a file of users/ in the bundle; nothing without users.
 lines() { if [[ -r $USERS/$1 ]]; then cat "$USERS/$1"; fi; }
 
-# Reads the node's own users and groups, and no directory's.
+# Reads the node's local users and groups, without those of a directory.
 read_node() {
   local name uid gid members shell member
   while IFS=: read -r name _ uid _ _ _ shell; do
@@ -58,7 +58,7 @@ read_node() {
   done <"$ETC/group"
 }
 
-# is_free NAME UID: true if no other user or group of this node has the id; reports who has it.
+# is_free NAME UID: true if no other user or group of this node has the id; otherwise reports the owner.
 is_free() {
   local -r other="${name_of[$2]:-${group_of[$2]:-}}"
   if [[ -z $other || $other == "$1" ]]; then return; fi
@@ -66,7 +66,7 @@ is_free() {
   return 1
 }
 
-# want_group NAME GID: notes a group that is missing, or refuses it: nobody becomes a member of a system's group.
+# want_group NAME GID: records a missing group, or refuses it: no user becomes a member of a system group.
 want_group() {
   if [[ ${gid_of[$1]:-} == "$2" ]]; then return; fi
   if [[ -n ${gid_of[$1]:-} ]]; then
@@ -79,7 +79,7 @@ want_group() {
   fi
 }
 
-# is_in_exactly NAME GROUP...: true if the user is in these groups and in no other one. It starts no program.
+# is_in_exactly NAME GROUP...: true if the user is in exactly these groups. It starts no program.
 is_in_exactly() {
   local -a has
   local group
@@ -88,7 +88,7 @@ is_in_exactly() {
   for group in "${@:2}"; do [[ " ${has[*]} " == *" $group "* ]] || return 1; done
 }
 
-# apply_user NAME UID active|locked GROUPS: notes a user who is missing, and changes one who differs.
+# apply_user NAME UID active|locked GROUPS: records a missing user, and updates one who differs.
 apply_user() {
   local -r name="$1" uid="$2" state="$3"
   local -a groups
@@ -105,7 +105,7 @@ apply_user() {
       refused[$name]=yes
       return
     fi
-    # The group first, with the same number: without it the user's group gets another one.
+    # The group comes first, with the same id: otherwise the user's group would get another id.
     missing+="g $name $uid"$'\n'"u $name $uid:$uid \"$GECOS\" $HOMES/$name $shell"$'\n'
     for group in "${groups[@]}"; do missing+="m $name $group"$'\n'; done
     if [[ $state == locked ]]; then expired+=("$name"); fi
@@ -116,7 +116,7 @@ apply_user() {
   fi
 }
 
-# Makes all missing groups and users at once: useradd takes a tenth of a second for each.
+# Creates all missing groups and users at once: useradd takes a tenth of a second for each.
 make_missing() {
   local name said
   if [[ -z $missing ]]; then return; fi
@@ -125,22 +125,22 @@ make_missing() {
   for name in "${expired[@]}"; do usermod "${prefix[@]}" --expiredate "$EXPIRED" "$name"; done
 }
 
-# lock_user NAME: locks a user whom the file no longer names.
+# lock_user NAME: locks a user who is no longer in the file.
 lock_user() {
   if [[ ${shell_of[$1]:-} == "$NOLOGIN" || -z ${uid_of[$1]:-} ]]; then return; fi
-  printf '%s is no longer in the file of users: locked\n' "$1"
+  printf '%s is no longer in the users file: locked\n' "$1"
   usermod "${prefix[@]}" --lock --groups "$ALL" --shell "$NOLOGIN" --expiredate "$EXPIRED" "$1" ||
     report "$1 could not be locked: see the line above"
   end_sessions "$1"
 }
 
-# end_sessions NAME: ends the logins of a user who is locked, or may no longer use sudo: a root shell would stay open.
-# Jobs run on.
+# end_sessions NAME: ends the sessions of a user who is locked, or may no longer use sudo, since a root shell would stay
+# open. Jobs continue.
 end_sessions() {
   if [[ -z $TRAINING_ROOT && $NODE_TYPE != ComputeFleet ]]; then loginctl terminate-user "$1" 2>/dev/null || true; fi
 }
 
-# Writes who may use sudo, and ends the logins of those who no longer may.
+# Writes the list of users who may use sudo, and ends the sessions of those who were removed from it.
 write_admins() {
   local name state kind admins="" former
   former="$(sed -n 's/ ALL=(ALL) NOPASSWD:ALL$//p' "$SUDOERS" 2>/dev/null)" || true
@@ -156,12 +156,12 @@ write_admins() {
   fi
   for name in $former; do
     if [[ $admins$'\n' == *$'\n'"$name "* ]]; then continue; fi
-    printf '%s may no longer use sudo: logins end\n' "$name"
+    printf '%s may no longer use sudo: ending the sessions\n' "$name"
     end_sessions "$name"
   done
 }
 
-# Makes what users make private, and their environments their own.
+# Sets a private umask for the users, and a separate folder for the environments of each.
 write_profile() {
   put "$ETC/profile.d/training-cluster-users.sh" <<END
 # Training Cluster: steps/71-apply-users.sh
@@ -174,15 +174,15 @@ esac
 END
 }
 
-# as_user UID COMMAND...: runs a command with the rights of a user alone, for a few seconds: a pipe in the place of a file
-# would block it forever. Its output goes to a file, and it has none of root's open files: another process of the user could
-# take these over (pidfd_getfd), keep the lock of bootstrap.sh, or the pipe for whose end run-steps.sh waits. Only the
-# beginning of the output is printed: the user can make the file as large as a disk. Call it in this shell, not in a pipe:
-# it counts the users who block it.
+# as_user UID COMMAND...: runs a command with a user's rights only, with a time limit of a few seconds, since a named pipe
+# instead of a file would block it forever. Its output goes to a file, and it inherits none of root's open files: another
+# process of the user could take them over (pidfd_getfd), and hold the lock of bootstrap.sh, or the pipe whose end
+# run-steps.sh waits for. Only the beginning of the output is printed, since the user can make it as large as the disk.
+# Call it in this shell, not in a pipe: it counts the users who block it.
 as_user() {
   local status=0
   if ((blocked >= MOST_BLOCKED)); then
-    printf 'not tried, since the processes of %d users before did not end\n' "$blocked" >&2
+    printf 'skipped, since the processes of %d other users did not end\n' "$blocked" >&2
     return 1
   fi
   timeout --kill-after=1 5 setpriv --reuid "$1" --regid "$1" --clear-groups --no-new-privs -- "${@:2}" \
@@ -192,7 +192,7 @@ as_user() {
   return "$status"
 }
 
-# make_parent FOLDER: makes a folder of root's for the folders of users.
+# make_parent FOLDER: creates a folder of root for the folders of users.
 make_parent() {
   if [[ ! -e $1 && ! -L $1 ]]; then mkdir "$1"; fi
   if [[ -L $1 || ! -d $1 || $(stat --format %u "$1") != "$EUID" ]]; then
@@ -203,12 +203,12 @@ make_parent() {
   chmod 755 "$1"
 }
 
-# make_folder FOLDER UID GID MODE [SKELETON]: makes a folder of a user or of a group, complete or not at all.
+# make_folder FOLDER UID GID MODE [SKELETON]: creates the folder of a user or a group atomically.
 make_folder() {
   local fresh other
   local -a owner
   if [[ -L $1 || -e $1 ]]; then
-    # A user may give the own folder to a group.
+    # A user may give their own folder to a group.
     if [[ -L $1 || ! -d $1 || $(stat --format %u "$1") != "$2" ]]; then
       report "$1 already exists, and belongs to $(stat --format %U "$1"). Type on the head node, and deploy again:" \
         "sudo mv $1 $1.old    or, if all of it is $(basename "$1")'s: sudo chown -R $2:$3 $1"
@@ -218,7 +218,7 @@ make_folder() {
     return
   fi
   if (($2)); then owner=(uid "$2"); else owner=(gid "$3"); fi
-  # A run of this step that was killed leaves a folder .fresh-*.
+  # A run of this step that was killed may have left a folder .fresh-*.
   other="$(find "$(dirname "$1")" -mindepth 1 -maxdepth 1 ! -name '.fresh-*' "-${owner[0]}" "${owner[1]}" -print -quit)"
   if [[ -n $other ]]; then
     report "the ${owner[*]} of $(basename "$1") was that of $other: give $(basename "$1") another"
@@ -231,8 +231,8 @@ make_folder() {
   mv -T "$fresh" "$1"
 }
 
-# write_keys NAME UID STATE: adds the file's keys to the user's own keys; moves all keys of a locked user away. What is in a
-# user's home ends no deploy.
+# write_keys NAME UID STATE: adds the file's keys to the user's own keys, or moves all keys of a locked user away. The
+# contents of a user's home cannot fail a deploy.
 write_keys() {
   if [[ $(stat --format %u "$HOMES/$1" 2>/dev/null) != "$2" ]]; then return 1; fi
   # shellcheck disable=SC2016  # for the user's shell
@@ -260,7 +260,7 @@ write_keys() {
   }
 }
 
-# Writes the keys of the users whose keys or state differ from those written before.
+# Writes the keys of the users whose keys or state have changed since the last run.
 write_all_keys() {
   local -r done_before="$TRAINING_ROOT/var/lib/training-cluster/user-keys"
   local name uid state key entry written=""
@@ -276,8 +276,8 @@ write_all_keys() {
   put "$done_before" 600 <<<"${written%$'\n'}"
 }
 
-# set_quotas: sets the quotas on Lustre that differ from those set before. A project's folder gets the project's id in any
-# case, while it is empty: what is made in it inherits the id, and a later quota counts all of it.
+# set_quotas: sets the quotas on Lustre that have changed since the last run. An empty folder of a project always gets the
+# project's id: new files in it inherit the id, so a quota that is set later counts them.
 set_quotas() {
   local -r done_before="$TRAINING_ROOT/var/lib/training-cluster/quotas"
   local wanted kind name id gib
@@ -293,8 +293,8 @@ set_quotas() {
       { [[ $kind == u ]] || lfs project -p "$id" -s "$TRAINING_SHARED/projects/$name"; } &&
         lfs setquota "-$kind" "$id" --block-hardlimit "${gib}G" "$TRAINING_SHARED"
     } || if [[ $gib == 0 ]]; then
-      # A file system before Lustre 2.15 has no quotas of projects, and no deploy fails for one that nobody asks for.
-      printf '%s has no quota on %s, which refuses to have one: see the line above\n' "$name" "$TRAINING_SHARED" >&2
+      # Lustre before 2.15 has no project quotas; a deploy must not fail for a quota that the file does not set.
+      printf '%s has no quota on %s, which refused it: see the line above\n' "$name" "$TRAINING_SHARED" >&2
     else
       report "the quota of $name could not be set: see the line above (quotas of projects are of Lustre 2.15)"
     fi
@@ -302,7 +302,7 @@ set_quotas() {
   if ((${#problems[@]} == 0)); then put "$done_before" <<<"$wanted"; fi
 }
 
-# Makes what all nodes share, on the head node.
+# Creates what all nodes share, on the head node.
 make_shared() {
   local name uid gid
   put "$TRAINING_ETC/callers" < <(lines callers)
@@ -321,7 +321,7 @@ make_shared() {
   set_quotas
 }
 
-# A cluster without users stays as ParallelCluster makes it.
+# A cluster without a users file stays as ParallelCluster configured it.
 if [[ ! -d $USERS ]] && ! grep -qs "^$ALL:" "$ETC/group"; then exit 0; fi
 said_as_user="$(mktemp)"
 readonly said_as_user

@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
 #
-# Enables containers in jobs (`srun --container-image=...`): Enroot and Pyxis, which ParallelCluster's images have
-# disabled, with examples of their settings.
+# Enables containers in jobs (`srun --container-image=...`): ParallelCluster's images have Enroot and Pyxis, disabled,
+# with example settings.
 #
-# A node with Enroot gets its settings. Images and unpacked containers are stored on mounted local NVMe disks, else on
-# the root volume; in ParallelCluster's example they are in memory. Enroot creates a user's folders, and those above,
-# with mode 700, so this step creates the upper ones for all users: else the first user would lock out the others. A
-# user's passwords for registries are in their home, which all nodes share (trainctl registry login). Containers get the
-# node's EFA software by a hook, where their image has none. If
-# AppArmor forbids users to create namespaces, as on Ubuntu 24.04, this restriction is disabled, as Enroot requires and
-# ParallelCluster's own tests do.
+# A node with Enroot gets Enroot's settings. Images and unpacked containers are stored on mounted local NVMe disks, or on
+# the root volume if there are none; ParallelCluster's example keeps them in memory. Enroot creates a user's folders and
+# their parents with mode 700, so this step creates the parents for all users: otherwise the first user would lock out the
+# others. A user's registry passwords are in the home directory, which all nodes share (trainctl registry login). A hook
+# mounts the node's EFA software in containers whose image has none. If AppArmor forbids users to create namespaces, as on
+# Ubuntu 24.04, this step disables that restriction, as Enroot requires and ParallelCluster's own tests do.
 #
-# A node with Pyxis, Slurm's plug-in, gets a line for Slurm in a file of its own, which the head node's shared file
+# A node with Pyxis, Slurm's plug-in, gets a local file with the plug-in's line, which the shared plugstack.conf
 # includes. The line has `required`: with `optional` Slurm would ignore a failure of Pyxis, and run the program outside
-# of the container. In a shared file `required` would prevent each node without Pyxis from joining the cluster. Pyxis is
+# of the container. In the shared file, `required` would prevent a node without Pyxis from joining the cluster. Pyxis is
 # enabled without Enroot too: a container then fails to start. On a node without Pyxis the head node's plug-in still
 # accepts `--container-image`, but Slurm ignores it on the node and runs the program on the host; 43-install-pyxis.sh
-# makes sure that no such node exists. Pyxis's container_scope=job is not set: its epilog then asks Enroot after every job,
-# and a node whose epilog fails, as one without Enroot, is drained.
+# makes sure that no such node exists. Pyxis's container_scope=job is not set: its epilog would call Enroot after every
+# job, and Slurm drains a node whose epilog fails, such as a node without Enroot.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
 #   TRAINING_ROOT. Safe to run again.
@@ -38,7 +37,7 @@ readonly OWN="$TRAINING_ETC/pyxis.conf" PLUGIN=/usr/local/lib/slurm/spank_pyxis.
 readonly INCLUDE='include /opt/slurm/etc/plugstack.conf.d/*'
 export PATH="$PATH:/opt/slurm/bin"
 
-# Prints the folder for large files: on the local disks of the node's partition, if they are mounted.
+# Prints the folder for large files: on the local disks of the node, if they are mounted.
 storage() {
   local SCRATCH=""
   if [[ -n $PARTITION ]]; then
@@ -52,7 +51,7 @@ storage() {
   fi
 }
 
-# example FILE: prints the lines of ParallelCluster's example; none on an image that does not have it.
+# example FILE: prints the lines of ParallelCluster's example; nothing on an image without it.
 example() { grep -vE '^[[:space:]]*(#|$)' "$EXAMPLES/$1" 2>/dev/null || true; }
 
 # /run is empty after a boot. Pyxis creates its own folder when slurmd loads it, which may be later.
@@ -67,8 +66,9 @@ END
   systemd-tmpfiles --create "$file"
 }
 
-# own FOLDER: prints what Enroot evaluates to the user's folder in a folder of all users, and to a path that cannot be
-# made if another user made that one: Enroot takes any, and its owner could change the programs of the containers in it.
+# own FOLDER: prints an expression that Enroot evaluates: to the user's folder in FOLDER, or, if another user created that
+# folder, to a path that cannot be created. Enroot itself does not check the owner, who could change the programs of the
+# containers in it.
 own() {
   # shellcheck disable=SC2016  # for Enroot
   printf '$(f=%s/user-$(id -u); mkdir -m 700 $f 2>/dev/null || :; [ ! -L $f ] && [ -O $f ] && echo $f || %s)\n' "$1" \
@@ -78,7 +78,7 @@ own() {
 configure_enroot() {
   local -r large="$1"
   local folder hook rest
-  # The mode of /tmp: every user may make a folder, and only the owner may delete it.
+  # Every user may create a folder, and only the owner may delete it.
   for folder in "$large" "$large"/{data,cache,tmp}; do
     install -d -m 1777 "$TRAINING_ROOT$folder"
   done
@@ -130,7 +130,7 @@ configure_slurm() {
   if [[ $plugins != *"$INCLUDE"* ]]; then put "$ETC/plugstack.conf" <<<"${plugins:+$plugins$'\n'}$INCLUDE"; fi
 }
 
-# report_gaps: reports the programs for containers that this node lacks; fails if it lacks one.
+# report_gaps: reports the container programs that this node lacks; fails if it lacks one.
 report_gaps() {
   local status=0
   if ! has_enroot; then

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 #
-# Makes private what users of a directory make (-c directory): their homes, which PAM makes at the first login, their
-# runs and their environments. Of a home's mode the system decides otherwise: Ubuntu shows it to the user's group, which
-# in an Active Directory is everybody (Domain Users).
+# Makes the homes, runs and environments of directory users (-c directory) private. PAM creates a home at the first login.
+# By default Ubuntu lets the user's group read it, and in an Active Directory that group is everybody (Domain Users).
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_ROOT. Safe to run again.
-#   Homes that exist keep their mode. Without a directory in the bundle it takes its profile away.
+#   Existing homes keep their mode. Without a directory in the bundle, the step removes its profile.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -25,11 +24,11 @@ if [[ ! -f $BUNDLE/directory ]]; then
   exit
 fi
 
-# pam_mkhomedir reads it. What could not be read would be lost.
+# pam_mkhomedir reads this file.
 kept=""
 if [[ -e $LOGIN ]]; then kept="$(sed '/^[[:space:]]*HOME_MODE[[:space:]]/d' "$LOGIN")"$'\n'; fi
 put "$LOGIN" <<<"${kept}HOME_MODE"$'\t0700'
-# As 71-apply-users.sh does for users of a file.
+# The same settings as 71-apply-users.sh writes for users of a users file.
 put "$PROFILE" <<END
 # Training Cluster: steps/73-protect-directory-users.sh
 if [ "\$(id -u)" -ge 1000 ] && ! grep -q "^\$(id -un):" /etc/passwd; then
@@ -38,10 +37,10 @@ if [ "\$(id -u)" -ge 1000 ] && ! grep -q "^\$(id -un):" /etc/passwd; then
 fi
 END
 if [[ $NODE_TYPE == HeadNode ]]; then
-  # Nobody knows the users' names before they come: each makes the own folder, and nobody removes another's.
+  # The names of the users are unknown until they log in: each user creates their own folder, and cannot remove another's.
   if [[ ! -e $FOLDERS && ! -L $FOLDERS ]]; then mkdir "$FOLDERS"; fi
   if [[ -L $FOLDERS || ! -d $FOLDERS || $(stat --format %u "$FOLDERS") != "$EUID" ]]; then
-    printf '%s belongs to %s, who could take the place of its users: move it away, or chown it to root\n' "$FOLDERS" \
+    printf '%s belongs to %s, who could replace the folders of its users: move it away, or chown it to root\n' "$FOLDERS" \
       "$(stat --format %U "$FOLDERS")" >&2
     exit 1
   fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# Gives Slurm's accounting the accounts, shares and limits of the file of users, on the head node.
+# Applies the accounts, shares and limits of the users file to Slurm's accounting, on the head node.
 #
-# `sacctmgr load` adds and changes what differs, in one connection; -1 takes a limit away. A user of the file who left an
-# account loses it. Accounts of others, made by hand, stay. Usage is never deleted.
+# `sacctmgr load` adds and changes what differs, in one connection; -1 removes a limit. A user who is no longer in an
+# account of the file loses the association. Accounts that were created by hand stay. Usage is never deleted.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, SLURM_CONF. Safe to run again. It does nothing
 #   without users, and on a cluster without accounting.
@@ -21,7 +21,7 @@ export PATH="/opt/slurm/bin:$PATH"
 [[ -r $PEOPLE ]] || exit 0
 if ! config="$(scontrol show config 2>/dev/null)"; then
   if command -v scontrol >/dev/null; then
-    printf 'slurmctld does not answer: accounts and limits are those before this deploy\n' >&2
+    printf 'slurmctld does not answer: accounts and limits are unchanged\n' >&2
     exit 1
   fi
   exit 0 # a rehearsal of the bootstrap, before its Slurm
@@ -30,10 +30,10 @@ fi
 [[ $config =~ ClusterName\ *=\ ([^[:space:]]+) ]]
 readonly cluster="${BASH_REMATCH[1]}"
 
-# Prints the user that owns the nodes, who may submit as root may.
+# Prints the cluster's default user, who gets the same rights to submit as root.
 cluster_user() { sed -n 's/^cfn_cluster_user=//p' "$TRAINING_ROOT/etc/parallelcluster/cfnconfig" 2>/dev/null || true; }
 
-# Prints the file for sacctmgr.
+# Prints the input of sacctmgr load.
 render() {
   local user
   user="$(cluster_user)"
@@ -49,7 +49,7 @@ render() {
       next
     }
     {
-      # A locked user may submit nothing.
+      # A locked user may submit no job.
       limits = "Fairshare=" $8 ":GrpTRES=node=" limit($9) ":MaxJobs=" limit($10) \
         ":MaxSubmitJobs=" ($3 == "locked" ? 0 : -1)
       count = split($7, names, ",")
@@ -67,7 +67,7 @@ render() {
   ' "$ACCOUNTS" "$PEOPLE"
 }
 
-# Prints `ACCOUNT USER` of each association of a user of the file that the file no longer has.
+# Prints `ACCOUNT USER` for each association of a user of the file that is no longer in the file.
 left() {
   sacctmgr --noheader --parsable2 show assoc where cluster="$cluster" format=account,user |
     awk -F'|' 'FILENAME == ARGV[1] {
@@ -85,11 +85,11 @@ trap 'rm -f "$file"' EXIT
 render >"$file"
 if ! said="$(sacctmgr --immediate load "$file" 2>&1)"; then
   printf '%s\n' "$said" >&2
-  printf 'sacctmgr did not take the accounts of the file of users: see the lines above\n' >&2
+  printf 'sacctmgr refused the accounts of the users file: see the lines above\n' >&2
   exit 1
 fi
 while read -r account user; do
   [[ -n $user ]] || continue
   sacctmgr --immediate --quiet remove user where name="$user" account="$account" cluster="$cluster" </dev/null ||
-    printf '%s keeps the account %s: sacctmgr refused, as it does while a job of it runs\n' "$user" "$account" >&2
+    printf '%s keeps the account %s: sacctmgr refuses to remove it while a job of it runs\n' "$user" "$account" >&2
 done < <(left)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
-# Ships the logs of the bootstrap and of the health checks to CloudWatch, and rotates them. They are beside
-# ParallelCluster's own in the cluster's log group, where the reason of a drain outlives the node.
+# Ships the logs of the bootstrap and of the health checks to CloudWatch, and rotates them. They go to the cluster's log
+# group, like ParallelCluster's own logs, so the reason of a drain is still there after the node is terminated.
 #
 # ParallelCluster's cookbook (resource cloudwatch) installs and starts the agent; `append-config` adds one file to its
-# amazon-cloudwatch-agent.d, and keeps ParallelCluster's. Log group and switch come from the cookbook's own file, and
-# streams have names like the cookbook's: HOST.INSTANCE.NAME.
+# amazon-cloudwatch-agent.d, and keeps ParallelCluster's. The cookbook's own file has the log group, and whether logs are
+# shipped at all. The streams are named like the cookbook's: HOST.INSTANCE.NAME.
 #
 # Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again: the agent is restarted only
-#   for another config. It does nothing in a cluster without CloudWatch logs.
+#   if the config has changed. It does nothing in a cluster without CloudWatch logs.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -46,7 +46,7 @@ print(cluster["log_group_name"] if cluster["cw_logging_enabled"] == "true" else 
 END
 }
 
-# collected NAME: prints the agent's entry for one log. It has no timestamp_format: an event gets the time of reading.
+# collected NAME: prints the agent's entry for one log. Without timestamp_format, an event gets the time of reading.
 collected() {
   printf '{"file_path": "%s/%s.log", "log_group_name": "%s", "log_stream_name": "%s.{instance_id}.%s"}' \
     "$LOGS" "$1" "$group" "$(hostname)" "training-cluster-$1"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
-# Starts node_exporter, the distribution's package, which serves this node's metrics and the text files of metrics/ to
-# the Prometheus of the head node. On the head node it also installs the prolog and the epilogue that note which job
-# has a node.
+# Starts node_exporter, from the distribution's package, which serves this node's metrics and the text files of metrics/
+# to the Prometheus of the head node. On the head node it also installs the prolog and the epilog that record which job
+# runs on a node.
 #
-# node_exporter listens on the node's first address, which the nodes' security group alone reaches; on the head node on
-# 127.0.0.1. Its package is masked before it is installed, since it would listen everywhere at once.
+# node_exporter listens on the node's first address, which only the nodes' security group can reach; on the head node, on
+# 127.0.0.1. The package's service is masked before the installation, since it would start at once on all addresses.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, MOMENT, TRAINING_ROOT. Safe to run again. A node works
-#   without it: Prometheus then shows it as down.
+#   without it: Prometheus then shows the node as down.
 # Moment: start
 # Recipes: all
 # Nodes: HeadNode ComputeFleet
@@ -39,14 +39,14 @@ $settings$(tail -n +2 "$program")"
   done
 }
 
-# Prints the address of the interface with the default route: a node with several network cards has several.
+# Prints the address of the interface with the default route, since a node may have several network cards.
 first_address() { ip -4 route get 192.0.2.1 | sed -n 's/.* src \([0-9.]*\).*/\1/p'; }
 
 if [[ $NODE_TYPE == HeadNode ]]; then install_job_files; fi
 if [[ ! -e $TRAINING_ROOT/etc/parallelcluster/cfnconfig ]]; then exit 0; fi # a rehearsal starts its own
 
 if ! command -v prometheus-node-exporter >/dev/null && [[ ${MOMENT:-} == refresh ]]; then
-  printf 'a job waits: the next node that starts has it\n' >&2
+  printf 'a job waits: the next node that starts has the exporter\n' >&2
   exit 0
 fi
 if ! command -v prometheus-node-exporter >/dev/null; then
@@ -56,10 +56,11 @@ fi
 address=127.0.0.1
 if [[ $NODE_TYPE == ComputeFleet ]]; then address="$(first_address 2>/dev/null)" || true; fi
 [[ -n $address ]] || {
-  printf 'this node has no address with a route\n' >&2
+  printf 'this node has no address with a default route\n' >&2
   exit 1
 }
-# Root alone writes there: whoever could would write under another's name. /run is empty after a boot.
+# Only root may write there, since anyone who could would publish metrics in another user's name. /run is empty after a
+# boot.
 put "$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-metrics.conf" <<<'d /run/training-cluster-metrics 0755 root root'
 timeout 10 systemd-tmpfiles --create training-cluster-metrics.conf
 put "$UNITS/$UNIT.service" <<END

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Starts Prometheus, the distribution's package, on the head node. It asks all nodes for their metrics, and evaluates
-# the rules. With metrics=amp it also sends them to the workspace in Amazon Managed Service for Prometheus.
+# Starts Prometheus, from the distribution's package, on the head node. It scrapes all nodes, and evaluates the
+# rules. With metrics=amp it also sends the metrics to the workspace in Amazon Managed Service for Prometheus.
 #
 # It listens on 127.0.0.1: trainctl dashboards forwards the port through Session Manager. Everyone with a shell on the
-# head node can ask it, too. It keeps 15 days, in at most a quarter of the disk's free space and 16 GB, whichever comes
-# first; with amp one day. It never takes more than a quarter of the memory from slurmctld.
+# head node can query it, too. It keeps 15 days of data, or one day with amp, and at most a quarter of the disk's free
+# space or 16 GB, whichever is less. It uses at most a quarter of the memory, so slurmctld keeps the rest.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, TRAINING_ETC, METRICS_WORKSPACE. Safe to run again.
 # Moment: start
@@ -28,7 +28,7 @@ readonly FOLDER="$TRAINING_ETC/prometheus" UNITS="$TRAINING_ROOT/etc/systemd/sys
 readonly IMDS=/opt/parallelcluster/scripts/imds/imds-access.sh
 readonly MOST_GB=16
 
-# Prints the gigabytes that the data may take.
+# Prints the limit of the data's size, in GB.
 disk_gb() {
   local -i free
   free="$(df --block-size=1000000000 --output=avail / | tail -n 1)"
@@ -64,11 +64,11 @@ promtool check config "$FOLDER/prometheus.yml" >&2
 days=15
 if [[ -n ${METRICS_WORKSPACE:-} ]]; then
   days=1
-  # ParallelCluster lets only root and the cluster's user have the node's credentials (HeadNode/Imds/Secured), and its
-  # program keeps the rule for the next boot.
+  # Only root and the cluster's default user can get the node's credentials (HeadNode/Imds/Secured). ParallelCluster's
+  # program adds this user, and saves the rule for the next boot.
   if [[ -x $IMDS ]]; then "$IMDS" --allow prometheus >&2; fi
 fi
-# Counted once: more data would shrink its own bound.
+# The limit is calculated only once, since the data itself reduces the free space.
 [[ -s $FOLDER/disk_gb ]] || put "$FOLDER/disk_gb" <<<"$(disk_gb)"
 install -d -o prometheus -g prometheus -m 750 "$DATA"
 put "$UNITS/$UNIT.service" <<END

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# Starts Alertmanager, the distribution's package, on the head node: it sends what Prometheus's rules find to the
-# topic of alarm_email and to the webhook of alert_webhook_secret. Without either none runs, and alerts are in
-# Prometheus and in trainctl top.
+# Starts Alertmanager, from the distribution's package, on the head node: it sends Prometheus's alerts to the topic of
+# alarm_email and to the webhook of alert_webhook_secret. Without either, Alertmanager does not run; Prometheus and
+# trainctl top still show the alerts.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, TRAINING_ETC, METRICS_TOPIC, METRICS_WEBHOOK_SECRET.
 #   Safe to run again; the webhook's address is read from Secrets Manager each time, and only Alertmanager can read its copy.
@@ -25,7 +25,7 @@ readonly UNIT=training-cluster-alertmanager DATA=/var/lib/prometheus/training-cl
 readonly FOLDER="$TRAINING_ETC/alertmanager" UNITS="$TRAINING_ROOT/etc/systemd/system"
 readonly IMDS=/opt/parallelcluster/scripts/imds/imds-access.sh
 
-# receivers REGION: prints the receiver's channels.
+# receivers REGION: prints the channels of the receiver.
 receivers() {
   local caller partition account
   if [[ -n ${METRICS_TOPIC:-} ]]; then
@@ -65,7 +65,7 @@ put "$FOLDER/alertmanager.yml" <<<"${config//@RECEIVERS@/$channels}"
 if [[ -n ${METRICS_WEBHOOK_SECRET:-} ]]; then
   webhook="$(aws secretsmanager get-secret-value --region "$cfn_region" --secret-id "$METRICS_WEBHOOK_SECRET" \
     --query SecretString --output text)"
-  # `put` would show it to all for a moment.
+  # With `put`, all users could read the file for a moment.
   (umask 077 && printf '%s' "$webhook" >"$FOLDER/.webhook")
   chown prometheus: "$FOLDER/.webhook"
   mv -f "$FOLDER/.webhook" "$FOLDER/webhook"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 #
-# Waits until the GPUs have joined their NVLink fabric, which the fabric manager completes some time after boot.
+# Waits until the GPUs have joined their NVLink fabric, which the fabric manager sets up some time after boot.
 #
-# Without the wait the first job's prolog, which has no time for it, would drain a node that is healthy a minute later.
-# The step fails if the fabric is not ready in time, and the node still joins: its first check then drains it with
-# the reason. It asks the node's own checks, so without NVSwitches (g5) it ends at once.
+# Without the wait, the prolog of the first job, which has no time for it, would drain a node that is healthy a minute
+# later. If the fabric is not ready in time, the step fails, but the node still joins the cluster: its first health check
+# then drains it with the reason. The step uses the node's own checks, so it ends at once without NVSwitches (g5).
 #
 # Called by: run-steps.sh, as root. Changes nothing. Environment: BUNDLE, PARTITION, TRAINING_ETC, BOOTSTRAP_MOMENT (on a
 #   running node it does not wait). Safe to run again.
@@ -19,7 +19,7 @@ shopt -s inherit_errexit
 
 readonly CHECKS="$BUNDLE/bootstrap/health/checks" WAIT_S="${FABRIC_WAIT_S:-120}"
 
-# Prints the sentence of a check that finds the fabric not ready; other faults are for the first job's checks.
+# Prints the message of a check that finds the fabric not ready; the first job's checks report other faults.
 not_ready() {
   local check said
   for check in 12-gpu-fabric 14-gpu-cuda; do

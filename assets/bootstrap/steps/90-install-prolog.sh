@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
-# Installs prolog.sh and epilog.sh, which Slurm runs before and after each job. The head node shares their folders with
-# all nodes, and ParallelCluster's own are in them too (slurm.conf: Prolog=/opt/slurm/etc/scripts/prolog.d/*, and
+# Installs prolog.sh and epilog.sh, which Slurm runs before and after each job. All nodes share the head node's folders,
+# which also contain ParallelCluster's own scripts (slurm.conf: Prolog=/opt/slurm/etc/scripts/prolog.d/*, and
 # Epilog=/opt/slurm/etc/scripts/epilog.d/*).
 #
-# The rename activates each on all nodes at once: Slurm runs every file of the folder whose name does not start with a
-# dot.
+# A rename activates each script on all nodes at once: Slurm runs every file of the folder whose name does not start with
+# a dot.
 #
-# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ variables, which are written into both:
-#   Slurm sets none of them. Safe to run again.
+# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ variables, which are written into both scripts,
+#   since Slurm does not set them. Safe to run again.
 # Moment: start
 # Recipes: all
 # Nodes: HeadNode

@@ -104,7 +104,7 @@ def test_megatrons_binding_is_not_compiled_without_the_headers_of_cudnn_and_nccl
     machine.program("python3", PYTHON)
     torch_brings(machine, "cudnn/include/cudnn.h")
     done = machine.run("48", RECIPE="gpu")
-    fails(done, f"torch 2.13.0 brought no {machine.root}/site/nvidia/nccl/include/nccl.h", "CUDA build")
+    fails(done, f"torch 2.13.0 installed no {machine.root}/site/nvidia/nccl/include/nccl.h", "CUDA build")
     assert not any("--wheel-dir" in call for call in machine.calls())
 
 
@@ -183,6 +183,6 @@ def test_an_image_with_megatron_fails_where_its_binding_did_not_compile(machine:
     megatrons_packages(machine)
     assert machine.run("48", RECIPE="gpu").returncode == 1
     done = machine.run("50", RECIPE="gpu", WORKLOADS="gpt2-megatron")
-    fails(done, "could not make the environment of gpt2-megatron")
+    fails(done, "could not create the environment of gpt2-megatron")
     assert "48-build-megatron, above, shows why its build failed" in done.stderr
     assert "-c image=build" not in done.stderr

@@ -156,7 +156,7 @@ def test_gdrcopy_that_does_not_fit_the_driver_is_removed_with_its_service(volta:
 def test_gdrcopy_that_stays_although_it_does_not_fit_is_an_error(volta: Machine) -> None:
     volta.program("dkms", "exit 1")
     volta.program("apt-get", "if [[ $* == *gdrdrv-dkms ]]; then exit 100; fi")
-    fails(volta.run("30"), "GDRCopy could not be removed", "end the node")
+    fails(volta.run("30"), "GDRCopy could not be removed", "terminate the node")
 
 
 def test_an_ami_without_gdrcopy_needs_none(volta: Machine) -> None:

@@ -64,7 +64,7 @@ def test_a_changed_requirement_is_installed(machine: Machine) -> None:
 @pytest.mark.slow
 def test_an_environment_without_its_packages_is_finished_by_the_next_run(machine: Machine) -> None:
     tiny = Workload(machine)
-    fails(tiny.make(PIP_FIND_LINKS=""), "could not make the environment of tiny")
+    fails(tiny.make(PIP_FIND_LINKS=""), "could not create the environment of tiny")
     assert not (tiny.venv / "requirements.sha256").exists()
     succeeds(tiny.make())
     assert tiny.works()
@@ -74,7 +74,7 @@ def test_an_environment_without_its_packages_is_finished_by_the_next_run(machine
 def test_an_install_script_gets_the_environment_and_its_own_budget(machine: Machine) -> None:
     slow = "# Budget: 1 s\nsleep 60\n"
     tiny = Workload(machine, budget="3 s", install=slow)
-    fails(tiny.make(), "tiny took more than the 4 s")
+    fails(tiny.make(), "tiny was not complete within the 4 s")
     (tiny.folder / "install.sh").write_text('# Budget: 60 s\ntouch "$1/compiled"\n')
     succeeds(tiny.make())
     assert (tiny.venv / "compiled").is_file()
@@ -84,7 +84,7 @@ def test_an_install_script_gets_the_environment_and_its_own_budget(machine: Mach
 def test_what_is_for_image_builds_alone_is_refused_at_a_nodes_start(machine: Machine) -> None:
     tiny = Workload(machine, install="# Moment: image\n# Budget: 60 s\n")
     done = tiny.make(NODE_TYPE="ComputeFleet")
-    fails(done, "could not make the environment of tiny")
+    fails(done, "could not create the environment of tiny")
     assert "deploy with -c image=build" in done.stderr
     succeeds(tiny.make())
 

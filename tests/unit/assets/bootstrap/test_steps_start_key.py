@@ -56,8 +56,8 @@ def test_the_key_that_cloud_init_wrote_is_there_already(head: Node) -> None:
     [
         ("exit 22", "the instance metadata has no api/token"),
         ('case "$*" in *api/token) echo TOKEN ;; *) exit 22 ;; esac', "has no meta-data/public-keys/0"),
-        ('case "$*" in *api/token) echo TOKEN ;; esac', "'' is no SSH key"),
-        ('case "$*" in *api/token) echo TOKEN ;; *) echo ssh-rsa ;; esac', "'ssh-rsa' is no SSH key"),
+        ('case "$*" in *api/token) echo TOKEN ;; esac', "has '', which is not an SSH key"),
+        ('case "$*" in *api/token) echo TOKEN ;; *) echo ssh-rsa ;; esac', "has 'ssh-rsa', which is not"),
     ],
     ids=["no token", "no key", "an empty answer", "half a key"],
 )

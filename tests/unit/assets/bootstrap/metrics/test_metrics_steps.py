@@ -75,7 +75,7 @@ def test_a_compute_node_serves_on_its_first_address_alone(node: Exporting) -> No
 def test_a_waiting_job_waits_for_no_package(node: Exporting) -> None:
     (node.programs / "prometheus-node-exporter").unlink()
     said = node.step("86", "ComputeFleet", MOMENT="refresh")
-    assert "the next node that starts has it" in said
+    assert "the next node that starts has the exporter" in said
     assert not (node.slash / UNITS).exists()
 
 

@@ -82,5 +82,5 @@ def test_a_refusal_of_sacctmgr_is_reported(head: Node) -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "no database",
-        "sacctmgr did not take the accounts of the file of users: see the lines above",
+        "sacctmgr refused the accounts of the users file: see the lines above",
     ]
