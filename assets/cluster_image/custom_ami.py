@@ -38,7 +38,7 @@ def _mismatches(image: Image, request: ImageRequest) -> Iterator[str]:
     version, os = tags.get(_VERSION) or named_version, tags.get(_OS) or named_os
     if version and version != request.version:
         yield (
-            f"it is of ParallelCluster {version} (by its {_source(_VERSION, tags)}), and this app's is "
+            f"it is for ParallelCluster {version} (by its {_source(_VERSION, tags)}), and this app uses "
             f"{request.version}: build it again from the official image of {request.version}"
         )
     if _VERSION in tags and _STATUS not in tags:
@@ -49,10 +49,10 @@ def _mismatches(image: Image, request: ImageRequest) -> Iterator[str]:
         )
     if os and os != request.os_name:
         source = _source(_OS, tags)
-        yield f"it is of {os} (by its {source}), and the cluster's os is {request.os_name}: type another one"
+        yield f"it has {os} (by its {source}), and the cluster's os is {request.os_name}: use another image"
     platform = image.described.get("PlatformDetails") or image.described.get("Platform") or _LINUX[0]
     if platform not in _LINUX:
-        yield f"its platform is {platform}, and {request.os_name} is not: type another one"
+        yield f"its platform is {platform}, which {request.os_name} is not: use another image"
 
 
 def _boot_problems(image: Image, request: ImageRequest) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _boot_problems(image: Image, request: ImageRequest) -> Iterator[str]:
         yield f"its state is {described['State']}: deploy again when it is available"
     if described.get("Architecture") != request.architecture:
         found = described.get("Architecture")
-        yield f"it is for {found}, and the nodes are {request.architecture}: type another one"
+        yield f"it is for {found}, and the nodes are {request.architecture}: use another image"
     if described.get("VirtualizationType") != "hvm":
         found = described.get("VirtualizationType")
         yield f"its virtualization is {found}: the nodes' instance types require hvm"

@@ -9,10 +9,10 @@ from request import OS_PARTS, ImageRequest, RefusedError
 
 
 def choose(request: ImageRequest, region: Region, known: Sequence[str] = ()) -> tuple[Image, str]:
-    """Return the image in use if it still fits, else the newest; with a note for people.
+    """Return the image in use if it still fits, else the newest one, and a note for people.
 
-    A recipe of Image Builder never changes its parent, so another parent requires another recipe: it comes
-    with another version of ParallelCluster, not with an update that happens to find a newer image.
+    The parent of an Image Builder recipe cannot change, so a newer image would require a new recipe. The
+    parent changes only with the version of ParallelCluster.
 
     Args:
         known: ids of the image in use and of the one before it, which a rollback restores.
@@ -30,11 +30,11 @@ def choose(request: ImageRequest, region: Region, known: Sequence[str] = ()) -> 
         size = "none on EBS" if root_gib is None else f"{root_gib} GiB"
         raise RefusedError(
             f"The official image {image} has a root volume of {size}, and {request.root_gib} GiB are "
-            "requested: give the root volume at least as much."
+            "requested: give the root volume at least the size of the image's."
         )
     if image == newest:
         return image, ""
-    return image, f"{image} is kept, though {newest} is newer: a recipe's parent never changes"
+    return image, f"{image} is kept, although {newest} is newer: a recipe's parent cannot change"
 
 
 def _no_image(request: ImageRequest, region: Region) -> str:

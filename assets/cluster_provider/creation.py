@@ -38,7 +38,7 @@ def check(request: Request, record: Record) -> None:
 
 
 def validate(request: Request, record: Record) -> None:
-    """Validate the config by the library, once. Raises TransientError, RefusedError."""
+    """Let the library validate the config, once. Raises TransientError, RefusedError."""
     if not record.checked:
         dry_run = library.check_create(request.cluster_name, request.config)
         record.checked = True
@@ -89,7 +89,7 @@ def _begin(request: Request, record: Record) -> None:
         begun = library.find(name)
         if not begun or not request.owns(begun):
             raise
-        return  # another poll was faster, or the answer was lost: the next step finds the stack
+        return  # another poll created it, or the answer was lost: the next step finds the stack
     record.accepted = True
     try:
         record.save()

@@ -19,14 +19,14 @@ def check(_request: Request, _record: Record) -> None:
 
 
 def step(request: Request, record: Record) -> bool:
-    """Take the next step; return True once the cluster no longer exists. Raises RuntimeError if it stays."""
+    """Take the next step; return True once the cluster no longer exists. Raises RuntimeError if it failed."""
     found = _find(request)
     if found is None:
         return True
     name, state = found
     if state.status in _WORKING and parent_stack.cleans_up(request.stack_id):
         # The update replaced a failed cluster by this one, which has the same id and must stay.
-        print(f"{name} works and stays: CloudFormation cleans up after the update that created it")
+        print(f"{name} is kept: CloudFormation cleans up after the update that created it")
         return True
     if state.status == "DELETE_IN_PROGRESS":
         record.accepted = True

@@ -1,4 +1,4 @@
-"""The compute fleet: stopped for an update that requires it, started again whatever the update's result."""
+"""Stop and start of the compute fleet for an update; it is started again even if the update fails."""
 
 from __future__ import annotations
 

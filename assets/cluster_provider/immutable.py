@@ -3,8 +3,9 @@
 Another file system under /home or /fsx hides the data of people and jobs in the former one, and the
 library's own check of such a change ends in an AttributeError while nodes run.
 
-Another permissions boundary could not be rolled back: the provider's role may set only the boundary of its
-own deploy, and may remove none, so the rollback of the cluster's stack would end in UPDATE_ROLLBACK_FAILED.
+A change of the permissions boundary could not be rolled back: the provider's role may set only the boundary
+of its own deploy, and may not remove one, so the rollback of the cluster's stack would end in
+UPDATE_ROLLBACK_FAILED.
 """
 
 from __future__ import annotations

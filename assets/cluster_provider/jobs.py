@@ -12,7 +12,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 _COMMAND = "PATH=$PATH:/opt/slurm/bin squeue --noheader --states=RUNNING --format='%i %j (%u, %M)'"
 _ENDED = {"Success", "Failed", "Cancelled", "TimedOut"}
 _POLLS, _POLL_S = 10, 2.0
-# This module waits no longer, and the head node's agent has only five workers. SendCommand takes at least 30.
+# This module does not wait longer, and the agent of the head node has only five workers. SendCommand
+# accepts at least 30.
 _DELIVERY_S, _EXECUTION_S = 30, 20
 
 

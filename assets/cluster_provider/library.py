@@ -1,4 +1,4 @@
-"""Typed operations of ParallelCluster's library on one cluster; a dry run that passes is an answer."""
+"""Typed operations of ParallelCluster's library on one cluster."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def log_group(cluster_name: str) -> str:
 def stored_config(cluster_name: str) -> dict[str, Any] | None:
     """Read the cluster's last config from the library's bucket; None if the bucket no longer has it.
 
-    Of the files that the cluster's stack is made from, it is the first to be written and to be removed.
+    The library writes it before all other files of the cluster's stack, and removes it first.
     Raises TransientError, RefusedError.
     """
     clear_caches()
@@ -79,7 +79,7 @@ def head_node_log_streams(cluster_name: str) -> list[str]:
 
 
 def log_tail(cluster_name: str, stream: str, *, lines: int) -> str:
-    """Return the last lines of one log stream."""
+    """Return the last lines of a log stream."""
     answer = call("get_cluster_log_events", cluster_name=cluster_name, log_stream_name=stream, limit=lines)
     return "\n".join(f"{e.get('timestamp')} {e.get('message')}" for e in answer.get("events") or [])
 
@@ -105,7 +105,7 @@ def _dry_run(operation: str, **arguments: Any) -> DryRun:
     except RefusedError as refused:
         if not has_own_tags(arguments["cluster_configuration"]) or not (denied := refused.denied_volumes):
             raise
-    # The organisation's policy may require these tags on volumes, which only the launch itself can show.
+    # An organisation's policy may require these tags on volumes; only a real launch has them.
     skipped = [f"type:{each}" for each in LAUNCH_VALIDATORS]
     answer = call_with_retries(operation, **arguments, dryrun=True, suppress_validators=skipped)
     dry_run = _read_dry_run(answer)

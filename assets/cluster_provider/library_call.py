@@ -1,4 +1,4 @@
-"""One call of ParallelCluster's library: its environment, three kinds of error, no stale cache."""
+"""A call of ParallelCluster's library: the environment, three types of errors, and cleared caches."""
 
 from __future__ import annotations
 

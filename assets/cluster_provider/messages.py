@@ -1,4 +1,4 @@
-"""Pure: the library's answers as messages for people, within CloudFormation's 4 KB."""
+"""Messages for people from the library's answers, within CloudFormation's limit of 4 KB."""
 
 from __future__ import annotations
 
@@ -120,10 +120,10 @@ def cannot_drain(cluster_name: str, jobs: list[str] | None, refused: RefusedErro
 
 
 def not_ours(cluster_name: str) -> str:
-    """Refuse to change a cluster that this stack did not make."""
+    """Refuse to change a cluster that this stack did not create."""
     return (
         f"A cluster named {cluster_name} exists already and was not made by this stack. It was not touched. "
-        f"Give yours another name: {_second_cluster_command(cluster_name)}; or, if that one is yours and "
+        f"Use another name: {_second_cluster_command(cluster_name)}; or, if that one is yours and "
         f"abandoned: pcluster delete-cluster --cluster-name {cluster_name}"
     )
 
@@ -152,7 +152,7 @@ def no_head_node(cluster_name: str) -> str:
     """Report that the head node was terminated, with the commands that replace the cluster."""
     return (
         f"The head node of {cluster_name} was terminated, and no update can bring it back. Nothing was "
-        "changed. /fsx and EFS stay; what was on its own disk is gone. To go on, "
+        "changed. /fsx and EFS remain; the data on its own disk is lost. To continue, "
         f"{_replace_command(cluster_name)}"
     )
 
@@ -160,10 +160,10 @@ def no_head_node(cluster_name: str) -> str:
 def no_stored_config(cluster_name: str) -> str:
     """Report that the library's bucket lost the former config, with the commands that replace the cluster."""
     return (
-        f"The config that {cluster_name} was made from is no longer in ParallelCluster's bucket "
-        "(parallelcluster-...-do-not-delete), and without it no update is possible. Nothing was changed; the "
-        "cluster goes on as it is. A new one keeps /fsx and EFS, and loses what is on the head node's own "
-        f"disk. When its jobs have ended, {_replace_command(cluster_name)}"
+        f"The config from which {cluster_name} was created is no longer in ParallelCluster's bucket "
+        "(parallelcluster-...-do-not-delete), and without it no update is possible. Nothing was changed, and "
+        "the cluster continues to run. A new cluster keeps /fsx and EFS, but loses the data on the head "
+        f"node's own disk. When the jobs have ended, {_replace_command(cluster_name)}"
     )
 
 
@@ -181,17 +181,17 @@ def no_fleet_status(cluster_name: str, *, region: str, table: str, at: str, has_
     )
     gone = f"The DynamoDB table {table} has no item COMPUTE_FLEET"
     advice = (
-        "Put the item back, which starts the fleet, then type the deploy again, also where "
-        "ConditionalCheckFailedException says that the item has come back"
+        "Write the item again, which starts the fleet, then repeat the deploy. Also repeat it if the command "
+        "fails with ConditionalCheckFailedException: the item exists again"
     )
     if has_item:
         gone = f"Item COMPUTE_FLEET of the DynamoDB table {table} has no status that ParallelCluster knows"
-        advice = "Write the item anew, which starts the fleet, then type the deploy again"
+        advice = "Write the item again, which starts the fleet, then repeat the deploy"
     else:
         command += " --condition-expression 'attribute_not_exists(Id)'"
     return (
         f"{gone}, so that the compute fleet of {cluster_name} can be neither stopped nor started. {advice}: "
-        f"{command} | Where the table itself is gone, {_replace_command(cluster_name)}"
+        f"{command} | If the table itself no longer exists, {_replace_command(cluster_name)}"
     )
 
 

@@ -1,6 +1,6 @@
-"""Retries of throttled calls, within what a function's life allows: one throttled call is not a failure.
+"""Retries of throttled calls within the time limit of a function.
 
-What is tried again is decided where a call is made: errors.py (codes of AWS), library_call.py (the library).
+errors.py (AWS's codes) and library_call.py (the library's answers) decide which errors are retried.
 """
 
 from __future__ import annotations

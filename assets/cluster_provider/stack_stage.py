@@ -1,4 +1,4 @@
-"""Pure: the current stage of a cluster's stack, in a word or two, from its events."""
+"""The current stage of a cluster's stack in one or two words, from the stack's events."""
 
 from __future__ import annotations
 

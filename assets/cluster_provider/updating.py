@@ -1,8 +1,9 @@
-"""Update: dry run; stop of the fleet if it is required; update; start of the fleet.
+"""Update: a dry run, a stop of the fleet if it is required, the update, a start of the fleet.
 
-A rollback is an Update too, back to the former config, and a stack whose rollback fails is stuck. So a
-rollback undoes only what it can without harm. Where it cannot (nodes run jobs now), the cluster stays
-unchanged, the provider's log and record report this, and the next deploy continues from there.
+A rollback is also an Update, to the former config, and a stack is stuck if its rollback fails. So a rollback
+never forces a change: if the former config cannot be restored without harm (for example because nodes run
+jobs), the cluster stays unchanged, the provider's log and record report this, and the next deploy continues
+from there.
 """
 
 from __future__ import annotations

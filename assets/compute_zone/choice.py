@@ -1,4 +1,4 @@
-"""The choice of the network's zone; a refusal names the zones that are possible and the flags to type."""
+"""The choice of the network's zone; a refusal lists the possible zones and the flags to type."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def keep(kept: Zone, request: ZoneRequest, region: Region) -> Zone:
         return kept
     raise RefusedError(
         f"The network stays in {kept} for good, and {problem}. {_possible_zones(request, region)} "
-        f"Nothing was changed. Type flags that {kept.id} can serve, or deploy in another region; or destroy "
-        'all stacks in order (docs/how-to/operate.md: "Take it down") and deploy anew.'
+        f"Nothing was changed. Use instance types and reservations of {kept.id}, or deploy in another "
+        'region; or destroy all stacks in order (docs/how-to/operate.md: "Take it down") and deploy again.'
     )
 
 
@@ -135,7 +135,7 @@ def _possible_zones(request: ZoneRequest, region: Region) -> str:
 
 
 def _some(parts: Sequence[str], separator: str = ", ") -> str:
-    """Join the first parts, and say how many more there are."""
+    """Join the first parts, and add the number of the others."""
     more = len(parts) - _MOST_NAMED
     return separator.join([*parts[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
 

@@ -1,8 +1,8 @@
 """Lambda entry of Custom::Guard: fails an update that would replace a resource with data, before any change.
 
 The resources with data depend on this custom resource, so CloudFormation updates it first. It creates,
-stores and deletes nothing: the event has the old and the new values. A guard that is created in a stack that
-existed before is in another app's stack: `cdk deploy` updates any stack that has the name.
+stores and deletes nothing: the event has the old and the new values. A guard that is created in an
+existing stack is in another app's stack: `cdk deploy` updates any stack that has the name.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ PHYSICAL_ID = "guard"
 
 
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Refuse an update that would replace a resource with data, and the takeover of another app's stack.
+    """Refuse an update that would replace a resource with data, and a change of another app's stack.
 
-    A rollback is an update with old and new values swapped, and always passes: it can do no harm, and a
-    stack whose rollback fails is stuck.
+    A rollback is an update with old and new values swapped. It is always allowed: it restores the former
+    values, and a stack is stuck if its rollback fails.
 
     Raises:
         RuntimeError: the event is refused; nothing was changed. The text is for the person who deploys.
@@ -45,8 +45,8 @@ def _refuse_unless_the_stack_is_new(stack_id: str) -> None:
             "needs cloudformation:DescribeStacks; type the deploy again"
         ) from None
     raise RuntimeError(
-        f"Nothing was deleted. A stack {name} existed before this deploy, without a guard. If it is another "
-        "app's, deploy in another region or account: export AWS_REGION=... If it is what is left of a first "
+        f"Nothing was deleted. A stack {name} existed before this deploy, without a guard. If it belongs to "
+        "another app, deploy in another region or account: export AWS_REGION=... If it remains from a first "
         "deploy of Training Cluster with --no-rollback, type: aws cloudformation "
         f"update-termination-protection --no-enable-termination-protection --stack-name {name}, then: "
         f"aws cloudformation delete-stack --stack-name {name}, and deploy again"

@@ -1,4 +1,4 @@
-"""Pure: the changes of guarded values that are refused, with the message for each."""
+"""The refused changes of guarded values, with a message for each."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def refusal(changes: list[str]) -> str:
 
 
 def _changed_together(changed: dict[str, tuple[str, dict[str, str]]]) -> Iterator[str]:
-    """Refuse to combine a change that no rollback can take back with others, which could fail."""
+    """Refuse to combine a change that cannot be rolled back with others, which could fail."""
     for name, (before, wanted) in changed.items():
         others = ", ".join(each for each in changed if each != name)
         if wanted["may"] in ("alone", "grows") and others:
             first = f"-c {name}={wanted['value']}" if wanted["value"] else f"without -c {name}=..."
             yield (
-                f"{name}: {_shown(before)} -> {_shown(wanted['value'])} could not be taken back if the "
+                f"{name}: {_shown(before)} -> {_shown(wanted['value'])} could not be rolled back if the "
                 f"change of {others} failed. Deploy {first} first, with {others} as before"
             )
 
@@ -64,13 +64,13 @@ def _is_allowed(old: str, new: str, policy: str) -> bool:
 def _explain(name: str, old: str, wanted: dict[str, str]) -> str:
     new, policy = wanted["value"], wanted["may"]
     if policy == "grows":
-        why = "is not possible, it only grows"
+        why = "is not possible: it can only grow"
     elif policy == "adopts" and not new:
-        why = "would make a new, empty one in its place"
+        why = "would replace it with a new, empty one"
     elif policy == "adopts":
-        why = "would put another one in its place"
+        why = "would replace it with another one"
     else:
-        why = "would replace what holds data by something empty"
+        why = "would replace a resource that holds data with an empty one"
     safe_way = wanted["safe_way"].replace("{old}", _shown(old)).replace("{new}", _shown(new))
     return f"{name}: {_shown(old)} -> {_shown(new)} {why}. {safe_way}"
 

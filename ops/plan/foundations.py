@@ -72,7 +72,7 @@ def _change(flag: str, old: str, wanted: Guarded, refused: list[str]) -> Change:
     before, after = old or "(own)", wanted.value or "(own)"
     if not refused:
         return Change(what=flag, old=before, new=after, verdict="live", why=wanted.note)
-    # "fsx_gib: 2400 -> 1200 is not possible, it only grows. FSx makes ..."
+    # "fsx_gib: 2400 -> 1200 is not possible: it can only grow. FSx makes ..."
     why, _, mend = refused[0].removeprefix(f"{flag}: {before} -> {after} ").partition(". ")
     return Change(what=flag, old=before, new=after, verdict="impossible", why=why, mend=mend)
 

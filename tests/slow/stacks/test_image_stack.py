@@ -95,7 +95,7 @@ def test_an_image_of_another_version_is_refused_before_the_cluster_changes(
     with pytest.raises(RehearsalError) as raised:
         cloud.deploy(FAMILY, f"image={old}")
     said = re.sub(r"\s+", " ", str(raised.value))
-    assert f"image={old} (own-ubuntu2204-3.15.0) cannot be used: it is of ParallelCluster 3.15.0" in said
+    assert f"image={old} (own-ubuntu2204-3.15.0) cannot be used: it is for ParallelCluster 3.15.0" in said
     assert queue_image() == before
     stack = cloud.stack(CLUSTER_STACK)
     assert stack and stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"

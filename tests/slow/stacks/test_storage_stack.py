@@ -193,5 +193,5 @@ def test_an_id_that_is_forgotten_makes_no_empty_file_system_in_the_place_of_the_
     bucket, lustre, efs = _given(_outputs(cloud))
     reason = _refused(cloud, bucket, efs)
     id_ = lustre.removeprefix("fsx_id=")
-    assert f"fsx_id: {id_} -> (own) would make a new, empty one in its place" in reason
+    assert f"fsx_id: {id_} -> (own) would replace it with a new, empty one" in reason
     assert f"Type -c fsx_id={id_}" in reason

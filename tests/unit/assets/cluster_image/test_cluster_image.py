@@ -22,7 +22,7 @@ from tests.unit.assets.cluster_image.image_fakes import (
 from tests.unit.assets.function_fakes import load, refusal
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
-KEPT_FOR_GOOD = "a recipe's parent never changes"
+KEPT_FOR_GOOD = "a recipe's parent cannot change"
 
 Ask = Callable[..., dict[str, Any]]
 Refuse = Callable[..., str]
@@ -178,8 +178,8 @@ def test_an_image_that_is_not_here_is_refused_with_the_region(
     [
         (
             {"Tags": tagged(version="3.15.0")},
-            "of ParallelCluster 3.15.0 (by its tag parallelcluster:version), "
-            f"and this app's is {PCLUSTER_VERSION}",
+            "for ParallelCluster 3.15.0 (by its tag parallelcluster:version), "
+            f"and this app uses {PCLUSTER_VERSION}",
         ),
         (
             {"Tags": tagged(build_status=None)},
@@ -187,10 +187,10 @@ def test_an_image_that_is_not_here_is_refused_with_the_region(
         ),
         (
             {"Tags": tagged(os="alinux2023")},
-            "of alinux2023 (by its tag parallelcluster:os), and the cluster's os is ubuntu2404",
+            "it has alinux2023 (by its tag parallelcluster:os), and the cluster's os is ubuntu2404",
         ),
         ({"PlatformDetails": "Red Hat Enterprise Linux"}, "its platform is Red Hat Enterprise Linux"),
-        ({"PlatformDetails": None, "Platform": "windows"}, "its platform is windows, and ubuntu2404 is not"),
+        ({"PlatformDetails": None, "Platform": "windows"}, "its platform is windows, which"),
         ({"Architecture": "arm64"}, "it is for arm64, and the nodes are x86_64"),
         ({"VirtualizationType": "paravirtual"}, "its virtualization is paravirtual"),
         ({"EnaSupport": None}, "without ENA"),
@@ -221,9 +221,9 @@ def test_all_that_is_wrong_is_said_at_once(refuse: Refuse, region: FakeRegion) -
 @pytest.mark.parametrize(
     ("described", "words"),
     [
-        (official(version="3.15.0"), "of ParallelCluster 3.15.0 (by its name)"),
-        (official(os_part="amzn2023-hvm"), "of alinux2023 (by its name)"),
-        (official(os_part="rhel9-hvm"), "of rhel9-hvm (by its name)"),
+        (official(version="3.15.0"), "for ParallelCluster 3.15.0 (by its name)"),
+        (official(os_part="amzn2023-hvm"), "it has alinux2023 (by its name)"),
+        (official(os_part="rhel9-hvm"), "it has rhel9-hvm (by its name)"),
     ],
 )
 def test_without_tags_the_name_of_an_official_image_or_of_its_copy_tells_what_it_is(

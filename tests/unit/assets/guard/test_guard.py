@@ -71,14 +71,14 @@ def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, ol
 @pytest.mark.parametrize(
     ("may", "old", "new", "why"),
     [
-        ("never", "persistent2", "scratch2", "something empty"),
-        ("never", "", "mine", "something empty"),
-        ("grows", "2400", "1200", "it only grows"),
-        ("grows", "12000", "9600", "it only grows"),
-        ("grows", "1200", "many", "it only grows"),
-        ("adopts", "fs-1", "", "a new, empty one in its place"),
-        ("adopts", "fs-1", "fs-2", "another one in its place"),
-        ("of a later release", "1", "2", "something empty"),
+        ("never", "persistent2", "scratch2", "with an empty one"),
+        ("never", "", "mine", "with an empty one"),
+        ("grows", "2400", "1200", "it can only grow"),
+        ("grows", "12000", "9600", "it can only grow"),
+        ("grows", "1200", "many", "it can only grow"),
+        ("adopts", "fs-1", "", "would replace it with a new, empty one"),
+        ("adopts", "fs-1", "fs-2", "would replace it with another one"),
+        ("of a later release", "1", "2", "with an empty one"),
     ],
 )
 def test_what_would_replace_data_is_refused(guard: Guard, may: str, old: str, new: str, why: str) -> None:
@@ -90,8 +90,8 @@ def test_a_refusal_names_flag_both_values_and_the_safe_way(guard: Guard) -> None
     with pytest.raises(RuntimeError) as refusal:
         guard.update({"fsx_type": _kept("persistent2")}, {"fsx_type": _kept("scratch2")})
     assert str(refusal.value) == (
-        "Nothing was changed. | fsx_type: persistent2 -> scratch2 would replace what holds data by something "
-        "empty. Keep persistent2, and not scratch2."
+        "Nothing was changed. | fsx_type: persistent2 -> scratch2 would replace a resource that holds "
+        "data with an empty one. Keep persistent2, and not scratch2."
     )
 
 

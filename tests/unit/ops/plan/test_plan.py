@@ -183,7 +183,7 @@ def test_what_needs_a_stopped_fleet_stops_it_for_what_could_be_drained() -> None
 def test_a_refusal_names_flag_values_and_the_safe_way() -> None:
     found = plan(deployed(fsx_gib="2400"), fsx_gib="1200")
     text = shown(found)
-    assert "impossible: fsx_gib 2400 -> 1200: is not possible, it only grows." in text
+    assert "impossible: fsx_gib 2400 -> 1200: is not possible: it can only grow." in text
     assert "keep -c fsx_gib=2400, or more" in text
     assert "1 change(s) are refused" in text
 
