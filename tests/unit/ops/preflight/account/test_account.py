@@ -47,7 +47,7 @@ def test_without_service_quotas_every_other_check_still_speaks() -> None:
     warned = [each for each in found if each.verdict != "ok"]
     assert {each.check for each in warned} == {
         *("quota of vCPUs", "quota of VPCs", "quota of elastic IP addresses"),
-        *("quota of NAT gateways", "quota of Lustre"),
+        *("quota of NAT gateways", "quota of Lustre", "quota of network interfaces", "quota of gp3 volumes"),
     }
     assert {each.found for each in warned} == {
         "not checked: these credentials lack servicequotas:GetServiceQuota"
