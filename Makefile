@@ -85,10 +85,12 @@ stop: ## Stop a rehearsal that was kept with KEEP=1, or killed
 test: test-fast test-slow ## Run the tests, including a rehearsal
 
 .PHONY: test-slow
-test-slow: setup ## Run the tests that start a local AWS, a local Slurm or a training, as `make test` does
-	@# Before the workers, which would install it into one folder at the same time.
-	@$(NODE_PATH_FIRST) TRAINING_REHEARSAL=1 bash -euc 'source assets/training/environment.sh; make_environment "$$PWD/assets/training/gpt2" "$$PWD/.rehearsal/venvs/gpt2"'
+test-slow: setup environment ## Run the tests that start a local AWS, a local Slurm or a training, as `make test` does
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "slow and not nightly" -n $(SLOW_WORKERS) --dist loadfile --no-loadscope-reorder
+
+.PHONY: environment
+environment: setup ## Make the Python environment of gpt2, which rehearsals and the slow tests train with (minutes, once)
+	@$(NODE_PATH_FIRST) TRAINING_REHEARSAL=1 bash -euc 'source assets/training/environment.sh; make_environment "$$PWD/assets/training/gpt2" "$$PWD/.rehearsal/venvs/gpt2"'
 
 .PHONY: test-root
 test-root: setup ## Run only the tests that need root's rights, as root: for a user they are skipped
