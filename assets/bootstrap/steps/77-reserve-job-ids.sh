@@ -3,7 +3,8 @@
 # Reserves a range of job ids for this cluster on the shared file system, on the head node.
 #
 # Job ids name runs, checkpoints and logs, such as /fsx/checkpoints/gpt2/job-17. These outlive the cluster, and several
-# clusters may share them, while each new Slurm starts at 1: its job 17 would resume the run of another cluster's job 17.
+# clusters may share them, while each new Slurm starts at 1 (aws-parallelcluster issue 6362): its job 17 would resume the
+# run of another cluster's job 17.
 # So each cluster takes the first free block of BLOCK ids: a folder of root in /fsx/.job-ids, which mkdir creates on one
 # node only. The first cluster of a file system starts at 1, and needs no setting. For another one slurm.conf gets
 # FirstJobId, which slurmctld applies at a reconfiguration, and only upwards.
