@@ -38,6 +38,12 @@ $(call switch,rehearse,CONTAINER,1)
 $(call switch,rehearse,USERS,2)
 $(call switch,faults,ALL,1)
 $(call switch,site,SERVE,1)
+# Refused before set-up, too.
+ifneq ($(filter test-root,$(MAKECMDGOALS)),)
+ifneq ($(shell id -u),0)
+$(error test-root: you are not root. Type: sudo make test-root, in a copy of this folder that belongs to root)
+endif
+endif
 
 export PYTHON
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
@@ -94,7 +100,6 @@ environment: setup ## Make the Python environment of gpt2, which rehearsals and 
 
 .PHONY: test-root
 test-root: setup ## Run only the tests that need root's rights, as root: for a user they are skipped
-	@[ "$$(id -u)" = 0 ] || { printf 'test-root: you are not root; nothing was run.\n  type: sudo make test-root, in a copy of this folder that belongs to root\n' >&2; exit 1; }
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "root and not nightly" -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-all
