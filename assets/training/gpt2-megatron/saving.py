@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 from megatron.core import parallel_state
 from trainkit.run import checkpoints
+from trainkit.run.files import sync
 from trainkit.run.run import die
 
 if TYPE_CHECKING:
@@ -58,12 +59,10 @@ def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
     dist.barrier()
     if parallel_state.get_data_parallel_rank() == 0:
         torch.save({"model": core.state_dict(), "optimizer": rank.optimizer.state_dict()}, piece(folder))
+        sync(piece(folder))
     if run.is_first:
         noted = {"step": step, "data": data, **kept(rank.settings)}
         (folder / PROGRESS).write_text(json.dumps(noted) + "\n", encoding="utf-8")
-    dist.barrier()
-    if run.local_rank == 0:
-        checkpoints.sync_files(folder)
     dist.barrier()
     if run.is_first:
         keep = rank.settings.keep_checkpoints

@@ -23,6 +23,7 @@ from trainkit import network
 from trainkit.data.order import Order
 from trainkit.data.shards import Manifest, Tokens
 from trainkit.run import checkpoints, outcome, process_group, stacks
+from trainkit.run.files import sync
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE as METRICS
@@ -267,6 +268,9 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
         checkpoints.clear_partials(run.checkpoint_dir)
     accelerator.wait_for_everyone()
     accelerator.save_state(str(folder))
+    # This rank's own file, and no other: each node would otherwise flush the files of all ranks.
+    for own in folder.glob(f"random_states_{run.rank}.*"):
+        sync(own)
     if run.is_first:
         accelerator.unwrap_model(model).config.save_pretrained(str(folder))
         shutil.copyfile(rank.prepared.shards / "tokenizer.json", folder / "tokenizer.json")
@@ -278,9 +282,6 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
             "order": rank.order("train").note(),
         }
         (folder / "progress.json").write_text(json.dumps(progress) + "\n", encoding="utf-8")
-    accelerator.wait_for_everyone()
-    if run.local_rank == 0:
-        checkpoints.sync_files(folder)
     accelerator.wait_for_everyone()
     if run.is_first:
         keep = rank.settings.keep_checkpoints

@@ -188,7 +188,7 @@ def clear_partials(folder: Path) -> None:
 
 
 def sync_files(folder: Path) -> None:
-    """Flush all files of a folder to the disk; the first rank of each node calls it after the writes."""
+    """Flush all files of a folder to the disk; ranks of other nodes flush their own beforehand."""
     for path in sorted(folder.rglob("*")):
         sync(path)
     sync(folder)
