@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -53,6 +54,10 @@ def submit(
             help="Send a message at start, requeue and end (docs/how-to/health.md).",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Check everything, and print the sbatch command; submit nothing."),
+    ] = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Then follow the job, like `logs --follow`.")
     ] = False,
@@ -67,12 +72,14 @@ def submit(
     from ops.jobs.lookup import cluster_option
     from ops.jobs.settings import check_job_settings
     from ops.jobs.slurm import check_job_id, check_time_limit
-    from ops.jobs.submit import JobRequest, read_settings
+    from ops.jobs.submit import JobRequest, check, read_settings, sbatch_command
     from ops.jobs.submit import submit as submit_job
     from ops.jobs.watch import watch
 
     if follow and as_json:
         raise typer.BadParameter("--follow prints continuously, --json once: give one of them.")
+    if follow and dry_run:
+        raise typer.BadParameter("--dry-run submits nothing to --follow: give one of them.")
     if notify not in (None, "webhook", "mail"):
         # The value is not shown: it may be the address, which is a secret.
         raise typer.BadParameter(
@@ -97,6 +104,13 @@ def submit(
         time_limit=None if time is None else check_time_limit(time),
     )
     head_node = find_head_node(cluster, account_clients())
+    if dry_run:
+        notes, command = check(request, head_node), shlex.join(sbatch_command(request))
+        if as_json:
+            return print_json({"command": command, "notes": notes})
+        for note in notes:
+            typer.echo(note, err=True)
+        return typer.echo(command)
     submitted = submit_job(request, head_node)
     if as_json:
         return print_json(submitted)

@@ -102,11 +102,11 @@ def read_settings(
     return settings
 
 
-def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
-    """Check the request, and call sbatch.
+def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
+    """Check the request with the cluster; return notes about when the job can start.
 
     Raises:
-        OpsError: the job cannot run, or Slurm refused it, with Slurm's message.
+        OpsError: the job cannot run.
         botocore's errors.
     """
     where = cluster_option(head_node.cluster_name)
@@ -126,6 +126,17 @@ def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
             f"Slurm does not know job {request.after}, so nothing can wait for it.\n"
             f"  type:   trainctl jobs{where}"
         )
+    return () if partition.availability == "up" else (_closed(partition, head_node.cluster_name),)
+
+
+def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
+    """Check the request, and call sbatch.
+
+    Raises:
+        OpsError: the job cannot run, or Slurm refused it, with Slurm's message.
+        botocore's errors.
+    """
+    notes = check(request, head_node)
     token = f"trainctl-{uuid.uuid4()}"
     command = sbatch_command(request, token)
     try:
@@ -134,7 +145,6 @@ def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
         words = str(error).removeprefix(f"{_SUBMIT}: ")
         raise OpsError(f"Slurm refused the job: {words}\n  typed:  {shlex.join(command)}") from None
     job_id = said.strip().partition(";")[0]  # ID;CLUSTER in a federation
-    notes = () if partition.availability == "up" else (_closed(partition, head_node.cluster_name),)
     return Submitted(job_id=job_id, command=shlex.join(command), notes=notes)
 
 
@@ -154,11 +164,11 @@ def _call_once(command: Sequence[str], token: str, head_node: HeadNode) -> str:
         ) from None
 
 
-def sbatch_command(request: JobRequest, token: str) -> list[str]:
+def sbatch_command(request: JobRequest, token: str = "") -> list[str]:
     """Return the command for the head node.
 
     Args:
-        token: comment of the job, by which a second call recognises it.
+        token: comment of the job, by which a second call recognises it; empty for none.
     """
     shared = load_base().shared_dir
     return [
@@ -173,7 +183,8 @@ def sbatch_command(request: JobRequest, token: str) -> list[str]:
         *([f"--dependency=afterok:{request.after}"] if request.after else []),
         *([f"--time={request.time_limit}"] if request.time_limit else []),
         *([f"--deadline={request.deadline}"] if request.deadline else []),
-        *(f"--output={output_path('%j')}", f"--comment={token}"),
+        f"--output={output_path('%j')}",
+        *([f"--comment={token}"] if token else []),
         *(f"{shared}/training/job.slurm", request.workload, *request.arguments),
     ]
 
@@ -225,6 +236,11 @@ def _check_image(image: str, head_node: HeadNode) -> None:
 
 def _check_weights(init_from: str, head_node: HeadNode) -> None:
     """Look for weights that are a folder or a file, before nodes start for them."""
+    if init_from.startswith(("./", "../")):
+        raise UsageError(
+            f"--set {INIT_FROM}={init_from}: the job does not start in a folder of yours.\n"
+            f"  type:    the whole path, such as {load_base().shared_dir}/checkpoints/NAME"
+        )
     if not init_from.startswith("/"):
         return
     try:

@@ -108,6 +108,24 @@ def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
     assert told["command"].endswith("/fsx/training/job.slurm gpt2")
 
 
+def test_a_dry_run_checks_and_prints_the_command_that_it_does_not_call(
+    cluster: PlayedCluster, call: Call
+) -> None:
+    cluster.has_workload("gpt2")
+    asked = ("submit", "gpt2", "--dry-run", "--nodes", "2", "--set", "MAX_STEPS=5")
+    code, said, complaint = call(*asked, "--", "--seed", "1")
+    assert (code, complaint) == (0, "")
+    assert said == (
+        "env MAX_STEPS=5 sbatch --parsable --nodes=2 --job-name=gpt2 --output=/fsx/runs/job-%j.log "
+        "/fsx/training/job.slurm gpt2 --seed 1\n"
+    )
+    code, said, _ = call(*asked, "--json")
+    assert (code, json.loads(said)["notes"]) == (0, [])
+    code, _, complaint = call(*asked[:-1], "INIT_FROM=/fsx/none")
+    assert (code, "there is no such path" in complaint) == (1, True)
+    assert not [each for each in cluster.calls if each[0] == "sbatch"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -127,6 +145,8 @@ def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
         (("gpt2", "--after", "x"), 2, "not a job id"),
         (("gpt2", "--after", "7"), 1, "does not know job 7"),
         (("gpt2", "--follow", "--json"), 2, "give one of them"),
+        (("gpt2", "--follow", "--dry-run"), 2, "give one of them"),
+        (("gpt2", "--set", "INIT_FROM=../mine"), 2, "type:    the whole path, such as /fsx/checkpoints/NAME"),
         (("gpt2", "--set", "INIT_FROM=/fsx/none"), 1, "--set INIT_FROM=/fsx/none: there is no such path"),
     ],
 )
