@@ -238,7 +238,7 @@ def _check_weights(init_from: str, head_node: HeadNode) -> None:
     """Look for weights that are a folder or a file, before nodes start for them."""
     if init_from.startswith(("./", "../")):
         raise UsageError(
-            f"--set {INIT_FROM}={init_from}: the job does not start in a folder of yours.\n"
+            f"--set {INIT_FROM}={init_from}: the job starts in another folder.\n"
             f"  type:    the whole path, such as {load_base().shared_dir}/checkpoints/NAME"
         )
     if not init_from.startswith("/"):

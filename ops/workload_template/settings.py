@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
-from trainkit.run.precision import NAMES
 from trainkit.run.run import die
-from trainkit.run.settings import TrainSettings, check_words, family_device, fill_settings
+from trainkit.run.settings import TrainSettings, family_device, fill_settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Settings(TrainSettings):
     """Width of the model; with 2 layers and a context of 64 it has 0.26 M parameters."""
     model_context: int = 64
     """Bytes of a sequence."""
+    device: Literal["", "cpu", "cuda"] = ""
     batch_size: int = 32
     """Sequences of a rank and step. Tokens of a step = ranks * this * model_context."""
     learning_rate: float = 2e-3
@@ -40,6 +41,4 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
     settings = fill_settings(Settings, arguments, about="Trains a small language model.")
     if settings.model_width % settings.model_heads:
         die(f"MODEL_WIDTH {settings.model_width} is not a multiple of MODEL_HEADS {settings.model_heads}.")
-    settings = dataclasses.replace(settings, device=settings.device or family_device())
-    check_words(settings, {"device": ("cpu", "cuda"), "mixed_precision": NAMES})
-    return settings
+    return dataclasses.replace(settings, device=settings.device or family_device())

@@ -23,11 +23,11 @@ from trainkit.data.order import Order
 from trainkit.data.shards import Manifest, Tokens
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
-from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE as METRICS
-from trainkit.run.metrics import Metrics, summary_of
+from trainkit.run.metrics import Metrics
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run, die
+from trainkit.run.steps import peak_bytes
 from trainkit.run.stopping import Saves, Stop
 
 GRADIENT_CLIP = 1.0
@@ -123,7 +123,7 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
             agree=device.agree,
         )
         stopped_at = train_steps(rank, model, optimizer, saves, first=first, taken=taken)
-        finish(rank, stopped_at)
+        outcome.ended(run, stopped_at)
     device.leave()
 
 
@@ -241,16 +241,6 @@ def validation_loss(rank: Rank, model: Any, *, batches: int) -> float:
             total += loss_of(model, batch, rank.device).item()
     model.train()
     return total / batches
-
-
-def finish(rank: Rank, stopped_at: int | None) -> None:
-    """Report the end of the run to the user and to job.slurm."""
-    if stopped_at is not None:
-        outcome.stopped(rank.run, stopped_at)
-        rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
-        return
-    outcome.finished(rank.run)
-    rank.say(f"finished: {summary_of(rank.run.run_dir / METRICS)}")
 
 
 def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int, taken: int) -> None:

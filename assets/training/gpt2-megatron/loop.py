@@ -18,11 +18,9 @@ from saving import resume, save
 from settings import Settings, Sizes
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
-from trainkit.run.memory import peak_bytes
-from trainkit.run.metrics import FILE as METRICS
-from trainkit.run.metrics import Metrics, summary_of
-from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.mfu import flops_per_token
 from trainkit.run.run import Run
+from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
 from weights import load_weights
@@ -71,12 +69,7 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
         f"{len(rank.samples['train']):,} samples an epoch"
     )
     stopped_at = train_steps(rank, core, saves, data_sum(data))
-    if stopped_at is None:
-        outcome.finished(run)
-        rank.say(f"finished: {summary_of(run.run_dir / METRICS)}")
-    else:
-        outcome.stopped(run, stopped_at)
-        rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+    outcome.ended(run, stopped_at)
     process_group.leave()
 
 
@@ -101,7 +94,14 @@ def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
     flops = flops_per_token(
         parameters_of(settings), settings.gpt2_layers, settings.gpt2_width, settings.gpt2_context
     )
-    metrics = Metrics(run.run_dir / METRICS, after_step=first) if run.is_first else None
+    rows = Steps(
+        run=run,
+        after=first,
+        last=settings.max_steps,
+        print_every=settings.log_every,
+        device=rank.device,
+        flops_per_token=flops,
+    )
     rank.model.train()
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
@@ -114,21 +114,15 @@ def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
         step_s = time.perf_counter() - started
         if step == first + 1:
             process_group.shorten()
-        if metrics:
-            line = metrics.add(
-                step=step,
-                loss=loss,
-                learning_rate=rank.optimizer.param_groups[0]["lr"],
-                tokens=step * tokens_a_step,
-                tokens_per_s=tokens_a_step / step_s,
-                step_s=step_s,
-                data_s=data_s,
-                memory_bytes=peak_bytes(rank.device),
-                world_size=run.world_size,
-                mfu=mfu(tokens_a_step / step_s, flops, run.peak_tflops, run.world_size),
-            )
-            if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
-                print(line)
+        rows.add(
+            step=step,
+            loss=loss,
+            learning_rate=rank.optimizer.param_groups[0]["lr"],
+            tokens=step * tokens_a_step,
+            tokens_per_s=tokens_a_step / step_s,
+            step_s=step_s,
+            data_s=data_s,
+        )
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if saves.due(step) or stopping:
             with process_group.patient(run, "saving"), checkpoints.saving(run):
@@ -136,8 +130,8 @@ def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
         if stopping:
             return step
         if settings.validates_after(step):
-            validate(rank, metrics, step=step)
-    validate(rank, metrics, step=max(first, settings.max_steps))
+            validate(rank, rows, step=step)
+    validate(rank, rows, step=max(first, settings.max_steps))
     return None
 
 
@@ -154,7 +148,7 @@ def update(rank: Rank, batches: list[dict[str, torch.Tensor]], stop: Stop) -> tu
     return loss / losses, math.nan if norm is None else float(norm), asked > 0
 
 
-def validate(rank: Rank, metrics: Metrics | None, *, step: int) -> None:
+def validate(rank: Rank, rows: Steps, *, step: int) -> None:
     """Record the mean loss over eval_batches, always the same samples."""
     if not rank.settings.eval_batches:
         return
@@ -166,5 +160,4 @@ def validate(rank: Rank, metrics: Metrics | None, *, step: int) -> None:
             found.append(rank.forward(rank.batches("val", first=first, count=1), backward=False))
         loss, count = rank.sum(sum(loss for loss, _ in found), sum(count for _, count in found))
         rank.model.train()
-    if metrics:
-        print(metrics.add_validation(step=step, loss=loss / count, seconds=time.perf_counter() - started))
+    rows.add_validation(step=step, loss=loss / count, seconds=time.perf_counter() - started)

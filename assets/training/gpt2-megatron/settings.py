@@ -6,17 +6,11 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from trainkit.data.documents import OWN
 from trainkit.run.run import Run, die
-from trainkit.run.settings import (
-    MAY_BE_ZERO,
-    TrainSettings,
-    check_variable,
-    check_words,
-    family_device,
-    fill_settings,
-)
+from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, check_variable, family_device, fill_settings
 from trainkit.source import ExportSettings, check_export
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
@@ -51,7 +45,10 @@ class Settings(TrainSettings, ExportSettings):
     checkpoint_every: int = 500
     init_from: str = "scratch"
     """scratch, megatron-345m, or the path of a file model_optim_rng.pt in that format."""
-    transformer_impl: str = ""
+    device: Literal["", "cpu", "cuda"] = ""
+    # fp16 needs loss scaling, and only V100 GPUs need fp16, which this workload does not support.
+    mixed_precision: Literal["bf16", "no"] = "no"
+    transformer_impl: Literal["", "transformer_engine", "local"] = ""
     """transformer_engine or local; empty for transformer_engine on GPUs and local on CPUs."""
 
     @property
@@ -59,14 +56,6 @@ class Settings(TrainSettings, ExportSettings):
         """Number of rows of the word embeddings."""
         multiple = VOCAB_MULTIPLE * self.tensor_parallel
         return -(-self.vocab_size // multiple) * multiple
-
-
-WORDS = {
-    "device": ("cpu", "cuda"),
-    # fp16 needs loss scaling, and only V100 GPUs need fp16, which this workload does not support.
-    "mixed_precision": ("bf16", "no"),
-    "transformer_impl": ("transformer_engine", "local"),
-}
 
 
 @dataclass(frozen=True)
@@ -93,10 +82,8 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         die(f"GPT2_DROPOUT is {settings.gpt2_dropout}: give a share below 1.")
     device = settings.device or family_device()
     implementation = settings.transformer_impl or ("transformer_engine" if device == "cuda" else "local")
-    settings = dataclasses.replace(settings, device=device, transformer_impl=implementation)
-    check_words(settings, WORDS)
     check_variable("CORPUS", CORPORA)
-    return settings
+    return dataclasses.replace(settings, device=device, transformer_impl=implementation)
 
 
 def divisors(number: int) -> str:

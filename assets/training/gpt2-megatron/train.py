@@ -21,6 +21,7 @@ from pathlib import Path
 
 from indexed import Indexed, read_indexed
 from settings import Settings, read_settings, sizes_of_job, weights_file
+from trainkit.data.shards import ShardError, check_lengths
 from trainkit.run import outcome
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note, die
@@ -38,12 +39,10 @@ def open_data(run: Run, settings: Settings) -> Indexed:
             f"{folder} has a vocabulary of {data.vocab_size} tokens and the model one of "
             f"{settings.vocab_size}: give prepare.sh and train.sh the same VOCAB_SIZE."
         )
-    for split, tokens in data.tokens.items():
-        if tokens <= settings.gpt2_context:
-            die(
-                f"{folder} has {tokens} tokens in {split}, fewer than GPT2_CONTEXT ({settings.gpt2_context}) "
-                "takes: take more text, or lower it."
-            )
+    try:
+        check_lengths(folder, data.tokens, length=settings.gpt2_context, setting="GPT2_CONTEXT")
+    except ShardError as error:
+        die(str(error))
     return data
 
 

@@ -25,11 +25,9 @@ from trainkit.data.shards import Manifest, Tokens
 from trainkit.run import checkpoints, outcome, process_group, stacks
 from trainkit.run.files import sync
 from trainkit.run.finite import check_finite
-from trainkit.run.memory import peak_bytes
-from trainkit.run.metrics import FILE as METRICS
-from trainkit.run.metrics import Metrics, summary_of
-from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.mfu import flops_per_token
 from trainkit.run.run import Run, die
+from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
 
@@ -150,12 +148,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     model, optimizer = accelerator.prepare(model, optimizer)
     with rank.ahead() as ahead:
         stopped_at = train_steps(rank, model, optimizer, saves, ahead=ahead, flops=flops)
-    if stopped_at is None:
-        outcome.finished(run)
-        rank.say(f"finished: {summary_of(run.run_dir / METRICS)}")
-    else:
-        outcome.stopped(run, stopped_at)
-        rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+    outcome.ended(run, stopped_at)
     # The gradients' exchange is deleted before the process group that it uses; in the other order gloo waits
     # forever in its destructor (torch 2.13).
     del model, optimizer
@@ -172,7 +165,14 @@ def train_steps(
     tokens_a_step = run.world_size * settings.gradient_accumulation * settings.batch_size * rank.shape.context
     highest = highest_learning_rate(settings, rank.prepared.weights)
     first, tokens_seen = resume(rank)
-    metrics = Metrics(run.run_dir / METRICS, after_step=first) if run.is_first else None
+    rows = Steps(
+        run=run,
+        after=first,
+        last=settings.max_steps,
+        print_every=settings.log_every,
+        device=accelerator.device,
+        flops_per_token=flops,
+    )
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
         rate = learning_rate(step, settings, highest)
@@ -188,21 +188,15 @@ def train_steps(
         if step == first + 1:
             process_group.shorten()
         tokens_seen += tokens_a_step
-        if metrics:
-            line = metrics.add(
-                step=step,
-                loss=loss,
-                learning_rate=rate,
-                tokens=tokens_seen,
-                tokens_per_s=tokens_a_step / step_s,
-                step_s=step_s,
-                data_s=data_s,
-                memory_bytes=peak_bytes(accelerator.device),
-                world_size=run.world_size,
-                mfu=mfu(tokens_a_step / step_s, flops, run.peak_tflops, run.world_size),
-            )
-            if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
-                print(line)
+        rows.add(
+            step=step,
+            loss=loss,
+            learning_rate=rate,
+            tokens=tokens_seen,
+            tokens_per_s=tokens_a_step / step_s,
+            step_s=step_s,
+            data_s=data_s,
+        )
         scale = accelerator.scaler.get_scale() if accelerator.scaler else None
         check_finite(run, step=step, loss=loss, gradient_norm=norm, loss_scale=scale)
         if saves.due(step) or stopping:
@@ -211,8 +205,8 @@ def train_steps(
         if stopping:
             return step
         if settings.validates_after(step):
-            validate(rank, model, metrics, step=step)
-    validate(rank, model, metrics, step=max(first, settings.max_steps))
+            validate(rank, model, rows, step=step)
+    validate(rank, model, rows, step=max(first, settings.max_steps))
     return None
 
 
@@ -238,7 +232,7 @@ def update(
     return total, norm
 
 
-def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> None:
+def validate(rank: Rank, model: Any, rows: Steps, *, step: int) -> None:
     """Record the mean loss over each rank's eval_batches, which are always the same."""
     batches = rank.settings.eval_batches
     if not batches:
@@ -252,8 +246,7 @@ def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> N
             for i in range(batches):
                 total += loss_of(model, rank.batch("val", tokens, first=0, micro_step=i))
         (loss,) = rank.mean(total / batches)
-    if metrics:
-        print(metrics.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started))
+    rows.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started)
 
 
 def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:

@@ -6,15 +6,14 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from trainkit.data.documents import OWN
-from trainkit.run.precision import NAMES
 from trainkit.run.run import Run, data_note, die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
     TrainSettings,
     check_variable,
-    check_words,
     family_device,
     fill_settings,
 )
@@ -39,10 +38,11 @@ class Settings(TrainSettings):
     """Sequences of a rank and micro-step."""
     gradient_accumulation: int = 1
     """Micro-steps of a step. Tokens of a step = ranks * this * batch_size * gpt2_context."""
-    compile: str = ""
+    compile: Literal["", "yes", "no"] = ""
     """yes or no: torch.compile; empty for yes on GPUs."""
-    prefetch: str = ""
+    prefetch: Literal["", "yes", "no"] = ""
     """yes or no: read the next step's batches while this one computes; empty for yes on GPUs."""
+    device: Literal["", "cpu", "cuda"] = ""
     learning_rate: float = 0.0
     """Highest learning rate; the last one is a tenth of it. 0: 6e-4 from random weights, 3e-5 from others."""
 
@@ -74,14 +74,9 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         Settings, arguments, about="Trains GPT-2.", may_be_zero=MAY_BE_ZERO | {"max_steps"}
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
-    on_gpus = "yes" if settings.device == "cuda" else "no"
+    on_gpus: Literal["yes", "no"] = "yes" if settings.device == "cuda" else "no"
     settings = dataclasses.replace(
         settings, compile=settings.compile or on_gpus, prefetch=settings.prefetch or on_gpus
-    )
-    words = ("yes", "no")
-    check_words(
-        settings,
-        {"device": ("cpu", "cuda"), "compile": words, "prefetch": words, "mixed_precision": NAMES},
     )
     check_variable("CORPUS", CORPORA)
     if settings.gpt2_width % settings.gpt2_heads:

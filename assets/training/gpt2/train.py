@@ -20,13 +20,7 @@ import os
 
 from pinning import pin
 from settings import Prepared, Shape, read_prepared, read_settings, shape_of
-from trainkit.data.shards import (
-    SPLITS,
-    Manifest,
-    ShardError,
-    read_manifest,
-    sha256_of,
-)
+from trainkit.data.shards import Manifest, ShardError, check_lengths, read_manifest, sha256_of
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
 
@@ -36,6 +30,7 @@ def open_data(prepared: Prepared, shape: Shape) -> Manifest:
     folder = prepared.shards
     try:
         manifest = read_manifest(folder)
+        check_lengths(folder, manifest.tokens_of_splits, length=shape.context, setting="GPT2_CONTEXT")
     except ShardError as error:
         die(str(error))
     if manifest.vocab_size > shape.vocab_size:
@@ -49,12 +44,6 @@ def open_data(prepared: Prepared, shape: Shape) -> Manifest:
             f"{folder} was made with another tokenizer than that of {prepared.weights}: submit again, and "
             "prepare.sh makes it again."
         )
-    for split in SPLITS:
-        if manifest.tokens(split) <= shape.context:
-            die(
-                f"{folder} has {manifest.tokens(split)} tokens in {split}, fewer than GPT2_CONTEXT "
-                f"({shape.context}) takes: take more text, or lower it (for val also VALIDATION_EVERY)."
-            )
     return manifest
 
 

@@ -20,10 +20,10 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters, shape
 from trainkit.run import checkpoints, process_group
-from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE, Metrics
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run
+from trainkit.run.steps import peak_bytes
 from trainkit.run.stopping import Saves, Stop
 
 CHECKPOINT = "checkpoint.pt"

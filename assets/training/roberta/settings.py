@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
 from trainkit.data.documents import OWN, own_files
@@ -15,7 +16,6 @@ from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
     TrainSettings,
-    check_words,
     family_device,
     fill_settings,
 )
@@ -31,7 +31,6 @@ EXTRA_POSITIONS = 2
 CHECKPOINT_BYTES = 12
 # An epoch that no run reaches, since validation and checkpoints follow updates instead of epochs.
 NEVER = 2**31 - 1
-CORPORA = ("wikitext-103", "machine", OWN)
 # The smallest vocabulary has room for 256 bytes and the end of text.
 VOCAB_SIZES = range(300, 1_000_001)
 
@@ -40,7 +39,7 @@ VOCAB_SIZES = range(300, 1_000_001)
 class Settings(TrainSettings):
     """Settings of a run. The defaults are the walk-through's RoBERTa-large, on 16 V100 of two p3dn."""
 
-    corpus: str = ""
+    corpus: Literal["", "wikitext-103", "machine", "raw"] = ""
     """wikitext-103, machine or raw; empty: raw if you provide files, otherwise wikitext-103."""
     vocab_size: int = GPT2_VOCAB_SIZE
     """50257: GPT-2's BPE; any other: a BPE of that size, trained on the corpus."""
@@ -60,6 +59,7 @@ class Settings(TrainSettings):
     """Highest learning rate; it falls linearly to zero at max_steps."""
     weight_decay: float = 0.01
     seed: int = 1
+    device: Literal["", "cpu", "cuda"] = ""
     data_workers: int = 2
     """Processes of a rank that read and mask; 0: the rank itself."""
     bucket_cap_mb: int = 200
@@ -68,13 +68,6 @@ class Settings(TrainSettings):
     log_every: int = 25
     eval_batches: int = 20
     """Batches of a rank in a validation, which follows each checkpoint and EVAL_EVERY steps; 0 for none."""
-
-
-WORDS = {
-    "device": ("cuda", "cpu"),
-    "mixed_precision": ("fp16", "bf16", "no"),
-    "corpus": ("", *CORPORA),
-}
 
 
 def read_settings(arguments: Sequence[str] | None = None) -> Settings:
@@ -86,7 +79,6 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         may_be_zero=MAY_BE_ZERO | {"data_workers"},
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
-    check_words(settings, WORDS)
     if settings.vocab_size not in VOCAB_SIZES:
         allowed_sizes = f"{VOCAB_SIZES.start} to {VOCAB_SIZES.stop - 1}"
         die(f"VOCAB_SIZE is {settings.vocab_size}; allowed: {allowed_sizes}.")

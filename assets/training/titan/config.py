@@ -10,8 +10,9 @@ from typing import Any
 
 import tyro
 from batches import ShardLoader
+from corrections import GptOssAdapter
 from hf_loaders import chats, streams
-from nodes import size_of
+from nodes import check_vocabulary, size_of
 from profiling import window
 from rows import Rows, Validation
 from saving import Checkpoints
@@ -27,8 +28,10 @@ from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
 from torchtitan.models.common.config_utils import decoder_vocab_size
 from torchtitan.models.common.decoder import Decoder
 from torchtitan.models.common.linear import Linear
+from torchtitan.models.gpt_oss.state_dict_adapter import GptOssStateDictAdapter
 from torchtitan.protocols.model_spec import ModelSpec
 from torchtitan.trainer import Trainer
+from trainkit.data.hf_weights import config_of
 from trainkit.run import process_group
 from trainkit.run.run import Run, die
 
@@ -38,6 +41,9 @@ NOT_IN_LORA = {"gate", "wq_a", "wkv_a"}
 """Modules whose weights torchtitan replicates over the ranks of TP: the choice of experts, and the narrowing
 matrices of DeepSeek's attention. Its LoRA takes only what is divided by rows or columns (components/lora.py).
 """
+
+LLAMA_ROPE = ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
+"""Numbers of Llama's rotary embedding that torchtitan and transformers name alike."""
 
 
 def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
@@ -56,7 +62,30 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
                 rank=settings.lora_rank, alpha=2.0 * settings.lora_rank, target_modules=lora_targets(plain)
             )
         )
-    return package.model_registry(size, attn_backend="flex", converters=converters or None)
+    spec: ModelSpec = package.model_registry(size, attn_backend="flex", converters=converters or None)
+    if weights:
+        rotate_as(config_of(weights), spec.model)
+    return spec
+
+
+def rotate_as(published: dict[str, Any], model: Decoder.Config) -> None:
+    """Give a model the rotary embedding of published weights.
+
+    torchtitan has one for each size, that of Llama 3.1 and Qwen3. Llama 3.2 of the same sizes has another
+    factor, and Llama 3 none.
+    """
+    # transformers 5 writes it under the first name, older ones under the others.
+    found = published.get("rope_parameters") or published.get("rope_scaling") or {}
+    changes: dict[str, Any] = {}
+    if theta := found.get("rope_theta") or published.get("rope_theta"):
+        changes["theta"] = float(theta)
+    kind = found.get("rope_type", "default")
+    if model.layers[0].attention.rope.scaling == "llama":
+        changes["scaling"] = "llama" if kind == "llama3" else "none"
+    if kind == "llama3":
+        changes |= {"scaling_factor": found["factor"]} | {name: found[name] for name in LLAMA_ROPE}
+    for layer in model.layers:
+        layer.attention.rope = dataclasses.replace(layer.attention.rope, **changes)
 
 
 def lora_targets(model: Decoder.Config) -> list[str]:
@@ -119,7 +148,10 @@ def build(
     """
     weights = Path(data["weights"]) if data.get("weights") else None
     config = base_of(settings, weights)
-    check_vocabulary(config.model_spec.model, data)
+    spec = config.model_spec
+    check_vocabulary(data.get("vocab_size", 0), spec.model.vocab_size)
+    if spec.state_dict_adapter is GptOssStateDictAdapter:
+        spec.state_dict_adapter = GptOssAdapter
     replicas = run.world_size // int(os.environ.get("NPROC_PER_NODE", "1")) if settings.shard == "node" else 1
     config.hf_assets_path = data["tokenizer"]
     config.dump_folder = str(run.run_dir)
@@ -158,6 +190,7 @@ def build(
         last_save_model_only=False,
         initial_load_path=str(weights) if weights else None,
         initial_load_in_hf=bool(weights),
+        initial_load_in_hf_quantized=bool(weights and config_of(weights).get("quantization_config")),
         async_mode="disabled" if settings.is_cpu else "async",
     )
     config.metrics = Rows.Config(
@@ -176,15 +209,6 @@ def build(
     config.debug.seed = settings.seed
     config.debug.enable_structured_logging = False
     return with_options(config, options)
-
-
-def check_vocabulary(model: Any, data: dict[str, Any]) -> None:
-    """Die if the data have ids that the model lacks."""
-    if int(data.get("vocab_size", 0)) > model.vocab_size:
-        die(
-            f"the data have a vocabulary of {data['vocab_size']} tokens and the model one of "
-            f"{model.vocab_size}: give at most that as VOCAB_SIZE, or the model's TOKENIZER."
-        )
 
 
 def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:

@@ -7,7 +7,7 @@ gloo lacks a reduction that FSDP uses by default. Model, data, parallelism, chec
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.distributed.fsdp import FSDPModule
@@ -15,43 +15,24 @@ from torch.nn.attention.flex_attention import create_block_mask, create_mask
 from torch.nn.functional import scaled_dot_product_attention
 from torchtitan.tools import utils
 
-MEMORY = ("active_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
-
 
 class CpuModule(types.ModuleType):
     """The functions of torch.cuda that torchtitan calls; the others are those of torch.cpu."""
 
+    REPLACED: ClassVar[dict[str, Any]] = {
+        "device_count": 1 << 10,  # more than a node has ranks
+        "set_device": None,  # all ranks share the cores
+        "current_device": 0,
+        "get_device_name": "CPU",  # a name without a known peak
+        "get_device_properties": types.SimpleNamespace(total_memory=1 << 40, name="CPU"),
+        "reset_peak_memory_stats": None,
+        "empty_cache": None,
+        "memory_stats": {},  # metrics.jsonl has the memory of the process
+    }
+    """What such a function returns, whatever its arguments are."""
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(torch.cpu, name)
-
-    def device_count(self) -> int:
-        """Return more devices than a node has ranks."""
-        return 1 << 10
-
-    def set_device(self, _device: object) -> None:
-        """Choose nothing: all ranks share the cores."""
-
-    def current_device(self) -> int:
-        """Return the one device."""
-        return 0
-
-    def get_device_name(self, _device: object = None) -> str:
-        """Return a name without a known peak."""
-        return "CPU"
-
-    def get_device_properties(self, _device: object = None) -> types.SimpleNamespace:
-        """Return a size of memory, by which torchtitan divides."""
-        return types.SimpleNamespace(total_memory=1 << 40, name="CPU")
-
-    def reset_peak_memory_stats(self, _device: object = None) -> None:
-        """Do nothing: a CPU has no counters of its memory."""
-
-    def empty_cache(self) -> None:
-        """Do nothing: a CPU has no cache of an allocator."""
-
-    def memory_stats(self, _device: object = None) -> dict[str, int]:
-        """Return no memory: metrics.jsonl has that of the process."""
-        return dict.fromkeys(MEMORY, 0)
+        return (lambda *_: self.REPLACED[name]) if name in self.REPLACED else getattr(torch.cpu, name)
 
 
 def dense_attention(
@@ -62,12 +43,16 @@ def dense_attention(
     block_mask: Any,
     scale: float | None,
     enable_gqa: bool,
+    return_aux: Any,
     **_unused: Any,
 ) -> tuple[torch.Tensor, types.SimpleNamespace]:
     """Compute FlexAttention with a dense mask. Shapes: (batch, heads, tokens, head size)."""
     mask = create_mask(block_mask.mask_mod, q.shape[0], 1, q.shape[2], k.shape[2], device="cpu")
     out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale, enable_gqa=enable_gqa)
-    return out, types.SimpleNamespace(lse=q.new_zeros(q.shape[:3]))
+    if not return_aux.lse:
+        return out, types.SimpleNamespace()
+    scores = q @ k.repeat_interleave(q.shape[1] // k.shape[1], dim=1).mT * (scale or q.shape[-1] ** -0.5)
+    return out, types.SimpleNamespace(lse=scores.masked_fill(~mask, -torch.inf).logsumexp(-1))
 
 
 def install() -> None:

@@ -11,14 +11,18 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from config import LLAMA_ROPE
 from torchtitan.components.checkpointer.base import MODEL
 from torchtitan.components.checkpointer.dcp import AsyncMode
 from torchtitan.trainer import Trainer
+from trainkit.data.hf_weights import config_of
 from trainkit.run import checkpoints
 
 FOLDER = "export"
 # Files beside the weights that a program needs to load them.
 TOKENIZER_FILES = ("tokenizer*", "special_tokens_map.json", "chat_template*", "generation_config.json")
+FILE_BYTES = 5 * 10**9
+"""Most bytes of a file of weights, unless one tensor is larger, as transformers writes them."""
 ADAPTERS = (".lora_a.", ".lora_b.")
 
 
@@ -38,6 +42,8 @@ def export(
         for name, value in trainer.checkpointer.states[MODEL].state_dict().items()
         if not any(adapter in name for adapter in ADAPTERS)
     }
+    adapter = trainer.checkpointer.sd_adapter
+    adapter.fqn_to_index_mapping = files_of(adapter.to_hf(states))
     trainer.checkpointer.dcp_save(states, str(written), AsyncMode.DISABLED, to_hf=True)
     dist.barrier()
     if not is_first:
@@ -46,12 +52,10 @@ def export(
     for pattern in TOKENIZER_FILES:
         for file in tokenizer.glob(pattern):
             shutil.copyfile(file, written / file.name)
-    config = json.loads((weights / "config.json").read_text()) if weights else hf_config(trainer)
+    config = config_of(weights) if weights else hf_config(trainer)
     if config:
-        config |= {
-            "dtype": str(dtype).removeprefix("torch."),
-            "torch_dtype": str(dtype).removeprefix("torch."),
-        }
+        config.pop("quantization_config", None)
+        config |= dict.fromkeys(("dtype", "torch_dtype"), str(dtype).removeprefix("torch."))
         (written / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     else:
         print(f"export: {to} has no config.json, which is written for llama3, dense qwen3 and INIT_FROM only")
@@ -60,6 +64,25 @@ def export(
         print(f"export: {to} existed, and is {to.rename(kept)} now")
     written.rename(to)
     print(f"export: {to}")
+
+
+def files_of(tensors: dict[str, torch.Tensor]) -> dict[str, int]:
+    """Return the number of the file of each tensor of all ranks, from 1; the ranks share the work by file.
+
+    Without it, one rank would write all weights into one file, or torchtitan those of a quantized INIT_FROM
+    into files that have no place for them.
+    """
+    parts: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(
+        parts, {name: each.numel() * each.element_size() for name, each in tensors.items()}
+    )
+    sizes, files, number, filled = {k: v for part in parts for k, v in part.items()}, dict[str, int](), 1, 0
+    for name in sorted(sizes):
+        if filled and filled + sizes[name] > FILE_BYTES:
+            number, filled = number + 1, 0
+        filled += sizes[name]
+        files[name] = number
+    return files
 
 
 def load_model(trainer: Trainer, checkpoint: Path) -> None:
@@ -110,15 +133,8 @@ def hf_config(trainer: Trainer) -> dict[str, Any]:
         "rope_theta": rope.theta,
         "max_position_embeddings": rope.max_seq_len,
         "tie_word_embeddings": model.enable_weight_tying,
-        "hidden_act": "silu",
-        "attention_bias": False,
     }
     if rope.scaling == "llama":
-        config["rope_scaling"] = {
-            "rope_type": "llama3",
-            "factor": rope.scaling_factor,
-            "low_freq_factor": rope.low_freq_factor,
-            "high_freq_factor": rope.high_freq_factor,
-            "original_max_position_embeddings": rope.original_max_position_embeddings,
-        }
+        scaling = {"rope_type": "llama3", "factor": rope.scaling_factor}
+        config["rope_scaling"] = scaling | {name: getattr(rope, name) for name in LLAMA_ROPE}
     return config

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from datasets import load_dataset
 from texts import address
@@ -21,7 +21,6 @@ from torchtitan.hf_datasets.text_datasets import (
     InterleavedChatDataLoader,
     InterleavedHuggingFaceTextDataLoader,
 )
-from trainkit.data.chats import messages_in
 from trainkit.data.mixture import Part
 
 
@@ -35,14 +34,9 @@ def streams(
         # torchtitan looks names up in small letters.
         key = f"{part.name} {split}".lower()
         load = partial(load_dataset, name=configuration, split=split, streaming=True)
-        DATASETS[key] = DatasetConfig(path=path, loader=load, sample_processor=text_of)
+        DATASETS[key] = DatasetConfig(path=path, loader=load, sample_processor=itemgetter("text"))
         sources.append(HFDataSource(dataset=key, weight=part.weight))
     return InterleavedHuggingFaceTextDataLoader.Config(sources=sources, seed=seed)
-
-
-def text_of(row: dict[str, Any]) -> str:
-    """Return the text of a row."""
-    return str(row["text"])
 
 
 def chats(
@@ -53,7 +47,7 @@ def chats(
         ChatDataSource(
             dataset_path="json",
             load_dataset_kwargs={"data_files": str(Path(folder) / f"{split}.jsonl"), "split": "train"},
-            sample_processor=messages_in,
+            sample_processor=itemgetter("messages"),
             weight=part.weight,
         )
         for part, folder in zip(parts, folders, strict=True)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainkit.data.hf_weights import config_of
 from trainkit.fitting import (
     LOSS_CHUNKS,
     Choice,
@@ -32,6 +33,8 @@ FLOAT8_FROM = 8.9
 """Least compute capability with float8 (torchtitan.components.quantization.float8)."""
 MASK_BLOCK = 128
 """Tokens of a block of torchtitan's attention mask."""
+QUANTIZED = {"deepseek_v3": "fp8", "gpt_oss": "mxfp4"}
+"""Quantization of published weights that torchtitan reads, of each model."""
 
 
 def sizes_of(model: str) -> list[str]:
@@ -161,6 +164,26 @@ def size_of(settings: Settings, weights: str | None) -> str:
     return size
 
 
+def check_weights(settings: Settings, weights: Path) -> None:
+    """Die on weights of another size, or in a quantization that torchtitan does not read."""
+    size_of(settings, str(weights))
+    quantized = (config_of(weights).get("quantization_config") or {}).get("quant_method")
+    if quantized and quantized != QUANTIZED.get(settings.model):
+        die(
+            f"the weights {weights} are quantized ({quantized}), which torchtitan does not read for "
+            f"{settings.model}: give weights in bf16 as INIT_FROM."
+        )
+
+
+def check_vocabulary(tokens: int, vocabulary: int) -> None:
+    """Die if a tokenizer has more tokens than the model."""
+    if tokens > vocabulary:
+        die(
+            f"the tokenizer has {tokens} tokens and the model {vocabulary}: give at most {vocabulary} as "
+            "VOCAB_SIZE, or the model's own TOKENIZER."
+        )
+
+
 def known_model(settings: Settings, weights: str | None = None) -> Model | None:
     """Return the size of the model, by SIZE or by the weights; None if neither tells it.
 
@@ -184,12 +207,12 @@ def fit(
     Returns:
         The settings, and a sentence for each that was chosen; none where the memory is unknown.
     """
-    if settings.is_cpu and settings.model == "gpt_oss" and not settings.config:
-        die("MODEL=gpt_oss trains on GPUs alone: give a family that has them, or another MODEL.")
     memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
     name = os.environ.get("INSTANCE_TYPE", "this partition")
     nodes = Nodes(count=count, gpus=ranks_a_node, memory_gib=float(memory or 0), name=name)
     model, reasons = known_model(settings, weights), list[str]()
+    if model and settings.trains_tokenizer:
+        check_vocabulary(settings.vocab_size, model.vocabulary)
 
     faults = partial(faults_of, model, seq_len=settings.seq_len, global_batch=settings.global_batch)
     choice = Choice(**settings.of_memory)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodes import size_of
+from nodes import check_vocabulary, check_weights, known_model
 from settings import Settings, read_settings, split_arguments
 from texts import STREAM, address
 from trainkit.data import bpe
@@ -25,7 +25,7 @@ from trainkit.data.documents import fingerprint_of, text_files
 from trainkit.data.hf_weights import WeightsError, find_weights
 from trainkit.data.lifecycle import main, note_for_training, validation_share, worker_count
 from trainkit.data.mixture import Part
-from trainkit.data.shards import SPLITS, ShardError, read_manifest, sha256_of
+from trainkit.data.shards import ShardError, check_lengths, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards, folder_of
 from trainkit.fitting import Choice
 from trainkit.loggers import check_logger
@@ -42,6 +42,8 @@ def run() -> None:
     check_logger(settings.logger)
     data = Path(os.environ["DATA_DIR"])
     weights = find_weights(settings.init_from, data=data)
+    if weights and not settings.config:
+        check_weights(settings, weights)
     tokenizer = given_tokenizer(settings.tokenizer, weights)
     if settings.parts[0].name.startswith(STREAM):
         note = prepare_streams(settings.parts, tokenizer, validates=settings.eval_batches > 0)
@@ -52,8 +54,8 @@ def run() -> None:
     if weights:
         # Beside its tokenizer are the settings and the template that belong to it.
         note |= {"weights": str(weights), "tokenizer": str(weights)}
-    if weights and not settings.config:
-        size_of(settings, str(weights))
+    if model := known_model(settings, str(weights) if weights else None):
+        check_vocabulary(int(str(note.get("vocab_size", 0))), model.vocabulary)
     check_recipe(settings, split_arguments(sys.argv[1:])[1], note)
     note_for_training(**note)
 
@@ -96,12 +98,8 @@ def prepare_texts(data: Path, settings: Settings, tokenizer: Path | None) -> dic
             workers=worker_count(),
         )
         folders.append(shards.ensure(DatasetBucket.of_workload(WORKLOAD)))
-        for split in SPLITS:
-            if (tokens := read_manifest(folders[-1]).tokens(split)) <= settings.seq_len:
-                raise ShardError(
-                    f"{folders[-1]} has {tokens} tokens in {split}, fewer than SEQ_LEN ({settings.seq_len}) "
-                    "takes: take more text, or lower it (for val also VALIDATION_EVERY)."
-                )
+        tokens = read_manifest(folders[-1]).tokens_of_splits
+        check_lengths(folders[-1], tokens, length=settings.seq_len, setting="SEQ_LEN")
         tokenizer = tokenizer or folders[0] / TOKENIZER
     return {
         "shards": [str(folder) for folder in folders],

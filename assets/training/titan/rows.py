@@ -13,10 +13,8 @@ from torchtitan.tools import utils
 from trainkit.loggers import MlflowLogger, name_wandb_run
 from trainkit.run import process_group
 from trainkit.run.finite import check_finite
-from trainkit.run.memory import peak_bytes
-from trainkit.run.metrics import FILE, Metrics
-from trainkit.run.mfu import mfu
 from trainkit.run.run import Run, die
+from trainkit.run.steps import Steps
 
 
 class Rows(MetricsProcessor):
@@ -37,7 +35,6 @@ class Rows(MetricsProcessor):
     def __init__(self, config: Config, **parts: Any) -> None:
         self._run = Run.from_environment()
         super().__init__(config, **parts)
-        self._metrics: Metrics | None = None
         self._checkpoints: Any = None
 
     def _build_metric_logger(self, *, config: Config, **parts: Any) -> BaseLogger:
@@ -53,11 +50,21 @@ class Rows(MetricsProcessor):
         return built
 
     def begin(self, step: int, checkpoints: Any) -> None:
-        """Remove the rows behind the step from which the run goes on; the next step begins now."""
+        """Remove the rows behind the step from which the run goes on."""
         self._checkpoints = checkpoints
-        if self._run.is_first:
-            self._metrics = Metrics(self._run.run_dir / FILE, after_step=step)
-        self._first_step = step + 1
+        self._steps = Steps(
+            run=self._run,
+            after=step,
+            last=self.config.last_step,
+            print_every=self.config.print_every,
+            device=utils.device_type,
+            flops_per_token=None if self.has_quantization else self.num_flops_per_token,
+        )
+
+    def start_clock(self) -> None:
+        """Begin a step or a validation, to which the time since the last one does not belong."""
+        self.ntokens_since_last_log = 0
+        self.data_loading_times.clear()
         self.time_last_log = time.perf_counter()
 
     def should_log(self, step: int) -> bool:  # noqa: ARG002
@@ -74,27 +81,19 @@ class Rows(MetricsProcessor):
     ) -> None:
         """Write one step, and die unless its numbers are finite."""
         step_s = time.perf_counter() - self.time_last_log
-        data_s = sum(self.data_loading_times)
         extra = dict(extra_metrics or {})
         # All ranks have as many tokens a step; those of a replica share theirs.
         ranks = self._run.world_size / self.parallel_dims.non_data_parallel_size
         rate = self.ntokens_since_last_log * ranks / step_s
-        used = mfu(rate, self.num_flops_per_token, self._run.peak_tflops, self._run.world_size)
-        if self._metrics:
-            line = self._metrics.add(
-                step=step,
-                loss=global_avg_loss,
-                learning_rate=next((float(v) for name, v in extra.items() if "lr" in name.lower()), 0.0),
-                tokens=int(extra.get("n_tokens_seen", 0)),
-                tokens_per_s=rate,
-                step_s=step_s,
-                data_s=data_s,
-                memory_bytes=peak_bytes(torch.device(utils.device_type)),
-                world_size=self._run.world_size,
-                mfu=None if self.has_quantization else used,
-            )
-            if step % self.config.print_every == 0 or step in {self._first_step, self.config.last_step}:
-                print(line)
+        self._steps.add(
+            step=step,
+            loss=global_avg_loss,
+            learning_rate=next((float(v) for name, v in extra.items() if "lr" in name.lower()), 0.0),
+            tokens=int(extra.get("n_tokens_seen", 0)),
+            tokens_per_s=rate,
+            step_s=step_s,
+            data_s=sum(self.data_loading_times),
+        )
         check_finite(
             self._run,
             step=step,
@@ -102,14 +101,11 @@ class Rows(MetricsProcessor):
             gradient_norm=grad_norm,
             finish_saving=self._checkpoints.maybe_wait_for_saving,
         )
-        if step == self._first_step:
+        if step == self._steps.after + 1:
             process_group.shorten()
         self.logger.log(
             {"loss": global_avg_loss, "grad_norm": grad_norm, "tokens_per_s": rate, **extra}, step
         )
-        self.ntokens_since_last_log = 0
-        self.data_loading_times.clear()
-        self.time_last_log = time.perf_counter()
 
     def log_validation(
         self,
@@ -117,13 +113,10 @@ class Rows(MetricsProcessor):
         step: int,
         extra_metrics: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> None:
-        """Write the validation loss of a step; its time belongs to no step."""
-        if self._metrics:
-            seconds = time.perf_counter() - self.time_last_log
-            print(self._metrics.add_validation(step=step, loss=loss, seconds=seconds))
+        """Write the validation loss of a step."""
+        seconds = time.perf_counter() - self.time_last_log
+        self._steps.add_validation(step=step, loss=loss, seconds=seconds)
         self.logger.log({"val_loss": loss}, step)
-        self.ntokens_since_last_log = 0
-        self.time_last_log = time.perf_counter()
 
 
 class Validation(Validator):
@@ -148,5 +141,6 @@ class Validation(Validator):
 
     def validate(self, model_parts: list[torch.nn.Module], step: int) -> None:
         """Validate, while the watch for hangs waits."""
+        self.metrics_processor.start_clock()
         with process_group.patient(Run.from_environment(), "validating"):
             super().validate(model_parts, step)

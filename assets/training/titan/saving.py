@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.api import CheckpointException
 from torchtitan.components.checkpoint import CheckpointManager
 from torchtitan.tools import utils
+from trainkit.data.hf_weights import config_of
 from trainkit.data.order import die_of_old_order
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die, reason
@@ -122,10 +124,18 @@ class Checkpoints(CheckpointManager):
     def dcp_load(
         self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool
     ) -> None:
-        """Load, LoRA's own matrices only from our checkpoints."""
+        """Load; from published weights all but what they never have, and leave that as it is."""
         if from_hf:
-            state_dict = {name: value for name, value in state_dict.items() if ".lora_" not in name}
+            lacking = [".lora_"]
+            if config_of(Path(checkpoint_id)).get("model_type") == "deepseek_v2":
+                lacking.append(".expert_bias_E")  # DeepSeek V3 has it
+            state_dict = {
+                name: each for name, each in state_dict.items() if not any(part in name for part in lacking)
+            }
+            self.sd_adapter.is_quantized = from_quantized
         super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)
+        if from_hf:
+            self.sd_adapter.is_quantized = False
 
     def _create_checkpoint_id(self, step: int, folder: str = "") -> str:  # noqa: ARG002
         where = checkpoints.partial if self._is_saving else checkpoints.path_of

@@ -9,18 +9,17 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from nodes import check_float8, check_size, fit, known_model
-from texts import check_texts
+from texts import STREAM, check_texts
 from trainkit.data.hf_weights import WeightsError, check_name
 from trainkit.data.mixture import Part, parse_mixture
 from trainkit.fitting import Choice
-from trainkit.loggers import LOGGERS
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
     TrainSettings,
-    check_words,
     family_device,
     fill_settings,
 )
@@ -28,7 +27,10 @@ from trainkit.source import ExportSettings, check_export
 
 FILE = "titan.json"
 """File of a run's folder with the settings of its newest start, as they were chosen."""
-RECIPE = ("lora_rank", "float8", "compile", "activation_checkpointing")
+RECIPE = (
+    *("model", "size", "lora_rank", "float8", "compile", "activation_checkpointing"),
+    *("learning_rate", "weight_decay", "warmup_steps"),
+)
 """Settings of a recipe, of which a CONFIG has its own."""
 VOCAB_SIZES = range(300, 262_145)
 """Sizes of a tokenizer that is trained here: the 256 bytes and the end of text have to fit."""
@@ -44,7 +46,7 @@ class Settings(TrainSettings, ExportSettings):
     """Size of the model, as torchtitan names it; empty for the smallest published one."""
     config: str = ""
     """PACKAGE:FUNCTION that returns a torchtitan Trainer.Config; replaces MODEL and SIZE."""
-    task: str = "pretrain"
+    task: Literal["pretrain", "sft"] = "pretrain"
     """pretrain, or sft for chats."""
     data: str = "raw"
     """raw, machine, a folder of /fsx/datasets, or hf:ORGANISATION/NAME[/CONFIG]; with weights A:0.7,B:0.3."""
@@ -68,21 +70,23 @@ class Settings(TrainSettings, ExportSettings):
     """Degree of context parallelism; 0 for what fits, 1 on CPUs."""
     ep: int = 0
     """Degree of expert parallelism; 0 for what fits, 1 on CPUs."""
-    shard: str = ""
+    shard: Literal["", "all", "node"] = ""
     """all: each rank has 1/ranks of the state (FSDP); node: 1/ranks of a node (HSDP); empty for what fits."""
-    activation_checkpointing: str = ""
+    activation_checkpointing: Literal["", "none", "selective", "full"] = ""
     """none, selective or full: how many activations are computed again; empty for what fits."""
-    compile: str = ""
+    compile: Literal["", "yes", "no"] = ""
     """yes or no; empty for yes on GPUs."""
-    float8: str = "no"
+    float8: Literal["yes", "no"] = "no"
     """yes: matrix products in float8, for Hopper GPUs and newer."""
     learning_rate: float = 3e-4
+    device: Literal["", "cpu", "cuda"] = ""
+    mixed_precision: Literal["bf16", "no"] = "no"
     checkpoint_every: int = 500
     profile_steps: str = ""
     """FIRST-LAST: steps that PyTorch's profiler records, on GPUs their memory, too; empty for none."""
-    logger: str = ""
+    logger: Literal["", "wandb", "mlflow"] = ""
     """wandb or mlflow: log there as well; TensorBoard's files are always written."""
-    export: str = "yes"
+    export: Literal["yes", "no"] = "yes"
     """yes: write the weights in Hugging Face's format after the last step."""
 
     @property
@@ -94,6 +98,11 @@ class Settings(TrainSettings, ExportSettings):
     def parts(self) -> tuple[Part, ...]:
         """The texts of DATA with their weights; read_settings has checked them."""
         return parse_mixture(self.data)
+
+    @property
+    def trains_tokenizer(self) -> bool:
+        """True if a tokenizer of VOCAB_SIZE tokens is trained on the text."""
+        return not (self.tokenizer or self.init_from or self.data.startswith(STREAM))
 
     @property
     def of_memory(self) -> dict[str, int | str]:
@@ -114,17 +123,6 @@ class Settings(TrainSettings, ExportSettings):
         return dataclasses.replace(self, **vars(choice) | self.of_memory)
 
 
-ALLOWED = {
-    "task": ("pretrain", "sft"),
-    "shard": ("", "all", "node"),
-    "activation_checkpointing": ("", "none", "selective", "full"),
-    "compile": ("", "yes", "no"),
-    "float8": ("yes", "no"),
-    "export": ("yes", "no"),
-    "logger": ("", *LOGGERS),
-    "device": ("cpu", "cuda"),
-    "mixed_precision": ("bf16", "no"),
-}
 ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "export_step", "tp", "cp", "ep", "batch_size"}
 
 
@@ -145,7 +143,6 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         Settings, ours, about="Trains a model of torchtitan.", may_be_zero=frozenset(ZEROS)
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
-    check_words(settings, ALLOWED)
     check_export(settings)
     check_model(settings)
     check_texts(settings.data, settings.task, has_tokenizer=bool(settings.tokenizer or settings.init_from))
@@ -193,7 +190,7 @@ def check_model(settings: Settings) -> None:
     if given:
         die(
             f"CONFIG={settings.config} is a recipe of its own, in which {', '.join(given)} would change "
-            "nothing: give either, or torchtitan's options after --."
+            "nothing: give either, or torchtitan's options behind --."
         )
 
 
@@ -241,6 +238,8 @@ def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
         die("the speed is estimated for GPUs: give a family that has them.")
     ranks_a_node = int(os.environ.get("RANKS_PER_NODE") or 1)
     settings, reasons = fit(settings, count=nodes, ranks_a_node=ranks_a_node)
+    if settings.init_from:
+        reasons.append(f"INIT_FROM={settings.init_from}: not looked at here; trainctl submit does")
     replicas = nodes * ranks_a_node // (settings.tp * settings.cp)
     sequences = settings.global_batch or replicas * settings.batch_size
     return {

@@ -23,10 +23,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nodes import check_float8, fit
+from nodes import fit
 from settings import FILE, Settings, read_settings, settings_of_export, split_arguments
-from trainkit.run.metrics import FILE as METRICS
-from trainkit.run.metrics import summary_of
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note
 from trainkit.run.world import check_world
@@ -63,7 +61,6 @@ def start(settings: Settings, run: Run) -> None:
         cpu.install()
     else:
         torch.cuda.set_device(run.local_rank)
-        check_float8(settings, "{}.{}".format(*torch.cuda.get_device_capability()))
     from torchtitan.tools.logging import init_logger  # noqa: PLC0415
     from trainkit.run import process_group  # noqa: PLC0415
 
@@ -109,10 +106,10 @@ def main() -> None:
                 is_bf16=settings.mixed_precision == "bf16",
             )
     trainer.close()
-    if is_done:
+    if source:
         outcome.finished(run)
-        if run.is_first and not source:
-            print(f"finished: {summary_of(run.run_dir / METRICS)}")
+    else:
+        outcome.ended(run, None if is_done else trainer.step)
     process_group.leave()
 
 

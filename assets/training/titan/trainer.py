@@ -7,13 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import corrections
 import torch
-import torch.distributed as dist
 from settings import FILE as SETTINGS
 from settings import Settings
-from torch.distributed import distributed_c10d
 from torchtitan.trainer import Trainer
-from trainkit.run import checkpoints, outcome, process_group
+from trainkit.run import checkpoints, process_group
 from trainkit.run.files import write_whole
 from trainkit.run.finite import end_diverged
 from trainkit.run.run import Run
@@ -28,8 +27,7 @@ class ClusterTrainer(Trainer):
 
     def __init__(self, config: Trainer.Config, run: Run, settings: Settings) -> None:
         self._run, self._settings = run, settings
-        if not hasattr(dist, "set_timeout"):  # torch 2.13 has it under this name only
-            dist.set_timeout = lambda timeout, group=None: distributed_c10d._set_pg_timeout(timeout, group)
+        corrections.install()
         # torchtitan does the same where it makes the process group itself.
         torch.autograd.set_multithreading_enabled(False)
         super().__init__(config)
@@ -55,6 +53,7 @@ class ClusterTrainer(Trainer):
 
     def train_step(self, data_iterator: Iterator[Any]) -> None:
         """Do one step, and agree with the other ranks whether to go on."""
+        self.metrics_processor.start_clock()
         try:
             super().train_step(data_iterator)
         except RuntimeError as error:
@@ -71,19 +70,14 @@ class ClusterTrainer(Trainer):
         return super().should_continue_training() and not self.checkpointer.is_stopping
 
     def finish(self) -> bool:
-        """Wait for the last checkpoint, and record a stop that was asked for.
+        """Wait for the last checkpoint.
 
         Returns:
             True if every step is done.
         """
         with process_group.patient(self._run, "saving"):
             self.checkpointer.maybe_wait_for_saving()
-        if self.step >= self.config.training.steps:
-            return True
-        outcome.stopped(self._run, self.step)
-        if self._run.is_first:
-            print(f"stopped on request, saved at step {self.step}: submit with the same RUN_NAME to go on")
-        return False
+        return bool(self.step >= self.config.training.steps)
 
 
 def checkpoint_bytes(models: list[torch.nn.Module]) -> int:

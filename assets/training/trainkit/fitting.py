@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from trainkit.data.hf_weights import config_of
+
 GIB = 2**30
 ERROR = 0.2
 """Bound of the estimate's error, of both signs."""
@@ -138,7 +140,7 @@ def sizes_like(sizes: Mapping[str, Model], weights: str | None) -> list[str]:
     """List the sizes with the width, layers and vocabulary of the weights in a folder; all without one."""
     if not weights:
         return list(sizes)
-    found = json.loads((Path(weights) / "config.json").read_text(encoding="utf-8"))
+    found = config_of(Path(weights))
     published = tuple(found.get(key) for key in ("hidden_size", "num_hidden_layers", "vocab_size"))
     return [name for name, each in sizes.items() if (each.width, each.layers, each.vocabulary) == published]
 

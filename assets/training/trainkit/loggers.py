@@ -12,7 +12,6 @@ from urllib.parse import urlparse
 
 from trainkit.run.run import Run, die, reason
 
-LOGGERS = ("wandb", "mlflow")
 WANDB_RUN, MLFLOW_RUN = "wandb_run", "mlflow_run"
 """Files of a run's folder with the id of its run at W&B and MLflow, which a restart continues."""
 

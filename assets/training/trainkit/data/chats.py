@@ -77,8 +77,3 @@ def messages_of(row: dict[str, Any]) -> list[dict[str, str]]:
     if not all(isinstance(message["content"], str) and message["content"] for message in messages):
         raise ValueError("a content is empty or not text")
     return messages
-
-
-def messages_in(row: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the messages of a prepared row in the form that torchtitan's chat loader expects."""
-    return list(row["messages"])

@@ -8,15 +8,18 @@ HF_ENDPOINT names a mirror.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 from trainkit.data.dataset_bucket import BucketError, download_folder
 from trainkit.run.run import reason
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
-# Weights in other formats and pictures are not downloaded.
-PATTERNS = ["*.safetensors", "*.json", "tokenizer*", "LICENSE*"]
+# Weights in other formats, which some repositories have in folders, and pictures are not downloaded.
+PATTERNS = ["*.safetensors", "*.json", "*.jinja", "tokenizer*", "LICENSE*"]
+FOLDERS_INSIDE = "*/*"
 STAMP = ".revision"
 FOLDERS = ("/", "./", "../", "~")
 """Begins of the path of a folder."""
@@ -67,6 +70,12 @@ def find_weights(init_from: str, *, data: Path) -> Path | None:
     return _checked(folder, init_from)
 
 
+def config_of(weights: Path) -> dict[str, Any]:
+    """Read config.json of a folder of weights."""
+    found: dict[str, Any] = json.loads((weights / CONFIG).read_text(encoding="utf-8"))
+    return found
+
+
 def _copy(url: str, folder: Path) -> None:
     """Copy a folder of a bucket."""
     print(f"weights: copying {url} into {folder}")
@@ -87,7 +96,13 @@ def _download(repository: str, revision: str | None, folder: Path) -> None:
     print(f"weights: downloading {repository} into {folder}")
     try:
         commit = HfApi().model_info(repository, revision=revision).sha
-        snapshot_download(repository, revision=commit, local_dir=folder, allow_patterns=PATTERNS)
+        snapshot_download(
+            repository,
+            revision=commit,
+            local_dir=folder,
+            allow_patterns=PATTERNS,
+            ignore_patterns=FOLDERS_INSIDE,
+        )
     except GatedRepoError as error:
         raise WeightsError(
             f"{repository} is gated: accept its terms on its page on the Hugging Face hub, and submit again "

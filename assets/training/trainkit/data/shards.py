@@ -10,7 +10,7 @@ import bisect
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,11 @@ class Manifest:
     def tokens(self, split: str) -> int:
         """Count the tokens of one split."""
         return sum(shard.tokens for shard in self.splits.get(split, ()))
+
+    @property
+    def tokens_of_splits(self) -> dict[str, int]:
+        """Count the tokens of each split."""
+        return {split: self.tokens(split) for split in SPLITS}
 
     def size_bytes(self, shard: Shard) -> int:
         """Return the size that the file of a shard must have."""
@@ -124,6 +129,24 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
             raise ShardError(
                 f"{file} is corrupt: it has {size:,} bytes, {MANIFEST} says {wanted:,}; "
                 "delete it and submit again."
+            )
+
+
+def check_lengths(folder: Path, tokens: Mapping[str, int], *, length: int, setting: str) -> None:
+    """Check that each split has a sequence, and the token behind it.
+
+    Args:
+        tokens: number of tokens of each split.
+        length: tokens of a sequence; `setting` is its name.
+
+    Raises:
+        ShardError: a split has fewer tokens.
+    """
+    for split, count in tokens.items():
+        if count <= length:
+            raise ShardError(
+                f"{folder} has {count} tokens in {split}, fewer than {setting} ({length}) takes: take more "
+                "text, or lower it (for val also VALIDATION_EVERY)."
             )
 
 

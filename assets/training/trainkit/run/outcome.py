@@ -6,9 +6,23 @@ It holds `finished`, `stopped STEP`, `diverged STEP` or `refused REASON`.
 from __future__ import annotations
 
 from trainkit.run.files import write_whole
+from trainkit.run.metrics import FILE as METRICS
+from trainkit.run.metrics import summary_of
 from trainkit.run.run import Run
 
 FILE = "outcome"
+
+
+def ended(run: Run, stopped_at: int | None) -> None:
+    """Record and print the end of a training: the last step is done, or a stop was asked for and saved."""
+    if stopped_at is not None:
+        stopped(run, stopped_at)
+        said = f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on"
+    else:
+        finished(run)
+        said = f"finished: {summary_of(run.run_dir / METRICS)}"
+    if run.is_first:
+        print(said)
 
 
 def finished(run: Run) -> None:

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import Literal, NoReturn, TypeVar, get_args, get_type_hints
 
 from trainkit.run.run import die
 
@@ -36,7 +36,7 @@ class TrainSettings:
     """Batches of a rank in each validation; 0 for none."""
     device: str = ""
     """Kind of device; empty for the kind that the instance family has."""
-    mixed_precision: str = "no"
+    mixed_precision: Literal["bf16", "fp16", "no"] = "no"
     """bf16, fp16 or no; job.slurm sets the precision of the instance family."""
 
     def validates_after(self, step: int) -> bool:
@@ -65,7 +65,8 @@ def fill_settings(
     """Fill a dataclass: arguments win over the environment, the environment over the defaults.
 
     A field `max_steps` is the variable MAX_STEPS and the argument --max-steps; its default has its type:
-    int, float or str. Dies on a value of another type, whole numbers below 1, others below 0, nan and inf.
+    int, float or str. Dies on a value of another type, whole numbers below 1, others below 0, nan and inf,
+    and words that a field's Literal does not list.
 
     Args:
         arguments: arguments to parse; by default those of the command line.
@@ -81,6 +82,8 @@ def fill_settings(
         least = 0 if name in may_be_zero or isinstance(value, float) else 1
         if not isinstance(value, str) and not least <= value < math.inf:
             die(f"{name.upper()} is {value}: give {least} or more.")
+    hints = get_type_hints(kind)
+    check_words(settings, {name: get_args(hints[name]) for name in vars(settings) if get_args(hints[name])})
     return settings
 
 
@@ -98,6 +101,6 @@ def check_variable(name: str, allowed: Sequence[str]) -> None:
         die(f'{name} is "{value}"; allowed: {", ".join(allowed)}.')
 
 
-def family_device() -> str:
+def family_device() -> Literal["cpu", "cuda"]:
     """Return cuda if the instance family has GPUs, else cpu."""
     return "cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu"

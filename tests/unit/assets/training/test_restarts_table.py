@@ -48,7 +48,10 @@ TESTS = {
             f"{WORKLOADS}/test_roberta.py",
             "test_it_ends_at_gradients_that_are_not_finite_before_a_checkpoint_has_them",
         ),
-        (f"{WORKLOADS}/test_titan.py", "test_a_run_that_diverges_ends_and_keeps_its_last_good_checkpoint"),
+        (
+            f"{WORKLOADS}/titan/test_titan.py",
+            "test_a_run_that_diverges_ends_and_keeps_its_last_good_checkpoint",
+        ),
         ("slow/ops/test_workload_template.py", f"test_it_ends_at_{NOT_FINITE}"),
     ],
     "time limit, `scancel`": [

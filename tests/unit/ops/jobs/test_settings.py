@@ -167,6 +167,7 @@ P4D = {
         ({"SIZE": "8B", "EP": "8"}, "the model has no experts: give EP=1"),
         ({"SIZE": "8B", "SEQ_LEN": "262144"}, "has 131072 positions: give at most 131072"),
         ({"SIZE": "8B", "CP": "3"}, "give degrees whose product divides 16"),
+        ({"SIZE": "debugmodel"}, "32000 tokens and the model 2048: give at most 2048 as VOCAB_SIZE"),
         ({"SIZE": "8B", "FLOAT8": "yes"}, "those of p4d.24xlarge have 8.0: give FLOAT8=no"),
     ],
 )
@@ -193,7 +194,7 @@ def test_a_job_that_the_nodes_can_run_is_taken() -> None:
 def test_the_ranks_of_a_node_are_those_of_the_job_and_a_preparation_has_none(
     workload: str, degree: str, said: str
 ) -> None:
-    settings = {degree: "2", "SIZE": "debugmodel", "NPROC_PER_NODE": "1"}
+    settings = {degree: "2", "SIZE": "debugmodel", "NPROC_PER_NODE": "1", "VOCAB_SIZE": "2048"}
     with pytest.raises(UsageError, match=said):
         check_on_nodes(workload, settings, (), nodes=1, facts=P4D)
     cpu = {"ACCELERATOR_KIND": "none", "RANKS_PER_NODE": "1"}

@@ -32,6 +32,12 @@ def test_another_family_takes_the_utilisation_of_the_published_one() -> None:
     assert found.tokens == 9 * 64 * 8192
 
 
+def test_weights_that_nobody_has_looked_at_are_named() -> None:
+    job = {**EIGHT_B, "INIT_FROM": "/fsx/none"}
+    found = expect("titan", job, read_settings({"family": "p5", "nodes": "4"}))
+    assert "INIT_FROM=/fsx/none: not looked at here; trainctl submit does" in found.reasons
+
+
 @pytest.mark.parametrize(
     ("workload", "job", "flags", "said"),
     [

@@ -1,12 +1,14 @@
-"""Logits of torchtitan's llama3 debug model from one of titan's checkpoints, in titan's own environment.
+"""Logits of a model of torchtitan from one of titan's checkpoints, in titan's own environment.
 
-python titan_logits.py CHECKPOINT TOKENIZER FILE: writes (tokens, logits) as a file of numpy.
+python titan_logits.py MODEL WEIGHTS CHECKPOINT FILE: writes (tokens, logits) as a file of numpy. WEIGHTS is
+the folder from which the run began, or the one that it exported.
 """
 
 # mypy: disable-error-code="import-not-found"
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import cpu  # of titan
 import numpy as np
@@ -15,20 +17,23 @@ import torch.distributed.checkpoint as dcp
 
 cpu.install()
 
+import corrections  # noqa: E402
+from config import model_of  # noqa: E402
+from settings import Settings  # noqa: E402
 from torchtitan.components.checkpointer.base import ModelWrapper  # noqa: E402
-from torchtitan.models.llama3 import model_registry  # noqa: E402
 
 
 def main() -> None:
     """Compute the logits of some tokens."""
-    checkpoint, file = sys.argv[1:3]
-    spec = model_registry("debugmodel", attn_backend="flex")
-    model = spec.model.build()
+    corrections.install()
+    name, weights, checkpoint, file = sys.argv[1:]
+    model = model_of(Settings(model=name, size="debugmodel", device="cpu"), Path(weights)).model.build()
     state = ModelWrapper(model).state_dict()
     dcp.load(state, checkpoint_id=checkpoint)
     model.load_state_dict(state)
-    tokens = torch.arange(64).reshape(1, 64) * 7 % 500
-    positions = torch.arange(64).reshape(1, 64)
+    # More than gpt_oss's window.
+    positions = torch.arange(160).reshape(1, 160)
+    tokens = positions * 7 % 500
     masks = model.get_attention_masks(positions=positions)
     with torch.no_grad():
         logits = model(tokens, positions=positions, attention_masks=masks)

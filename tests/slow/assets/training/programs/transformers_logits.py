@@ -1,7 +1,7 @@
 """Logits of a folder of weights by transformers, in gpt2's environment.
 
 python transformers_logits.py FOLDER FILE: FILE has tokens and logits of another program (numpy). Prints the
-greatest difference. With --make instead of a file: writes a small Llama with random weights into FOLDER.
+greatest difference. With --make instead of a file: writes random weights into FOLDER, by its config.json.
 """
 
 # mypy: disable-error-code="import-not-found"
@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 
 def main() -> None:
@@ -19,8 +19,10 @@ def main() -> None:
     folder, file = sys.argv[1:3]
     if file == "--make":
         torch.manual_seed(1)
-        config = LlamaConfig.from_json_file(f"{folder}/config.json")
-        LlamaForCausalLM(config).save_pretrained(folder)
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+        for parameter in model.parameters():  # biases and sinks begin as zeros
+            torch.nn.init.normal_(parameter, std=0.02)
+        model.save_pretrained(folder)
         return
     found = np.load(file)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from trainkit import network
 from trainkit.run import checkpoints, stacks
-from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import Metrics
 from trainkit.run.outcome import finished, stopped
 from trainkit.run.run import Run
+from trainkit.run.steps import peak_bytes
 from trainkit.run.stopping import Stop, warn_of_short_notice
 
 MAX_STEPS = int(os.environ.get("MAX_STEPS", "8"))

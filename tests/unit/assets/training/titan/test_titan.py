@@ -34,6 +34,11 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
         (["--model", "llama"], "Did you mean llama3?"),
         (["--size", "9B"], "torchtitan has llama3 in 1B, 3B, 8B, 70B, 405B, debugmodel"),
         (["--config", "a:b", "--lora-rank", "4"], "in which LORA_RANK would change nothing"),
+        (
+            ["--config", "a:b", "--model", "qwen3", "--size", "8B"],
+            "in which MODEL, SIZE would change nothing",
+        ),
+        (["--config", "a:b", "--learning-rate", "1e-5"], "in which LEARNING_RATE would change nothing"),
         (["--model", "flux"], "allowed: deepseek_v3, gpt_oss, llama3, qwen3, or another by CONFIG"),
         (["--config", "qwen3_14b"], "give PACKAGE:FUNCTION"),
         (["--data", "a:0.7,b"], "with and without a weight (b): give all of them one, such as :0.7"),
@@ -83,6 +88,7 @@ def test_the_variable_of_other_workloads_for_a_text_is_not_ignored(
 
 
 MOE = ["--model", "qwen3", "--size", "30B-A3B"]
+SMALL_MOE = ["--model", "deepseek_v3", "--size", "debugmodel"]
 
 
 @pytest.mark.parametrize(
@@ -103,8 +109,8 @@ MOE = ["--model", "qwen3", "--size", "30B-A3B"]
         ),
         (["--model", "qwen3", "--seq-len", "65536"], "the model has 40960 positions: give at most 40960"),
         (["--ep", "8"], "EP is 8 and the model has no experts: give EP=1"),
-        (["--model", "deepseek_v3", "--size", "debugmodel", "--ep", "16"], "has 8 experts: give a divisor"),
-        (["--model", "gpt_oss"], "MODEL=gpt_oss trains on GPUs alone"),
+        ([*SMALL_MOE, "--vocab-size", "2048", "--ep", "16"], "has 8 experts: give a divisor"),
+        (SMALL_MOE, "has 32000 tokens and the model 2048: give at most 2048 as VOCAB_SIZE"),
     ],
 )
 def test_settings_that_do_not_fit_the_job_are_one_sentence(
@@ -141,6 +147,8 @@ def test_experts_that_more_ranks_share_than_cut_them_evenly_are_refused(load: Im
         ["--cp", "2"],
         ["--global-batch", "64"],
         [*MOE, "--tp", "4", "--ep", "16"],
+        ["--size", "debugmodel", "--tokenizer", "/fsx/tokenizer.json"],
+        ["--size", "debugmodel", "--data", "hf:a/b", "--init-from", "c/d"],
         ["--config", "a:b", "--tp", "8", "--seq-len", "65536"],
         ["--init-from", "a/b", "--seq-len", "262144"],
     ],
@@ -169,6 +177,32 @@ def test_weights_of_another_size_are_refused_and_others_name_theirs(load: Import
         size_of(read(["--size", "3B"]), str(tmp_path))
     with pytest.raises(SystemExit, match=r"are not those of qwen3: give another MODEL: none of 0\.6B, "):
         size_of(read(["--model", "qwen3"]), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "is_read"),
+    [
+        ("llama3", "", True),
+        ("llama3", "fp8", False),
+        ("gpt_oss", "mxfp4", True),
+        ("deepseek_v3", "fp8", True),
+        ("deepseek_v3", "awq", False),
+    ],
+)
+def test_weights_in_a_quantization_that_torchtitan_does_not_read_are_refused(
+    load: Import, tmp_path: Path, model: str, method: str, is_read: bool
+) -> None:
+    nodes = load("nodes")
+    facts = next(iter(nodes.MODELS[model].values()))
+    found = {"hidden_size": facts.width, "num_hidden_layers": facts.layers, "vocab_size": facts.vocabulary}
+    quantized = {"quantization_config": {"quant_method": method}} if method else {}
+    (tmp_path / "config.json").write_text(json.dumps(found | quantized))
+    settings = load("settings").read_settings(["--model", model])
+    if is_read:
+        nodes.check_weights(settings, tmp_path)
+    else:
+        with pytest.raises(SystemExit, match=rf"are quantized \({method}\), .* give weights in bf16"):
+            nodes.check_weights(settings, tmp_path)
 
 
 def test_ranks_take_what_fits_the_memory_that_the_partition_states(

@@ -10,7 +10,17 @@ from training_cluster.paths import TRAINING
 
 sys.path.insert(0, str(TRAINING))
 try:
-    from trainkit.run import checkpoints, heartbeat, metrics, report, run_record, stacks, stopping
+    from trainkit.run import (
+        checkpoints,
+        heartbeat,
+        metrics,
+        outcome,
+        report,
+        run_record,
+        stacks,
+        steps,
+        stopping,
+    )
     from trainkit.run.run import Run
 finally:
     sys.path.remove(str(TRAINING))
@@ -21,11 +31,13 @@ __all__ = [
     "checkpoints",
     "heartbeat",
     "metrics",
+    "outcome",
     "report",
     "row",
     "run_record",
     "save",
     "stacks",
+    "steps",
     "stopping",
 ]
 

@@ -21,9 +21,9 @@ sys.path.insert(0, str(TRAINING))
 try:
     from trainkit.run import metrics, outcome, precision, report
     from trainkit.run.finite import check_finite
-    from trainkit.run.memory import peak_bytes
     from trainkit.run.mfu import flops_per_token, mfu
     from trainkit.run.run import Run
+    from trainkit.run.steps import peak_bytes
     from trainkit.run.stopping import Stop
 finally:
     sys.path.remove(str(TRAINING))

@@ -6,39 +6,35 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from tests.slow.assets.training.titan.runs import (  # noqa: F401 (fixtures)
+    STEPS,
+    train_on_one_node,
+    trainctl,
+    training,
+    weights,
+    whole_run,
+)
 from tests.slow.assets.training.training import (
     Training,
     check_that_divergence_ends_a_run,
-    in_environment,
     losses,
     ranks,
-    training_on_slurm,
     wait_until,
 )
 from tests.unit.ops.conftest import call, cluster  # noqa: F401 (fixtures)
-from tests.unit.ops.jobs_head_node import Call, PlayedCluster
+from tests.unit.ops.jobs_head_node import Call
 from training_cluster.paths import ROOT
+
+# ruff: noqa: F811 (fixtures are arguments)
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
-STEPS, SAVED_EVERY = 12, 5
-SETTINGS = {
-    "MAX_STEPS": str(STEPS),
-    "CHECKPOINT_EVERY": str(SAVED_EVERY),
-    "WARMUP_STEPS": "2",
-    "EVAL_EVERY": "6",
-}
-CHAT_TEMPLATE = (
-    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
-    "{% if add_generation_prompt %}assistant: {% endif %}"
-)
 RECIPES = """
 from torchtitan.models.llama3.config_registry import llama3_debugmodel
 
@@ -48,27 +44,8 @@ def tiny():
 def number():
     return 7
 """
-
-
-@pytest.fixture(scope="module")
-def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
-    with training_on_slurm(tmp_path_factory.mktemp("titan"), workload="titan", env=SETTINGS) as training:
-        yield training
-
-
-@pytest.fixture(scope="module")
-def whole_run(training: Training) -> list[dict[str, Any]]:
-    """The rows of the steps of a run that nothing interrupts."""
-    training.run("whole")
-    return training.metrics("whole")
-
-
-@pytest.fixture(scope="module")
-def weights(training: Training, whole_run: list[dict[str, Any]]) -> Path:
-    """The exported weights of that run, with a template of chats."""
-    folder = training.run_dir("whole") / "export"
-    (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
-    return folder
+# A recipe has its own schedule.
+RECIPE = {"CONFIG": "my_recipes:tiny", "WARMUP_STEPS": ""}
 
 
 @pytest.fixture
@@ -76,29 +53,6 @@ def recipes(tmp_path: Path) -> Path:
     """A folder with a module of recipes, for CONFIG."""
     (tmp_path / "my_recipes.py").write_text(RECIPES)
     return tmp_path
-
-
-@pytest.fixture
-def trainctl(training: Training, cluster: PlayedCluster, call: Call) -> Call:  # noqa: F811
-    """trainctl, whose head node submits to this Slurm."""
-    cluster.environment = training.environment
-    return call
-
-
-def begins_from(training: Training, weights: Path, *, run: str) -> None:
-    """Train a step that changes nothing from weights, and compare its export with them, bit by bit."""
-    still = {"MAX_STEPS": "1", "LEARNING_RATE": "0", "EVAL_BATCHES": "0"}
-    training.run(run, INIT_FROM=str(weights), **still)
-    exported = training.run_dir(run) / "export"
-    compared = in_environment("gpt2", "same_weights.py", str(weights), str(exported))
-    assert compared.splitlines()[-1] == "equal"
-
-
-def difference(training: Training, *, checkpoint: Path, weights: Path, folder: Path) -> float:
-    """Return the greatest difference of the logits of a checkpoint, and of weights in transformers."""
-    in_environment("titan", "titan_logits.py", str(checkpoint), str(folder / "logits.npz"))
-    said = in_environment("gpt2", "transformers_logits.py", str(weights), str(folder / "logits.npz"))
-    return float(said.splitlines()[-1])
 
 
 def texts(training: Training, *names: str) -> list[Path]:
@@ -127,47 +81,8 @@ def test_titan_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     assert last["val_loss"] < first["val_loss"]
 
 
-def test_exported_weights_give_the_logits_of_transformers(
-    training: Training, weights: Path, whole_run: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    assert whole_run
-    assert {"config.json", "tokenizer.json", "tokenizer_config.json"} <= {x.name for x in weights.iterdir()}
-    last = training.checkpoints("whole") / f"step-{STEPS:06d}"
-    assert difference(training, checkpoint=last, weights=weights, folder=tmp_path) <= 1e-5
-
-
-def test_a_checkpoint_exported_by_trainctl_is_that_of_transformers_and_starts_a_run_bit_by_bit(
-    training: Training, trainctl: Call, whole_run: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    assert whole_run
-    exported = training.shared / "ten"
-    export = ("export", "titan/whole", "--checkpoint", "10", "--out", "/fsx/ten")
-    code, said, complaint = trainctl(*export)
-    assert code == 0, said + complaint
-    training.wait(int(said.split()[1].strip(":")), state="COMPLETED")
-    ten = training.checkpoints("whole") / "step-000010"
-    assert difference(training, checkpoint=ten, weights=exported, folder=tmp_path) <= 1e-5
-    begins_from(training, exported, run="ten-again")
-    again = {"EXPORT_RUN": "whole", "EXPORT_STEP": "10", "EXPORT_TO": str(exported), "MAX_RESTARTS": "0"}
-    said = training.wait(training.submit("again", "--nodes=1", **again), state="FAILED")
-    assert "already exists: move it away" in said
-
-
-def test_weights_of_transformers_are_imported_and_come_back_bit_by_bit(
-    training: Training, weights: Path, tmp_path: Path
-) -> None:
-    made = tmp_path / "made"
-    made.mkdir()
-    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        shutil.copyfile(weights / name, made / name)
-    in_environment("gpt2", "transformers_logits.py", str(made), "--make")
-    begins_from(training, made, run="imported")
-    first = training.checkpoints("imported") / "step-000001"
-    assert difference(training, checkpoint=first, weights=made, folder=tmp_path) <= 1e-5
-
-
 def test_a_recipe_of_one_s_own_trains_with_options_of_torchtitan(training: Training, recipes: Path) -> None:
-    mine = {"CONFIG": "my_recipes:tiny", "PYTHONPATH": str(recipes), "EXPORT": "no"}
+    mine = RECIPE | {"PYTHONPATH": str(recipes), "EXPORT": "no"}
     options = ("--", "--checkpoint.async-mode", "async", "--metrics.save-tb-folder", "curves")
     job_id = training.submit("recipe", arguments=options, **mine)
     said = training.wait(job_id, state="COMPLETED")
@@ -196,7 +111,7 @@ def test_a_stop_waits_for_a_checkpoint_that_is_written_in_the_background(trainin
 def test_trainctl_submits_a_recipe_with_options_of_torchtitan(
     training: Training, trainctl: Call, recipes: Path
 ) -> None:
-    mine = {"CONFIG": "my_recipes:tiny", "PYTHONPATH": str(recipes), "MAX_STEPS": "2", "EXPORT": "no"}
+    mine = RECIPE | {"PYTHONPATH": str(recipes), "MAX_STEPS": "2", "EXPORT": "no"}
     settings = [word for name, value in mine.items() for word in ("--set", f"{name}={value}")]
     code, said, complaint = trainctl(
         *("submit", "titan", "--nodes", "2", "--name", "submitted", *settings),
@@ -223,7 +138,7 @@ def test_wrong_recipes_and_options_end_before_the_ranks_start(
     training: Training, recipes: Path, config: str, options: tuple[str, ...], sentence: str
 ) -> None:
     run = recipes.name
-    wrong = {"CONFIG": config, "PYTHONPATH": str(recipes), "MAX_RESTARTS": "0"}
+    wrong = RECIPE | {"CONFIG": config, "PYTHONPATH": str(recipes), "MAX_RESTARTS": "0"}
     job_id = training.submit(run, arguments=options, **wrong)
     assert sentence in training.wait(job_id, state="FAILED")
     assert not (training.run_dir(run) / "starts").exists()
@@ -310,33 +225,39 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in whole_run[10:]], rel=1e-5)
 
 
-def test_a_mixture_of_experts_trains(training: Training) -> None:
-    # The first steps overshoot.
-    training.run("moe", MODEL="deepseek_v3", MAX_STEPS="10", EVAL_EVERY="0", EXPORT="no")
-    rows = training.metrics("moe")
+@pytest.mark.parametrize(
+    ("model", "layout"),
+    [
+        ("llama3", {"CP": "2", "SEQ_LEN": "512"}),
+        ("llama3", {"TP": "2"}),
+        ("qwen3", {"TP": "2", "COMPILE": "yes", "ACTIVATION_CHECKPOINTING": "none"}),
+        ("deepseek_v3", {"EP": "2"}),
+        ("gpt_oss", {"EP": "2", "ACTIVATION_CHECKPOINTING": "full"}),
+    ],
+)
+def test_a_model_trains_in_other_layouts_of_two_ranks(
+    training: Training, model: str, layout: dict[str, str]
+) -> None:
+    run = "-".join([model, *layout])
+    short = {
+        "MAX_STEPS": "6",
+        "LEARNING_RATE": "1e-3",
+        "EVAL_BATCHES": "2",
+        "EVAL_EVERY": "3",
+        "EXPORT": "no",
+    }
+    train_on_one_node(training, run, ranks=2, MODEL=model, **short, **layout)
+    rows = training.metrics(run)
+    assert (len(rows), {row["world_size"] for row in rows}) == (6, {2})
     assert rows[-1]["loss"] < rows[0]["loss"]
 
 
-def test_chats_fine_tune_exported_weights_with_lora_and_give_weights_again(
-    training: Training, weights: Path
-) -> None:
-    raw = training.shared / "datasets" / "titan" / "raw"
-    raw.mkdir(parents=True, exist_ok=True)
-    rows = [{"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}."} for n in range(400)]
-    (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    lora = {"TASK": "sft", "DATA": "raw", "LORA_RANK": "4", "LEARNING_RATE": "3e-3"}
-    training.run("chats", INIT_FROM=str(weights), **lora)
-    found = training.metrics("chats")
-    assert found[-1]["loss"] < found[0]["loss"] - 0.5
-    names = (training.run_dir("chats") / "export" / "model.safetensors.index.json").read_text()
-    assert "lora" not in names
-
-
-def test_lora_merged_into_the_weights_computes_the_same_in_every_model(
-    whole_run: list[dict[str, Any]],
-) -> None:
-    assert whole_run, "the first run installs the environment"
-    assert float(in_environment("titan", "titan_lora.py").splitlines()[-1]) < 1e-3
+@pytest.mark.parametrize("model", ["deepseek_v3", "gpt_oss"])
+def test_a_mixture_of_experts_trains(training: Training, model: str) -> None:
+    # The first steps overshoot.
+    training.run(f"moe-{model}", MODEL=model, MAX_STEPS="10", EVAL_EVERY="0", EXPORT="no")
+    rows = training.metrics(f"moe-{model}")
+    assert rows[-1]["loss"] < rows[0]["loss"]
 
 
 def test_a_run_that_diverges_ends_and_keeps_its_last_good_checkpoint(training: Training) -> None:

@@ -1,0 +1,76 @@
+"""Rows of metrics.jsonl of one start, as torch trainers write and print them, and the memory of a rank."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+from typing import Any
+
+from trainkit.run.metrics import FILE, Metrics
+from trainkit.run.mfu import mfu
+from trainkit.run.run import Run
+
+
+@dataclass(kw_only=True)
+class Steps:
+    """Rows of the steps behind a checkpoint; all ranks call it, and the first one writes."""
+
+    run: Run
+    after: int
+    """Step of the checkpoint; 0 without one."""
+    last: int
+    """Last step of the run."""
+    print_every: int
+    device: Any
+    """Device of this rank."""
+    flops_per_token: float | None
+    """Floating point operations of a token, forward and backward; None to leave out the MFU."""
+
+    def __post_init__(self) -> None:
+        """Remove the rows of steps that are repeated."""
+        run = self.run
+        self._metrics = Metrics(run.run_dir / FILE, after_step=self.after) if run.is_first else None
+
+    def add(
+        self,
+        *,
+        step: int,
+        loss: float,
+        learning_rate: float,
+        tokens: int,
+        tokens_per_s: float,
+        step_s: float,
+        data_s: float,
+    ) -> None:
+        """Write a step, as Metrics.add describes it; print the first, the last, and each print_every-th."""
+        if not self._metrics:
+            return
+        flops, run = self.flops_per_token, self.run
+        line = self._metrics.add(
+            step=step,
+            loss=loss,
+            learning_rate=learning_rate,
+            tokens=tokens,
+            tokens_per_s=tokens_per_s,
+            step_s=step_s,
+            data_s=data_s,
+            memory_bytes=peak_bytes(self.device),
+            world_size=run.world_size,
+            mfu=mfu(tokens_per_s, flops, run.peak_tflops, run.world_size) if flops else None,
+        )
+        if step % self.print_every == 0 or step in {self.after + 1, self.last}:
+            print(line)
+
+    def add_validation(self, *, step: int, loss: float, seconds: float) -> None:
+        """Write and print the validation after a step; `seconds` belong to no step."""
+        if self._metrics:
+            print(self._metrics.add_validation(step=step, loss=loss, seconds=seconds))
+
+
+def peak_bytes(device: Any) -> int:
+    """Return the peak allocated by torch on a CUDA device, else of resident memory (getrusage(2))."""
+    if str(device).startswith("cuda"):
+        import torch  # noqa: PLC0415 (loads for seconds, and some trainers have none)
+
+        return int(torch.cuda.max_memory_allocated(device))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,162 @@
+"""Weights of titan: from the hub's format, by LoRA, and back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.slow.assets.training.titan.runs import (  # noqa: F401 (fixtures)
+    STEPS,
+    train_on_one_node,
+    trainctl,
+    training,
+    weights,
+    whole_run,
+)
+from tests.slow.assets.training.training import Training, in_environment
+from tests.unit.ops.conftest import call, cluster  # noqa: F401 (fixtures)
+from tests.unit.ops.jobs_head_node import Call
+
+# ruff: noqa: F811 (fixtures are arguments)
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+SHAPE = {"hidden_size": 256, "vocab_size": 2048, "tie_word_embeddings": False, "rope_scaling": None}
+"""Sizes of a debug model, beside those of an exported llama3."""
+LLAMA_3_2 = {
+    **{"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+    "original_max_position_embeddings": 64,
+}
+YARN = {
+    **{"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False},
+    "original_max_position_embeddings": 4096,
+}
+PUBLISHED: dict[str, dict[str, Any]] = {
+    # Another rotary embedding than torchtitan's.
+    "llama3": {"rope_theta": 10_000.0, "rope_scaling": LLAMA_3_2},
+    "qwen3": {
+        **SHAPE,
+        **{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "num_hidden_layers": 8},
+        **{"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072},
+        **{"rope_theta": 5e6, "rms_norm_eps": 1e-6, "tie_word_embeddings": True},
+    },
+    "gpt_oss": {
+        **SHAPE,
+        **{"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "num_hidden_layers": 4},
+        **{"num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880},
+        **{"num_local_experts": 8, "num_experts_per_tok": 4, "sliding_window": 128, "rms_norm_eps": 1e-5},
+        **{"rope_theta": 150_000.0, "rope_scaling": YARN, "attention_bias": True},
+    },
+}
+
+
+STILL = {"MAX_STEPS": "1", "LEARNING_RATE": "0", "EVAL_BATCHES": "0"}
+"""A step that changes nothing."""
+
+
+def begins_from(training: Training, weights: Path, *, run: str, model: str = "llama3") -> None:
+    """Train a step that changes nothing from weights, and compare its export with them, bit by bit."""
+    training.run(run, INIT_FROM=str(weights), MODEL=model, **STILL)
+    check_export(training, weights, run=run)
+
+
+def check_export(training: Training, weights: Path, *, run: str) -> None:
+    """Compare the export of a run with weights, bit by bit."""
+    compared = in_environment("gpt2", "same_weights.py", str(weights), str(training.run_dir(run) / "export"))
+    assert compared.splitlines()[-1] == "equal"
+
+
+def difference(*, checkpoint: Path, weights: Path, folder: Path, model: str = "llama3") -> float:
+    """Return the greatest difference of the logits of a checkpoint, and of weights in transformers."""
+    file = str(folder / "logits.npz")
+    in_environment("titan", "titan_logits.py", model, str(weights), str(checkpoint), file)
+    said = in_environment("gpt2", "transformers_logits.py", str(weights), str(folder / "logits.npz"))
+    return float(said.splitlines()[-1])
+
+
+def test_exported_weights_give_the_logits_of_transformers(
+    training: Training, weights: Path, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert whole_run
+    assert {"config.json", "tokenizer.json", "tokenizer_config.json"} <= {x.name for x in weights.iterdir()}
+    last = training.checkpoints("whole") / f"step-{STEPS:06d}"
+    assert difference(checkpoint=last, weights=weights, folder=tmp_path) <= 1e-5
+
+
+def test_a_checkpoint_exported_by_trainctl_is_that_of_transformers_and_starts_a_run_bit_by_bit(
+    training: Training, trainctl: Call, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert whole_run
+    exported = training.shared / "ten"
+    export = ("export", "titan/whole", "--checkpoint", "10", "--out", "/fsx/ten")
+    code, said, complaint = trainctl(*export)
+    assert code == 0, said + complaint
+    training.wait(int(said.split()[1].strip(":")), state="COMPLETED")
+    ten = training.checkpoints("whole") / "step-000010"
+    assert difference(checkpoint=ten, weights=exported, folder=tmp_path) <= 1e-5
+    begins_from(training, exported, run="ten-again")
+    again = {"EXPORT_RUN": "whole", "EXPORT_STEP": "10", "EXPORT_TO": str(exported), "MAX_RESTARTS": "0"}
+    said = training.wait(training.submit("again", "--nodes=1", **again), state="FAILED")
+    assert "already exists: move it away" in said
+
+
+@pytest.mark.parametrize("model", ["llama3", "qwen3", "gpt_oss"])
+def test_weights_of_transformers_are_imported_and_come_back_bit_by_bit(
+    training: Training, weights: Path, tmp_path: Path, model: str
+) -> None:
+    made = tmp_path / "made"
+    made.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(weights / name, made / name)
+    config = json.loads((weights / "config.json").read_text()) | PUBLISHED[model]
+    (made / "config.json").write_text(json.dumps(config))
+    in_environment("gpt2", "transformers_logits.py", str(made), "--make")
+    begins_from(training, made, run=f"imported-{model}", model=model)
+    first = training.checkpoints(f"imported-{model}") / "step-000001"
+    # torchtitan's experts compute in bf16.
+    most = 1e-5 if model != "gpt_oss" else 1e-4
+    assert difference(checkpoint=first, weights=made, folder=tmp_path, model=model) <= most
+
+
+def test_weights_pass_unchanged_through_ranks_of_tensor_parallelism(
+    training: Training, weights: Path
+) -> None:
+    still = STILL | {"INIT_FROM": str(weights)}
+    train_on_one_node(training, "two-by-two", ranks=4, MODEL="llama3", TP="2", **still)
+    check_export(training, weights, run="two-by-two")
+
+
+def test_a_state_dict_is_divided_among_the_ranks_and_gives_the_hub_s_weights(
+    whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert whole_run, "the first run installs the environment"
+    share, verdict = in_environment("titan", "titan_sharded.py", str(tmp_path / "meet")).splitlines()[-2:]
+    # A third, and what is not divisible by three.
+    assert float(share) < 0.4
+    assert verdict == "equal"
+
+
+def test_chats_fine_tune_exported_weights_with_lora_and_give_weights_again(
+    training: Training, weights: Path
+) -> None:
+    raw = training.shared / "datasets" / "titan" / "raw"
+    raw.mkdir(parents=True, exist_ok=True)
+    rows = [{"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}."} for n in range(400)]
+    (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lora = {"TASK": "sft", "DATA": "raw", "LORA_RANK": "4", "LEARNING_RATE": "3e-3"}
+    training.run("chats", INIT_FROM=str(weights), **lora)
+    found = training.metrics("chats")
+    assert found[-1]["loss"] < found[0]["loss"] - 0.5
+    names = (training.run_dir("chats") / "export" / "model.safetensors.index.json").read_text()
+    assert "lora" not in names
+
+
+def test_lora_merged_into_the_weights_computes_the_same_in_every_model(
+    whole_run: list[dict[str, Any]],
+) -> None:
+    assert whole_run, "the first run installs the environment"
+    assert float(in_environment("titan", "titan_lora.py").splitlines()[-1]) < 1e-3
