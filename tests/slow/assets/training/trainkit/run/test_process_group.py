@@ -1,4 +1,4 @@
-"""Process groups of ranks: 200 ends of two ranks without a failure, and the first step of a strict run."""
+"""Process groups of ranks: 200 ends of two ranks without a failure, timeouts, a strict run's first step."""
 
 import os
 import subprocess
@@ -61,6 +61,33 @@ Path(os.environ["NCCL_DEBUG_FILE"]).write_text("node:1:2 [0] NCCL INFO Using net
 process_group.shorten()
 """
 
+TIMEOUTS = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+import torch, torch.distributed as dist
+from trainkit.run import process_group
+from trainkit.run.run import Run
+
+def say():
+    backends = [group._get_backend(torch.device("cpu")) for group in (dist.group.WORLD, background)]
+    print(*(backend.options._timeout for backend in backends))
+
+folder = Path(sys.argv[1])
+folders = dict.fromkeys(("run_dir", "data_dir", "checkpoint_dir"), folder)
+run = Run(**folders, rank=0, local_rank=0, world_size=1)
+# As fairseq makes the process group.
+dist.init_process_group("gloo", f"file://{folder}/store", timeout=timedelta(minutes=10), rank=0, world_size=1)
+process_group.lengthen()
+background = process_group.background_group()
+say()
+process_group.shorten()
+say()
+with process_group.patient(run, "saving"):
+    say()
+say()
+"""
+
 
 def run(program: str, *arguments: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a program on CPUs in the Python environment of nccl-tests."""
@@ -93,6 +120,12 @@ def test_two_hundred_ends_of_two_ranks_are_clean(tmp_path: Path, ending: str) ->
     assert done.stdout.endswith("failed ends: 0\n"), done.stdout[-2000:] + done.stderr[-2000:]
     # What ranks printed is not lost, though the interpreter does not end as usual.
     assert done.stdout.count("done") == 2 * ENDS
+
+
+def test_ranks_wait_long_until_the_first_step_and_in_a_save_and_minutes_between_steps(tmp_path: Path) -> None:
+    done = run(TIMEOUTS, str(tmp_path), folder=tmp_path)
+    long, short = "0:30:00 0:30:00", "0:05:00 0:30:00"
+    assert done.stdout.splitlines() == [long, short, long, short], done.stderr
 
 
 def test_a_strict_run_on_tcp_ends_after_its_first_step(tmp_path: Path) -> None:
