@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch.distributed.fsdp import FSDPModule
-from torch.nn.attention.flex_attention import create_block_mask, create_mask
+from torch.nn.attention.flex_attention import AuxOutput, create_block_mask, create_mask
 from torch.nn.functional import scaled_dot_product_attention
 from torchtitan.tools import utils
 
@@ -45,14 +45,14 @@ def dense_attention(
     enable_gqa: bool,
     return_aux: Any,
     **_unused: Any,
-) -> tuple[torch.Tensor, types.SimpleNamespace]:
+) -> tuple[torch.Tensor, AuxOutput]:
     """Compute FlexAttention with a dense mask. Shapes: (batch, heads, tokens, head size)."""
     mask = create_mask(block_mask.mask_mod, q.shape[0], 1, q.shape[2], k.shape[2], device="cpu")
     out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale, enable_gqa=enable_gqa)
     if not return_aux.lse:
-        return out, types.SimpleNamespace()
+        return out, AuxOutput()
     scores = q @ k.repeat_interleave(q.shape[1] // k.shape[1], dim=1).mT * (scale or q.shape[-1] ** -0.5)
-    return out, types.SimpleNamespace(lse=scores.masked_fill(~mask, -torch.inf).logsumexp(-1))
+    return out, AuxOutput(lse=scores.masked_fill(~mask, -torch.inf).logsumexp(-1))
 
 
 def install() -> None:

@@ -230,7 +230,7 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
     [
         ("llama3", {"CP": "2", "SEQ_LEN": "512"}),
         ("llama3", {"TP": "2"}),
-        ("qwen3", {"TP": "2", "COMPILE": "yes", "ACTIVATION_CHECKPOINTING": "none"}),
+        ("qwen3", {"TP": "2", "ACTIVATION_CHECKPOINTING": "none"}),
         ("deepseek_v3", {"EP": "2"}),
         ("gpt_oss", {"EP": "2", "ACTIVATION_CHECKPOINTING": "full"}),
     ],
