@@ -232,13 +232,13 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
         ("llama3", {"TP": "2"}),
         ("qwen3", {"TP": "2", "ACTIVATION_CHECKPOINTING": "none"}),
         ("deepseek_v3", {"EP": "2"}),
-        ("gpt_oss", {"EP": "2", "ACTIVATION_CHECKPOINTING": "full"}),
+        ("gpt_oss", {"EP": "2", "ACTIVATION_CHECKPOINTING": "full", "MAX_STEPS": "4"}),
     ],
 )
 def test_a_model_trains_in_other_layouts_of_two_ranks(
     training: Training, model: str, layout: dict[str, str]
 ) -> None:
-    run = "-".join([model, *layout])
+    run = "-".join([model, *list(layout)[:2]])
     short = {
         "MAX_STEPS": "6",
         "LEARNING_RATE": "1e-3",
@@ -248,7 +248,7 @@ def test_a_model_trains_in_other_layouts_of_two_ranks(
     }
     train_on_one_node(training, run, ranks=2, MODEL=model, **short, **layout)
     rows = training.metrics(run)
-    assert (len(rows), {row["world_size"] for row in rows}) == (6, {2})
+    assert (len(rows), {row["world_size"] for row in rows}) == (int(layout.get("MAX_STEPS", 6)), {2})
     assert rows[-1]["loss"] < rows[0]["loss"]
 
 
