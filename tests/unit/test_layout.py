@@ -178,3 +178,11 @@ def test_every_requirement_is_pinned_and_locked() -> None:
                 pinned = re.sub(r"\[.*\]", "", line).lower().replace("_", "-")
                 assert re.fullmatch(r"[a-z0-9.-]+==[a-z0-9.!]+", pinned), line
                 assert f"{pinned} \\" in locked, f"{line} of {name}.txt is not in locks/{lock}.txt: make lock"
+
+
+def test_each_decision_has_a_number_of_its_own_which_its_title_repeats() -> None:
+    pages = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    numbers = Counter(page.name[:4] for page in pages)
+    assert [number for number, pages_of_it in numbers.items() if pages_of_it > 1] == []
+    for page in pages:
+        assert page.read_text().startswith(f"# {int(page.name[:4])}. "), page
