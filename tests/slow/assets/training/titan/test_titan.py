@@ -246,7 +246,7 @@ def test_a_model_trains_in_other_layouts_of_two_ranks(
         "EVAL_EVERY": "3",
         "EXPORT": "no",
     }
-    train_on_one_node(training, run, ranks=2, MODEL=model, **short, **layout)
+    train_on_one_node(training, run, ranks=2, MODEL=model, **short | layout)
     rows = training.metrics(run)
     assert (len(rows), {row["world_size"] for row in rows}) == (int(layout.get("MAX_STEPS", 6)), {2})
     assert rows[-1]["loss"] < rows[0]["loss"]
