@@ -59,10 +59,8 @@ def find_source(settings: ExportSettings, run: Run, *, needs: str) -> Source | N
     found = checkpoints.path_of(saved, settings.export_step) if settings.export_step else newest
     if not found or not found.is_dir():
         there = ", ".join(map(str, checkpoints.steps(saved))) or "none"
-        die(
-            f"EXPORT_RUN={settings.export_run} has no checkpoint of step {settings.export_step or 'any'}; "
-            f"there are: {there}."
-        )
+        of_step = f" of step {settings.export_step}" if settings.export_step else ""
+        die(f"EXPORT_RUN={settings.export_run} has no checkpoint{of_step} in {saved}; there are: {there}.")
     if fault := checkpoints.fault_of(found):
         die(f"{found} is incomplete ({fault}): give another EXPORT_STEP.")
     if not (where / needs).is_file():

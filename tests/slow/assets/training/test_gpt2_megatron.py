@@ -89,11 +89,17 @@ def test_megatron_says_in_one_sentence_that_a_node_shows_it_no_gpu(training: Tra
     check_that_an_invisible_gpu_is_one_sentence(training, TRANSFORMER_IMPL="local")
 
 
-def test_however_two_ranks_share_the_model_they_learn_the_same_as_one(training: Training) -> None:
-    """Tensor parallel ranks begin with the weights of one rank alone; sums are added in another order."""
+@pytest.fixture(scope="module")
+def shared_runs(training: Training) -> None:
+    """Train on one rank, and on two that share the model by its tensors or by its layers."""
     training.wait(training.submit("alone", "--nodes=1", MAX_STEPS="4"), state="COMPLETED")
     training.run("tensor", MAX_STEPS="4", TENSOR_PARALLEL="2")
     training.run("pipeline", MAX_STEPS="4", PIPELINE_PARALLEL="2")
+
+
+@pytest.mark.usefixtures("shared_runs")
+def test_however_two_ranks_share_the_model_they_learn_the_same_as_one(training: Training) -> None:
+    """Tensor parallel ranks begin with the weights of one rank alone; sums are added in another order."""
     alone, tensor, pipeline = (
         [row["loss"] for row in training.metrics(run)] for run in ("alone", "tensor", "pipeline")
     )
@@ -105,9 +111,8 @@ def test_however_two_ranks_share_the_model_they_learn_the_same_as_one(training: 
     assert pipeline == pytest.approx(alone, abs=0.3)
 
 
-def test_the_pieces_of_a_checkpoint_become_a_gpt2_of_transformers(
-    training: Training, whole_run: object, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("whole_run", "shared_runs")
+def test_the_pieces_of_a_checkpoint_become_a_gpt2_of_transformers(training: Training, tmp_path: Path) -> None:
     """The logits are Megatron's own; a shared model has the weights of one rank, which learnt the same."""
     logits = tmp_path / "logits.npz"
     weights = training.shared / "whole"
