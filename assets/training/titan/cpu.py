@@ -29,7 +29,7 @@ class CpuModule(types.ModuleType):
         "empty_cache": None,
         "memory_stats": {},  # metrics.jsonl has the memory of the process
     }
-    """What such a function returns, whatever its arguments are."""
+    """Results of the functions that do nothing here, for any arguments."""
 
     def __getattr__(self, name: str) -> Any:
         return (lambda *_: self.REPLACED[name]) if name in self.REPLACED else getattr(torch.cpu, name)
