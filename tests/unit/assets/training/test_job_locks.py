@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,10 @@ if [[ $1 == "$locked" ]]; then exec {FLOCK} "$NODE_DISK/${{locked//\\//-}}" "${{
 """
 # Root without the right to write where its folders' modes say no.
 AS_A_USER = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.geteuid() == 0 else ()
-PREPARE = """\
+# Prepares until the test lets it finish, and fails if another job prepares meanwhile.
+PREPARE_ALONE = """\
 mkdir "$DATA_DIR/busy" || { echo "two jobs prepare at once" >&2; exit 1; }
-sleep 1
+until [[ -e $DATA_DIR/finish ]]; do sleep 0.1; done
 rmdir "$DATA_DIR/busy"
 """
 
@@ -48,7 +50,7 @@ class Cluster:
         tiny = self.shared / "training" / "tiny"
         tiny.mkdir()
         (tiny / "train.sh").write_text("")
-        (tiny / "prepare.sh").write_text(PREPARE)
+        (tiny / "prepare.sh").write_text("")
         (folder / "etc" / "partitions").mkdir(parents=True)
         (folder / "etc" / "partitions" / "cpu.env").write_text("export RANKS_PER_NODE=1\n")
         self._program("flock", STAND_IN)
@@ -104,9 +106,23 @@ def said(*jobs: subprocess.Popen[str]) -> list[tuple[int, str]]:
 
 @pytest.mark.slow
 def test_of_two_jobs_on_two_nodes_one_prepares_and_the_other_waits(cluster: Cluster) -> None:
-    done = said(cluster.submit(8), cluster.submit(9))
+    (cluster.shared / "training" / "tiny" / "prepare.sh").write_text(PREPARE_ALONE)
+    data = cluster.shared / "datasets" / "tiny"
+    first = cluster.submit(8)
+    while first.poll() is None and not (data / "busy").is_dir():
+        time.sleep(0.1)
+    second = cluster.submit(9)
+    assert second.stderr
+    words = []
+    for line in second.stderr:
+        words.append(line)
+        if "another job prepares tiny: waiting for it" in line:
+            break
+    else:
+        pytest.fail("".join(words))
+    (data / "finish").touch()
+    done = said(first, second)
     assert [code for code, _ in done] == [0, 0], done
-    assert "another job prepares tiny: waiting for it" in done[0][1] + done[1][1]
 
 
 def test_a_preparation_that_a_spot_notice_ends_is_queued_again(cluster: Cluster) -> None:
