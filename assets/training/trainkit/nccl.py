@@ -22,7 +22,7 @@ CHOSEN = re.compile(r"\b(?:Using network|Assigned NET plugin) (?:AWS )?(\w+)")
 NICS = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,]+).*\(found (\d+) nics\)")
 SOCKET, LIBFABRIC, EFA = "Socket", "Libfabric", "efa"
 FOLDER, FILE = "network", "network.json"
-STRICT = "STRICT_NETWORK"
+STRICT, DEBUG_FILE = "STRICT_NETWORK", "NCCL_DEBUG_FILE"
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,11 @@ def record(run_dir: Path, environment: MutableMapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     node = environment.get("SLURMD_NODENAME") or socket.gethostname()
     environment.update(
-        NCCL_DEBUG="INFO",
-        NCCL_DEBUG_SUBSYS="INIT,NET",
-        NCCL_DEBUG_FILE=str(folder / f"{node}.log"),
+        {
+            "NCCL_DEBUG": "INFO",
+            "NCCL_DEBUG_SUBSYS": "INIT,NET",
+            DEBUG_FILE: str(folder / f"{node}.log"),
+        }
     )
 
 
@@ -139,13 +141,28 @@ def complaint(network: Network, environment: Mapping[str, str]) -> str:
 
 def refusal(network: Network, environment: Mapping[str, str]) -> str:
     """Return why STRICT_NETWORK=1 ends a run: a complaint, or no line of a node; empty if it goes on."""
-    nodes = int(environment.get("NNODES", "1"))
-    if environment.get(STRICT) != "1" or nodes < 2 or not int(environment.get("EFA_INTERFACES") or 0):  # noqa: PLR2004
+    if not _is_strict(environment):
         return ""
-    silent = nodes - len(network.transports)
     if found := complaint(network, environment):
         return found
+    silent, nodes = _silent(network, environment), environment["NNODES"]
     return f"NCCL has not written which network it takes on {silent} of {nodes} nodes." if silent > 0 else ""
+
+
+def waits(network: Network, environment: Mapping[str, str]) -> bool:
+    """Return True if lines that are still to come may decide whether STRICT_NETWORK=1 ends a run."""
+    is_undecided = _silent(network, environment) > 0 and not complaint(network, environment)
+    return _is_strict(environment) and is_undecided
+
+
+def _is_strict(environment: Mapping[str, str]) -> bool:
+    several = int(environment.get("NNODES", "1")) > 1
+    return environment.get(STRICT) == "1" and several and int(environment.get("EFA_INTERFACES") or 0) > 0
+
+
+def _silent(network: Network, environment: Mapping[str, str]) -> int:
+    """Return the number of nodes without a line."""
+    return int(environment.get("NNODES", "1")) - len(network.transports)
 
 
 def _folder(run_dir: Path, environment: Mapping[str, str]) -> Path:

@@ -52,6 +52,6 @@ def test_a_strict_run_on_tcp_ends_at_its_first_step_and_keeps_its_checkpoint(
 def test_a_strict_run_whose_nccl_writes_nothing_ends_too(training: Training, tmp_path: Path) -> None:
     (tmp_path / "nothing.log").touch()
     silent = TCP | {"NCCL_LINES": str(tmp_path / "nothing.log")}
-    said = training.wait(training.submit("silent", STRICT_NETWORK="1", **silent), state="FAILED")
+    said = training.wait(training.submit("silent", STRICT_NETWORK="1", LATE_S="1", **silent), state="FAILED")
     assert "not started again: NCCL has not written which network it takes on 2 of 2 nodes." in said
     assert not (training.checkpoints("silent") / "latest_step").exists()
