@@ -21,7 +21,7 @@ from pathlib import Path
 import corpus
 from corpus import Vocabulary
 from pairs import FORMAT, ROW_HEAD
-from settings import MACHINE, Settings, read_settings
+from settings import MACHINE, VALIDATION_EVERY_ALLOWED, Settings, read_settings
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import sample
 from trainkit.data.hub_text import Download, fetched_documents
@@ -39,21 +39,17 @@ from trainkit.data.lifecycle import (
     worker_count,
 )
 from trainkit.data.prepare_tokens import prepare
-from trainkit.data.shards import Manifest, ShardError, sha256_of
+from trainkit.data.shards import Manifest, sha256_of
 from trainkit.data.tokenize_unit import Recipe, Unit
 from wordpiece import PairEncoder, from_vocabulary, open_tokenizer, special_of, train
 
 WORKLOAD = "bert-trainium"
 TOKENIZER = "tokenizer.json"
-# BERT's alphabet and special tokens must fit, and an id is two bytes in the files.
-VOCAB_SIZES = range(300, 65_537)
 # A row of 130 numbers holds about 500 characters, and few of them are padding.
 SHARD_BYTES_A_TEXT_BYTE = 0.7
 # Files of the hub are compressed to about half their size.
 TEXT_BYTES_A_DOWNLOADED_BYTE = 2
-# One of this many documents is for validation. Random second segments come from the same share of a batch of
-# 256 documents (pairs.rows_of), where a smaller share might be a single document.
-VALIDATION_EVERY, VALIDATION_EVERY_ALLOWED = 20, range(2, 65)
+VALIDATION_EVERY = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +88,6 @@ def run() -> None:
     name = corpus.choose(
         os.environ.get("CORPUS", ""), data=data, edition=os.environ.get("WIKIPEDIA_EDITION") or corpus.EDITION
     )
-    if settings.vocab_size not in VOCAB_SIZES:
-        raise ShardError(
-            f"VOCAB_SIZE is {settings.vocab_size}: give a number from {VOCAB_SIZES[0]} to {VOCAB_SIZES[-1]}."
-        )
     bucket = DatasetBucket.of_workload(WORKLOAD) if name != MACHINE else None
     config = DataConfig(
         data=data,

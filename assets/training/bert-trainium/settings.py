@@ -13,13 +13,25 @@ from pathlib import Path
 from trainkit.data.documents import OWN
 from trainkit.run.precision import NAMES
 from trainkit.run.run import Run, data_note, die
-from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, check_variable, check_words, fill_settings
+from trainkit.run.settings import (
+    MAY_BE_ZERO,
+    TrainSettings,
+    check_number,
+    check_variable,
+    check_words,
+    fill_settings,
+)
 
 DEVICES = ("neuron", "cpu", "xla-cpu")
 WIKIPEDIA, MACHINE = "wikipedia", "machine"
 CORPORA = (WIKIPEDIA, MACHINE, OWN)
 # BERT has 512 positions.
 CONTEXTS = range(8, 513)
+# BERT's alphabet and special tokens must fit, and an id is two bytes in the files.
+VOCAB_SIZES = range(300, 65_537)
+# One of so many documents is for validation. Random second segments come from the same share of a batch of
+# 256 documents (pairs.rows_of), where a smaller share might be a single document.
+VALIDATION_EVERY_ALLOWED = range(2, 65)
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,8 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         die(f"BERT_CONTEXT is {settings.bert_context}: give a number from {CONTEXTS[0]} to {CONTEXTS[-1]}.")
     check_words(settings, {"mixed_precision": NAMES})
     check_variable("CORPUS", CORPORA)
+    check_number("VALIDATION_EVERY", VALIDATION_EVERY_ALLOWED)
+    check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     return dataclasses.replace(settings, device=_device(settings))
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import published
 from indexed import make_indexed
-from settings import CORPORA
+from settings import CORPORA, VOCAB_SIZES
 from tokens import gpt2, train_bpe
 from trainkit.data import machine_text
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
@@ -117,7 +117,7 @@ def read_config() -> DataConfig:
         data=data,
         corpus=corpus,
         name=name,
-        vocab_size=whole_number("VOCAB_SIZE", GPT2_VOCAB_SIZE, range(300, 2**31)),
+        vocab_size=whole_number("VOCAB_SIZE", GPT2_VOCAB_SIZE, VOCAB_SIZES),
         validation_every=validation_share(VALIDATION_EVERY[corpus]),
         workers=worker_count(),
     )

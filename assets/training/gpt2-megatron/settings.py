@@ -10,12 +10,21 @@ from typing import Literal
 
 from trainkit.data.documents import OWN
 from trainkit.run.run import Run, die
-from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, check_variable, family_device, fill_settings
+from trainkit.run.settings import (
+    MAY_BE_ZERO,
+    TrainSettings,
+    check_number,
+    check_variable,
+    family_device,
+    fill_settings,
+)
 from trainkit.source import ExportSettings, check_export
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128
 CORPORA = ("wikipedia", "machine", OWN)
+# The 256 bytes and the end of text have to fit; a token is at most four bytes in the files.
+VOCAB_SIZES = range(300, 2**31)
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     device = settings.device or family_device()
     implementation = settings.transformer_impl or ("transformer_engine" if device == "cuda" else "local")
     check_variable("CORPUS", CORPORA)
+    check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     return dataclasses.replace(settings, device=device, transformer_impl=implementation)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corpus
+from settings import VOCAB_SIZES
 from trainkit.data import bpe
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import sample
@@ -42,8 +43,6 @@ from weights import WeightsError, find_weights
 
 WORKLOAD = "gpt2"
 TOKENIZER = "tokenizer.json"
-# The 256 bytes and the end of text have to fit; a token is two bytes in the files.
-VOCAB_SIZES = range(300, 65_537)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from trainkit.run.run import Run, data_note, die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
     TrainSettings,
+    check_number,
     check_variable,
     family_device,
     fill_settings,
@@ -22,6 +23,8 @@ from trainkit.run.settings import (
 LEARNING_RATE_SCRATCH = 6e-4
 LEARNING_RATE_TUNING = 3e-5
 CORPORA = ("openwebtext", "machine", OWN)
+# The 256 bytes and the end of text have to fit; a token is two bytes in the files.
+VOCAB_SIZES = range(300, 65_537)
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         settings, compile=settings.compile or on_gpus, prefetch=settings.prefetch or on_gpus
     )
     check_variable("CORPUS", CORPORA)
+    check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     if settings.gpt2_width % settings.gpt2_heads:
         die(f"GPT2_WIDTH {settings.gpt2_width} is not a multiple of GPT2_HEADS {settings.gpt2_heads}.")
     return settings

@@ -16,6 +16,7 @@ from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
     TrainSettings,
+    check_number,
     family_device,
     fill_settings,
 )
@@ -79,9 +80,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         may_be_zero=MAY_BE_ZERO | {"data_workers"},
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
-    if settings.vocab_size not in VOCAB_SIZES:
-        allowed_sizes = f"{VOCAB_SIZES.start} to {VOCAB_SIZES.stop - 1}"
-        die(f"VOCAB_SIZE is {settings.vocab_size}; allowed: {allowed_sizes}.")
+    check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     if settings.roberta_width % settings.roberta_heads:
         width, heads = settings.roberta_width, settings.roberta_heads
         die(f"ROBERTA_WIDTH {width} is not a multiple of ROBERTA_HEADS {heads}.")

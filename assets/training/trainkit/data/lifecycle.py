@@ -19,6 +19,7 @@ from trainkit.data.shards import MANIFEST, Manifest, ShardError, check_sizes, pa
 from trainkit.data.tokenize_unit import Recipe, Unit
 from trainkit.data.verify import files_of, verify
 from trainkit.run.files import write_whole
+from trainkit.run.settings import OF_PREPARATIONS, number_fault
 
 SHOWN_UNITS = 8
 
@@ -56,21 +57,19 @@ def whole_number(name: str, default: int, allowed: range) -> int:
         ShardError: the value is not a whole number, or not allowed.
     """
     text = os.environ.get(name) or str(default)
-    if not text.isdecimal() or int(text) not in allowed:
-        raise ShardError(
-            f"{name} is {text!r}: give a whole number from {allowed.start} to {allowed.stop - 1}."
-        )
+    if fault := number_fault(name, text, allowed):
+        raise ShardError(fault)
     return int(text)
 
 
 def worker_count() -> int:
     """Read PREPARE_WORKERS, the number of processes; by default one per core."""
-    return whole_number("PREPARE_WORKERS", len(os.sched_getaffinity(0)), range(1, 1025))
+    return whole_number("PREPARE_WORKERS", len(os.sched_getaffinity(0)), OF_PREPARATIONS["PREPARE_WORKERS"])
 
 
 def validation_share(default: int) -> int:
     """Read VALIDATION_EVERY: one of this many documents is for validation."""
-    return whole_number("VALIDATION_EVERY", default, range(2, 10**6))
+    return whole_number("VALIDATION_EVERY", default, OF_PREPARATIONS["VALIDATION_EVERY"])
 
 
 def note_for_training(**note: object) -> None:

@@ -47,6 +47,9 @@ class TrainSettings:
 MAY_BE_ZERO = frozenset({"warmup_steps", "eval_every", "eval_batches", "seed"})
 """Shared whole numbers that may be 0; all others begin at 1."""
 
+OF_PREPARATIONS = {"PREPARE_WORKERS": range(1, 1025), "VALIDATION_EVERY": range(2, 10**6)}
+"""Whole numbers that preparations read, as variables only."""
+
 
 class _Parser(argparse.ArgumentParser):
     """Parser that reports an error in one sentence."""
@@ -66,7 +69,7 @@ def fill_settings(
 
     A field `max_steps` is the variable MAX_STEPS and the argument --max-steps; its default has its type:
     int, float or str. Dies on a value of another type, whole numbers below 1, others below 0, nan and inf,
-    and words that a field's Literal does not list.
+    words that a field's Literal does not list, and numbers of the preparation that are not allowed.
 
     Args:
         arguments: arguments to parse; by default those of the command line.
@@ -84,6 +87,8 @@ def fill_settings(
             die(f"{name.upper()} is {value}: give {least} or more.")
     hints = get_type_hints(kind)
     check_words(settings, {name: get_args(hints[name]) for name in vars(settings) if get_args(hints[name])})
+    for name, allowed in OF_PREPARATIONS.items():
+        check_number(name, allowed)
     return settings
 
 
@@ -99,6 +104,21 @@ def check_variable(name: str, allowed: Sequence[str]) -> None:
     """Die if a variable that the preparation reads is none of the allowed words, and not empty."""
     if (value := os.environ.get(name)) and value not in allowed:
         die(f'{name} is "{value}"; allowed: {", ".join(allowed)}.')
+
+
+def number_fault(name: str, value: object, allowed: range) -> str:
+    """Return why a value is no whole number of a range; empty if it is one."""
+    text = str(value)
+    if text.isdecimal() and int(text) in allowed:
+        return ""
+    return f"{name} is {text!r}: give a whole number from {allowed.start} to {allowed.stop - 1}."
+
+
+def check_number(name: str, allowed: range, value: object = None) -> None:
+    """Die if a setting is no whole number of a range; without `value`, a variable, which may be empty."""
+    found = value if value is not None else os.environ.get(name) or allowed.start
+    if fault := number_fault(name, found, allowed):
+        die(fault)
 
 
 def family_device() -> Literal["cpu", "cuda"]:

@@ -305,7 +305,7 @@ def test_it_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training, 
     [
         ("wrong", {"ROBERTA_WIDTH": "130"}, "ROBERTA_WIDTH 130 is not a multiple of ROBERTA_HEADS 4"),
         ("wrong", {"KEEP_CHECKPOINTS": "100000000"}, "free: remove old runs"),
-        ("wrong", {"VOCAB_SIZE": "20"}, "VOCAB_SIZE is 20; allowed: 300 to"),
+        ("wrong", {"VOCAB_SIZE": "20"}, "VOCAB_SIZE is '20': give a whole number from 300 to"),
         ("whole", {"ROBERTA_LAYERS": "3"}, "holds another model"),
         ("wrong", {"CORPUS": "books"}, 'CORPUS is "books"; allowed: wikitext-103, machine, raw'),
     ],

@@ -50,6 +50,20 @@ REFUSED = {
     "a precision that bert lacks": ("bert-trainium", "MIXED_PRECISION=fp8", "allowed: bf16, fp16, no."),
     "heads that do not divide the width": ("gpt2", "GPT2_HEADS=7", "not a multiple of GPT2_HEADS 7"),
     "a word for verification": ("titan", "VERIFY_DATA=maybe", "VERIFY_DATA is 'maybe'; allowed: yes, no."),
+    "a word for processes": (
+        "roberta",
+        "PREPARE_WORKERS=all",
+        "is 'all': give a whole number from 1 to 1024.",
+    ),
+    "no documents for training": ("titan", "VALIDATION_EVERY=1", "is '1': give a whole number from 2 to 999"),
+    "too few for bert's batches": ("bert-trainium", "VALIDATION_EVERY=65", "a whole number from 2 to 64."),
+    "too many tokens of gpt2": (
+        "gpt2",
+        "VOCAB_SIZE=70000",
+        "'70000': give a whole number from 300 to 65536.",
+    ),
+    "too few of megatron": ("gpt2-megatron", "VOCAB_SIZE=20", "'20': give a whole number from 300 to 2147"),
+    "too few of bert": ("bert-trainium", "VOCAB_SIZE=20", "'20': give a whole number from 300 to 65536."),
     "a wrong number on the way to Trainium": ("bert-trainium", "MAX_STEPS=x", "invalid int value: 'x'"),
 }
 

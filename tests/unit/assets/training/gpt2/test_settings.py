@@ -17,7 +17,7 @@ import pytest
 from tests.unit.assets.training.workload_modules import GPT2, Import, workload_on_the_path
 from training_cluster.paths import TRAINING
 
-CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 4, "n_embd": 64, "n_positions": 32, "vocab_size": 300}
+CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 4, "n_embd": 64, "n_positions": 32, "vocab_size": 400}
 Train = Callable[..., str]
 
 
@@ -29,7 +29,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 
 @pytest.fixture
 def shards(load: Import, tmp_path: Path) -> Path:
-    """A hundred tokens a split, of a vocabulary of 300."""
+    """A hundred tokens a split, of a vocabulary of 400."""
     module = load("trainkit.data.shards")
     folder = tmp_path / "shards"
     folder.mkdir()
@@ -40,7 +40,7 @@ def shards(load: Import, tmp_path: Path) -> Path:
         splits[split] = (module.Shard(file.name, 100, module.sha256_of(file)),)
     module.write_manifest(
         folder,
-        module.Manifest(dtype="uint16", vocab_size=300, tokenizer_sha256="abc", source={}, splits=splits),
+        module.Manifest(dtype="uint16", vocab_size=400, tokenizer_sha256="abc", source={}, splits=splits),
     )
     return folder
 
@@ -97,8 +97,8 @@ def test_right_input_comes_as_far_as_torch(train: Train) -> None:
         ({"MIXED_PRECISION": "fp8"}, 'MIXED_PRECISION is "fp8"; allowed: bf16, fp16, no.'),
         ({"MIXED_PRECISION": "fp16"}, "no CPU trains in fp16: type MIXED_PRECISION=no, or bf16"),
         (
-            {"VOCAB_SIZE": "200"},
-            "has a vocabulary of 300 tokens and the model one of 256: give prepare.sh and",
+            {"VOCAB_SIZE": "300"},
+            "has a vocabulary of 400 tokens and the model one of 320: give prepare.sh and",
         ),
         (
             {"GPT2_CONTEXT": "100"},
@@ -134,7 +134,7 @@ def test_shards_without_a_manifest_are_refused(train: Train, shards: Path) -> No
     [
         ({"model_type": "llama"}, {}, "contains a model of the type 'llama', but this trains gpt2"),
         ({}, {"GPT2_CONTEXT": "64"}, "GPT2_CONTEXT is 64, but {} has 32 positions: give at most that many."),
-        ({"vocab_size": 299}, {}, "has a vocabulary of 300 tokens and the model one of 299"),
+        ({"vocab_size": 399}, {}, "has a vocabulary of 400 tokens and the model one of 399"),
         ({}, {}, "was made with another tokenizer than that of {}: submit again"),
     ],
 )

@@ -126,7 +126,7 @@ def test_an_argument_wins_over_the_environment_and_that_over_the_default(setting
         ({"MIXED_PRECISION": "fp8"}, 'MIXED_PRECISION is "fp8"; allowed: bf16, fp16, no.'),
         ({"DEVICE": "tpu"}, 'DEVICE is "tpu"; allowed: cpu, cuda.'),
         ({"CORPUS": "wikitext"}, 'CORPUS is "wikitext"; allowed: wikitext-103, machine, raw.'),
-        ({"VOCAB_SIZE": "256"}, "VOCAB_SIZE is 256; allowed: 300 to 1000000"),
+        ({"VOCAB_SIZE": "256"}, "VOCAB_SIZE is '256': give a whole number from 300 to 1000000"),
         ({"ROBERTA_HEADS": "15"}, "ROBERTA_WIDTH 1024 is not a multiple of ROBERTA_HEADS 15"),
     ],
 )
