@@ -206,13 +206,7 @@ class Trainer:
 def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) -> None:
     """Train from the newest checkpoint to the last step, or to the step when SIGTERM arrives."""
     stop = Stop()
-    saves = Saves(
-        run,
-        checkpoint_bytes=trainer.checkpoint_bytes,
-        every=settings.checkpoint_every,
-        last=settings.max_steps,
-        agree=process_group.agree,
-    )
+    saves = Saves(run, settings, checkpoint_bytes=trainer.checkpoint_bytes, agree=process_group.agree)
     text, held_back = open_text(run.data_dir, settings)
     order = order_of(text, settings)
     trainer.resume(order)

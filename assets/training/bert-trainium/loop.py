@@ -95,9 +95,6 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     torch.manual_seed(settings.seed)
     model = make_model(settings, rank.special)
     parameters = model.num_parameters()
-    size = parameters * CHECKPOINT_BYTES_A_PARAMETER
-    if run.is_first and not settings.precompile:
-        checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
     rank.say(
         f"BERT, {parameters / 1e6:.2f} M parameters, {run.world_size} ranks on {device.kind}, "
         f"precision {settings.mixed_precision}; sequences of {settings.bert_context} from {shards}"
@@ -115,13 +112,8 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     if settings.precompile:
         precompile(rank, model, optimizer)
     else:
-        saves = Saves(
-            run,
-            checkpoint_bytes=size,
-            every=settings.checkpoint_every,
-            last=settings.max_steps,
-            agree=device.agree,
-        )
+        size = parameters * CHECKPOINT_BYTES_A_PARAMETER
+        saves = Saves(run, settings, checkpoint_bytes=size, agree=device.agree)
         stopped_at = train_steps(rank, model, optimizer, saves, first=first, taken=taken)
         outcome.ended(run, stopped_at)
     device.leave()

@@ -52,15 +52,7 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
     )
     parameters = parameters_of(settings)
     size = parameters * CHECKPOINT_BYTES_A_PARAMETER
-    if run.is_first:
-        checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
-    saves = Saves(
-        run,
-        checkpoint_bytes=size,
-        every=settings.checkpoint_every,
-        last=settings.max_steps,
-        agree=process_group.agree,
-    )
+    saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
     rank.say(
         f"GPT-2, {parameters / 1e6:.1f} M parameters from {weights or 'scratch'}, {run.world_size} ranks on "
         f"{device.type}: {sizes.data} data x {sizes.tensor} tensor x {sizes.pipeline} pipeline parallel, "
@@ -94,14 +86,7 @@ def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
     flops = flops_per_token(
         parameters_of(settings), settings.gpt2_layers, settings.gpt2_width, settings.gpt2_context
     )
-    rows = Steps(
-        run=run,
-        after=first,
-        last=settings.max_steps,
-        print_every=settings.log_every,
-        device=rank.device,
-        flops_per_token=flops,
-    )
+    rows = Steps(run=run, settings=settings, after=first, device=rank.device, flops_per_token=flops)
     rank.model.train()
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()

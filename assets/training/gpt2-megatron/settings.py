@@ -17,6 +17,7 @@ from trainkit.run.settings import (
     check_variable,
     family_device,
     fill_settings,
+    ranks_of_node,
 )
 from trainkit.source import ExportSettings, check_export
 
@@ -142,10 +143,8 @@ def check_job(settings: Settings, nodes: int) -> None:
         settings: settings of the job, from read_settings.
         nodes: number of nodes of the job. The ranks of each are in the environment.
     """
-    if settings.export_run or os.environ.get("PREPARE_ONLY") == "1":
-        return
-    ranks_a_node = os.environ.get("NPROC_PER_NODE") or os.environ.get("RANKS_PER_NODE") or 1
-    sizes_of(settings, nodes=nodes, ranks_a_node=int(ranks_a_node))
+    if settings.trains:
+        sizes_of(settings, nodes=nodes, ranks_a_node=ranks_of_node())
 
 
 def sizes_of_job(settings: Settings, run: Run) -> Sizes:

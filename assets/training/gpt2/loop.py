@@ -124,15 +124,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     set_seed(settings.seed, device_specific=True)
     parameters = model.num_parameters()
     size = parameters * CHECKPOINT_BYTES_A_PARAMETER
-    if run.is_first:
-        checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
-    saves = Saves(
-        run,
-        checkpoint_bytes=size,
-        every=settings.checkpoint_every,
-        last=settings.max_steps,
-        agree=process_group.agree,
-    )
+    saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
     rank.say(
         f"GPT-2, {parameters / 1e6:.2f} M parameters from {prepared.init_from}, {run.world_size} ranks on "
         f"{accelerator.device.type}, {torch.get_num_threads()} threads a rank, "
@@ -165,14 +157,7 @@ def train_steps(
     tokens_a_step = run.world_size * settings.gradient_accumulation * settings.batch_size * rank.shape.context
     highest = highest_learning_rate(settings, rank.prepared.weights)
     first, tokens_seen = resume(rank)
-    rows = Steps(
-        run=run,
-        after=first,
-        last=settings.max_steps,
-        print_every=settings.log_every,
-        device=accelerator.device,
-        flops_per_token=flops,
-    )
+    rows = Steps(run=run, settings=settings, after=first, device=accelerator.device, flops_per_token=flops)
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
         rate = learning_rate(step, settings, highest)

@@ -53,13 +53,8 @@ class Recorder:
         self._made_of = made_of
         self._first = self.step + 1
         self._stop = Stop()
-        self._saves = Saves(
-            run,
-            checkpoint_bytes=parameters(settings, symbols) * CHECKPOINT_BYTES,
-            every=settings.checkpoint_every,
-            last=settings.max_steps,
-            agree=process_group.agree,
-        )
+        size = parameters(settings, symbols) * CHECKPOINT_BYTES
+        self._saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
         self._metrics = Metrics(run.run_dir / FILE, after_step=self.step) if run.is_first else None
         self._flops = flops_per_token(
             computing_parameters(settings, symbols),

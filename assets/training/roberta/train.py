@@ -19,15 +19,7 @@ import warnings
 
 import torch
 from binary_data import DataError, open_data
-from settings import (
-    CHECKPOINT_BYTES,
-    Settings,
-    choose_corpus,
-    data_folder,
-    parameters,
-    read_settings,
-)
-from trainkit.run import checkpoints
+from settings import Settings, choose_corpus, data_folder, read_settings
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
 
@@ -41,12 +33,6 @@ def check_device(settings: Settings, run: Run) -> torch.device:
     return device
 
 
-def check_space(settings: Settings, run: Run, *, symbols: int) -> None:
-    """Die unless there is space for the kept checkpoints, and for one that is being written."""
-    size = parameters(settings, symbols) * CHECKPOINT_BYTES
-    checkpoints.check_space(run.checkpoint_dir, (settings.keep_checkpoints + 1) * size)
-
-
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
@@ -57,7 +43,6 @@ def main() -> None:
         manifest = open_data(folder)
     except DataError as error:
         die(str(error))
-    check_space(settings, run, symbols=manifest.symbols)
     # Some of fairseq's modules log while they are imported.
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, datefmt="%H:%M:%S", stream=sys.stdout)
     for module, category in (("fairseq", FutureWarning), ("hydra", UserWarning)):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+import tyro
 from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.loss import IGNORE_INDEX
 from trainkit.data.mixture import Mixture, Part
@@ -24,11 +25,11 @@ class ShardLoader(BaseDataLoader):
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):
-        """Options of the loader; the lists have an entry a text."""
+        """Options of the loader."""
 
-        names: list[str] = field(default_factory=list)
-        weights: list[float] = field(default_factory=list)
+        parts: Annotated[tuple[Part, ...], tyro.conf.Suppress] = ()
         folders: list[str] = field(default_factory=list)
+        """Folder of the shards of each part."""
         split: str = "train"
         seed: int = 1337
         end_of_text: int = -1
@@ -49,10 +50,7 @@ class ShardLoader(BaseDataLoader):
         self._config, self._length = config, seq_len
         self._ranks, self._rank, self._rows = dp_world_size, dp_rank, local_batch_size
         self._order = Mixture(
-            parts=tuple(
-                Part(name=name, weight=weight)
-                for name, weight in zip(config.names, config.weights, strict=True)
-            ),
+            parts=config.parts,
             sequences=tuple((len(each) - 1) // seq_len for each in self._tokens),
             seed=config.seed,
         )

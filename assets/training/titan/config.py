@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from nodes import check_vocabulary, size_of
 from profiling import window
 from rows import Rows, Validation
 from saving import Checkpoints
-from settings import Settings
+from settings import NO_PIPELINE, Settings
 from texts import STREAM
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
@@ -34,6 +33,7 @@ from torchtitan.trainer import Trainer
 from trainkit.data.hf_weights import config_of
 from trainkit.run import process_group
 from trainkit.run.run import Run, die
+from trainkit.run.settings import ranks_of_node
 
 NOT_IN_FLOAT8 = ["lm_head", "router.gate"]
 """Modules that torchtitan's own recipes keep in bf16: the head, and the choice of experts."""
@@ -53,7 +53,9 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
     converters: list[Any] = []
     if settings.float8 == "yes":
         converters.append(
-            Float8LinearConverter.Config(filter_fqns=NOT_IN_FLOAT8, model_compile_enabled=compiles(settings))
+            Float8LinearConverter.Config(
+                filter_fqns=NOT_IN_FLOAT8, model_compile_enabled=settings.compile == "yes"
+            )
         )
     if settings.lora_rank:
         plain = package.model_registry(size, attn_backend="flex").model
@@ -64,15 +66,16 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
         )
     spec: ModelSpec = package.model_registry(size, attn_backend="flex", converters=converters or None)
     if weights:
-        rotate_as(config_of(weights), spec.model)
+        compute_as(config_of(weights), spec.model)
     return spec
 
 
-def rotate_as(published: dict[str, Any], model: Decoder.Config) -> None:
-    """Give a model the rotary embedding of published weights.
+def compute_as(published: dict[str, Any], model: Decoder.Config) -> None:
+    """Give a model the rotary embedding and the routers of published weights.
 
-    torchtitan has one for each size, that of Llama 3.1 and Qwen3. Llama 3.2 of the same sizes has another
-    factor, and Llama 3 none.
+    torchtitan has one embedding for each size, that of Llama 3.1 and Qwen3. Llama 3.2 of the same sizes has
+    another factor, and Llama 3 none. It balances experts by a bias that each step moves. Of published models,
+    only DeepSeek V3 has one: exports of the others would choose other experts than their training.
     """
     # transformers 5 writes it under the first name, older ones under the others.
     found = published.get("rope_parameters") or published.get("rope_scaling") or {}
@@ -86,6 +89,8 @@ def rotate_as(published: dict[str, Any], model: Decoder.Config) -> None:
         changes |= {"scaling_factor": found["factor"]} | {name: found[name] for name in LLAMA_ROPE}
     for layer in model.layers:
         layer.attention.rope = dataclasses.replace(layer.attention.rope, **changes)
+        if getattr(layer, "moe", None) and published.get("model_type") != "deepseek_v3":
+            layer.moe.load_balance_coeff = None
 
 
 def lora_targets(model: Decoder.Config) -> list[str]:
@@ -95,11 +100,6 @@ def lora_targets(model: Decoder.Config) -> list[str]:
     """
     names = {name.rpartition(".")[2] for name, *_ in model.traverse(Linear.Config)} - NOT_IN_LORA
     return sorted(names - {"lm_head"} if model.enable_weight_tying else names)
-
-
-def compiles(settings: Settings) -> bool:
-    """Return True if layers and loss are compiled: by default where there are GPUs."""
-    return settings.compile == "yes" or (not settings.compile and not settings.is_cpu)
 
 
 def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
@@ -132,7 +132,7 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
         activation_checkpoint={"full": FullAC.Config(), "selective": SelectiveAC.Config(), "none": None}[
             settings.activation_checkpointing
         ],
-        compile=CompileConfig(enable=compiles(settings)),
+        compile=CompileConfig(enable=settings.compile == "yes"),
     )
 
 
@@ -152,7 +152,7 @@ def build(
     check_vocabulary(data.get("vocab_size", 0), spec.model.vocab_size)
     if spec.state_dict_adapter is GptOssStateDictAdapter:
         spec.state_dict_adapter = GptOssAdapter
-    replicas = run.world_size // int(os.environ.get("NPROC_PER_NODE", "1")) if settings.shard == "node" else 1
+    replicas = run.world_size // ranks_of_node() if settings.shard == "node" else 1
     config.hf_assets_path = data["tokenizer"]
     config.dump_folder = str(run.run_dir)
     config.training = dataclasses.replace(
@@ -176,8 +176,6 @@ def build(
     config.dataloader = loader or loader_of(settings, data, split="train")
     config.validator = Validation.Config(
         enable=bool(settings.eval_batches),
-        freq=settings.eval_every or settings.max_steps,
-        last_step=settings.max_steps,
         steps=max(1, settings.eval_batches),
         dataloader=config.dataloader if loader else loader_of(settings, data, split="val"),
     )
@@ -194,12 +192,8 @@ def build(
         async_mode="disabled" if settings.is_cpu else "async",
     )
     config.metrics = Rows.Config(
-        log_freq=1,
-        print_every=settings.log_every,
-        last_step=settings.max_steps,
         enable_tensorboard=True,
         enable_wandb=settings.logger == "wandb",
-        enable_mlflow=settings.logger == "mlflow",
         disable_color_printing=True,
     )
     if settings.profile_steps:
@@ -208,7 +202,13 @@ def build(
     config.comm.train_timeout_seconds = int(process_group.STEP.total_seconds())
     config.debug.seed = settings.seed
     config.debug.enable_structured_logging = False
-    return with_options(config, options)
+    if options:
+        # Ends in tyro's words on an option that torchtitan does not have.
+        kind, rules = type(config), custom_registry
+        config = tyro.cli(kind, args=options, default=config, registry=rules, prog="titan --")
+    if config.parallelism.pipeline_parallel_degree > 1:
+        die(f"pipeline_parallel_degree: {NO_PIPELINE}")
+    return config
 
 
 def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
@@ -220,17 +220,9 @@ def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
     if settings.task == "sft":
         return chats(parts, folders=data["chats"], split=split, seed=seed)
     return ShardLoader.Config(
-        names=[part.name for part in parts],
-        weights=[part.weight for part in parts],
+        parts=parts,
         folders=data["shards"],
         split=split,
         seed=seed,
         end_of_text=data["end_of_text"],
     )
-
-
-def with_options(config: Trainer.Config, options: list[str]) -> Trainer.Config:
-    """Apply torchtitan's own options; dies on one that it does not know, in its words."""
-    if not options:
-        return config
-    return tyro.cli(type(config), args=options, default=config, registry=custom_registry, prog="titan --")

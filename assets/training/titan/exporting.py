@@ -12,13 +12,19 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from config import LLAMA_ROPE
+from settings import Settings
 from torchtitan.components.checkpointer.base import MODEL
 from torchtitan.components.checkpointer.dcp import AsyncMode
+from torchtitan.protocols.model_spec import ModelSpec
 from torchtitan.trainer import Trainer
 from trainkit.data.hf_weights import config_of
 from trainkit.run import checkpoints
 
 FOLDER = "export"
+NO_CONFIG = (
+    "export: the weights will have no config.json, which is written for llama3, dense qwen3 and INIT_FROM "
+    "only. EXPORT=no skips an export."
+)
 # Files beside the weights that a program needs to load them.
 TOKENIZER_FILES = ("tokenizer*", "special_tokens_map.json", "chat_template*", "generation_config.json")
 FILE_BYTES = 5 * 10**9
@@ -26,13 +32,15 @@ FILE_BYTES = 5 * 10**9
 ADAPTERS = (".lora_a.", ".lora_b.")
 
 
-def export(
-    trainer: Trainer, to: Path, *, is_first: bool, weights: Path | None, tokenizer: Path, is_bf16: bool
-) -> None:
-    """Write the weights into the folder `to`, in bf16 or fp32; all ranks call it."""
-    dtype = torch.bfloat16 if is_bf16 else torch.float32
+def export(trainer: Trainer, to: Path, settings: Settings, data: dict[str, Any]) -> None:
+    """Write the weights into the folder `to`, in bf16 or fp32; all ranks call it.
+
+    Args:
+        data: what prepare.py noted for the run: `tokenizer`, and `weights` if it began with some.
+    """
+    dtype = torch.bfloat16 if settings.mixed_precision == "bf16" else torch.float32
     written = to.with_name(f".{to.name}.partial")
-    if is_first:
+    if is_first := dist.get_rank() == 0:
         shutil.rmtree(written, ignore_errors=True)
         written.mkdir(parents=True)
     dist.barrier()
@@ -50,15 +58,13 @@ def export(
         return
     shutil.rmtree(written / "sharded", ignore_errors=True)
     for pattern in TOKENIZER_FILES:
-        for file in tokenizer.glob(pattern):
+        for file in Path(data["tokenizer"]).glob(pattern):
             shutil.copyfile(file, written / file.name)
-    config = config_of(weights) if weights else hf_config(trainer)
+    config = config_of(Path(data["weights"])) if data.get("weights") else hf_config(trainer.config.model_spec)
     if config:
         config.pop("quantization_config", None)
         config |= dict.fromkeys(("dtype", "torch_dtype"), str(dtype).removeprefix("torch."))
         (written / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    else:
-        print(f"export: {to} has no config.json, which is written for llama3, dense qwen3 and INIT_FROM only")
     if to.exists():
         kept = to.with_name(f"{to.name}-until-{datetime.datetime.now():%Y%m%d-%H%M%S}")
         print(f"export: {to} existed, and is {to.rename(kept)} now")
@@ -108,9 +114,11 @@ def merge_lora(parts: list[torch.nn.Module]) -> None:
             module.lora_b.weight.zero_()
 
 
-def hf_config(trainer: Trainer) -> dict[str, Any]:
-    """Return config.json of a llama3 or a dense qwen3 as transformers reads it; nothing for other models."""
-    spec = trainer.config.model_spec
+def hf_config(spec: ModelSpec) -> dict[str, Any]:
+    """Return config.json of a llama3 or a dense qwen3 as transformers reads it; nothing for other models.
+
+    transformers has no model with the routers of torchtitan's others, which a bias balances.
+    """
     if spec.name not in {"llama3", "qwen3"}:
         return {}
     # As published: the trainer has set the length of its own sequences, and LoRA.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import math
 import os
@@ -18,11 +19,11 @@ from trainkit.fitting import (
     Model,
     Nodes,
     choose,
-    find_model,
     read_models,
     sizes_like,
 )
 from trainkit.run.run import die
+from trainkit.run.settings import ranks_of_node
 
 if TYPE_CHECKING:
     from settings import Settings
@@ -37,11 +38,6 @@ QUANTIZED = {"deepseek_v3": "fp8", "gpt_oss": "mxfp4"}
 """Quantization of published weights that torchtitan reads, of each model."""
 
 
-def sizes_of(model: str) -> list[str]:
-    """List the sizes of a model: the published ones in torchtitan's order, then those for tests."""
-    return sorted(MODELS[model], key=lambda size: size.startswith("debugmodel"))
-
-
 def check_size(model: str, size: str) -> None:
     """Die unless torchtitan has the model in this size, or in any if it is empty."""
     if model not in MODELS:
@@ -49,20 +45,22 @@ def check_size(model: str, size: str) -> None:
         hint = f" Did you mean {meant[0]}?" if meant else ""
         die(f'MODEL is "{model}"; allowed: {", ".join(MODELS)}, or another by CONFIG.{hint}')
     if size and size not in MODELS[model]:
-        die(f'SIZE is "{size}"; torchtitan has {model} in {", ".join(sizes_of(model))}.')
+        die(f'SIZE is "{size}"; torchtitan has {model} in {", ".join(MODELS[model])}.')
 
 
-def check_float8(settings: Settings, capability: str) -> None:
-    """Die if the GPUs cannot multiply in float8.
-
-    Args:
-        capability: compute capability of the GPUs, such as 9.0; 0 of CPUs, empty if it is unknown.
-    """
+def check_float8(settings: Settings) -> None:
+    """Die if the GPUs cannot multiply in float8."""
+    capability = "0" if settings.is_cpu else os.environ.get("COMPUTE_CAPABILITY", "")  # empty if unknown
     if settings.float8 == "yes" and capability and float(capability) < FLOAT8_FROM:
         die(
             f"FLOAT8=yes needs GPUs of compute capability {FLOAT8_FROM} or more (g6, p5, p6), and those of "
             f"{os.environ.get('INSTANCE_TYPE', 'this partition')} have {capability}: give FLOAT8=no."
         )
+
+
+def micro_step(choice: Choice, nodes: Nodes) -> int:
+    """Return the sequences that all ranks have in a micro-step."""
+    return nodes.ranks // (choice.tp * choice.cp) * choice.batch_size
 
 
 def faults_of(
@@ -94,12 +92,13 @@ def faults_of(
         )
     if sharing % choice.ep:
         yield f"EP is {choice.ep} and {sharing} ranks share the experts: give a divisor of {sharing}."
-    sequences = nodes.ranks // together * choice.batch_size
+    sequences = micro_step(choice, nodes)
     if global_batch % sequences:
         near = max(1, global_batch // sequences) * sequences
         yield (
-            f"GLOBAL_BATCH is {global_batch}, and a micro-step of all ranks has {sequences} "
-            f"sequences: give a multiple of it, such as {near}."
+            f"GLOBAL_BATCH is {global_batch} (that of the run so far, if you gave none), and a micro-step of "
+            f"all ranks has {sequences} sequences with BATCH_SIZE {choice.batch_size}: give a smaller "
+            f"BATCH_SIZE, another number of nodes, or a multiple, such as GLOBAL_BATCH={near}."
         )
     # The attention mask has blocks of 128 tokens, and context parallelism cuts it into two parts a rank. The
     # loss is computed in parts of one size.
@@ -151,8 +150,8 @@ def faults_of_model(model: Model, choice: Choice, nodes: Nodes, *, seq_len: int)
 
 def size_of(settings: Settings, weights: str | None) -> str:
     """Return SIZE, else that of the weights or the smallest published one; die on weights of another size."""
-    sizes = sizes_of(settings.model)
-    alike = sizes_like({size: MODELS[settings.model][size] for size in sizes}, weights)
+    sizes = MODELS[settings.model]
+    alike = sizes_like(sizes, weights)
     size = settings.size or next(iter(alike), "")
     if size not in alike:
         others = (
@@ -192,13 +191,13 @@ def known_model(settings: Settings, weights: str | None = None) -> Model | None:
     """
     if settings.config or (settings.init_from and not (settings.size or weights)):
         return None
-    return find_model(MODELS[settings.model], settings.size, weights)
+    return MODELS[settings.model][size_of(settings, weights)]
 
 
-def fit(
-    settings: Settings, *, count: int, ranks_a_node: int, weights: str | None = None
-) -> tuple[Settings, list[str]]:
-    """Fill the settings that decide on memory; dies if the model cannot fit, or torchtitan cannot divide it.
+def fit(settings: Settings, *, count: int, weights: str | None = None) -> tuple[Settings, list[str]]:
+    """Fill the settings that decide on memory, and the sequences of a step.
+
+    Dies if the model cannot fit, or torchtitan cannot divide it.
 
     Args:
         count: number of nodes of the job.
@@ -209,7 +208,7 @@ def fit(
     """
     memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
     name = os.environ.get("INSTANCE_TYPE", "this partition")
-    nodes = Nodes(count=count, gpus=ranks_a_node, memory_gib=float(memory or 0), name=name)
+    nodes = Nodes(count=count, gpus=ranks_of_node(), memory_gib=float(memory or 0), name=name)
     model, reasons = known_model(settings, weights), list[str]()
     if model and settings.trains_tokenizer:
         check_vocabulary(settings.vocab_size, model.vocabulary)
@@ -225,10 +224,11 @@ def fit(
                 faults=faults,
                 seq_len=settings.seq_len,
                 lora=bool(settings.lora_rank),
-                compiled=settings.compile != "no",
+                compiled=settings.compile == "yes",
             )
         except DoesNotFitError as error:
             die(f"{settings.model} {settings.size or ''} does not fit: {error}")
     for fault in faults(choice, nodes):
         die(fault)
-    return settings.with_choice(choice), reasons
+    sequences = settings.global_batch or micro_step(choice, nodes)
+    return dataclasses.replace(settings, **vars(choice), global_batch=sequences), reasons

@@ -10,6 +10,7 @@ $RUN_DIR/data.json, which train.py reads. Skips what is done, finishes what was 
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ def check_recipe(settings: Settings, options: list[str], note: dict[str, object]
         local_rank=0,
         world_size=int(os.environ["EXPECTED_WORLD_SIZE"]),
     )
-    build(settings.with_choice(Choice()), run, note, options)
+    build(dataclasses.replace(settings, **vars(Choice(**settings.of_memory))), run, note, options)  # type: ignore[arg-type]
 
 
 def prepare_texts(data: Path, settings: Settings, tokenizer: Path | None) -> dict[str, object]:

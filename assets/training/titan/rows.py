@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torchtitan.components.metrics import BaseLogger, LoggerContainer, MetricsProcessor, WandBLogger
+from settings import Settings
+from torchtitan.components.metrics import MetricsProcessor
 from torchtitan.components.validate import Validator
 from torchtitan.tools import utils
-from trainkit.loggers import MlflowLogger, name_wandb_run
 from trainkit.run import process_group
 from trainkit.run.finite import check_finite
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run
 from trainkit.run.steps import Steps
 
 
@@ -22,43 +22,17 @@ class Rows(MetricsProcessor):
 
     @dataclass(kw_only=True, slots=True)
     class Config(MetricsProcessor.Config):
-        """torchtitan's options, and the steps between two printed lines."""
+        """torchtitan's options."""
 
-        print_every: int = 10
-        last_step: int = 0
-        enable_mlflow: bool = False
-
-    config: Config
     ntokens_since_last_log: int
     time_last_log: float
 
-    def __init__(self, config: Config, **parts: Any) -> None:
-        self._run = Run.from_environment()
-        super().__init__(config, **parts)
-        self._checkpoints: Any = None
-
-    def _build_metric_logger(self, *, config: Config, **parts: Any) -> BaseLogger:
-        if config.enable_wandb and self._run.is_first:
-            name_wandb_run(self._run)
-        built: BaseLogger = super()._build_metric_logger(config=config, **parts)
-        if not isinstance(built, LoggerContainer):  # of all ranks but the first
-            return built
-        if config.enable_wandb and not any(isinstance(each, WandBLogger) for each in built._loggers):
-            die("W&B refuses the run (see the line above): mend WANDB_API_KEY, or give LOGGER= for none.")
-        if config.enable_mlflow:
-            built.add_logger(MlflowLogger(self._run, config=parts["config_dict"]))
-        return built
-
-    def begin(self, step: int, checkpoints: Any) -> None:
+    def begin(self, run: Run, settings: Settings, step: int, checkpoints: Any) -> None:
         """Remove the rows behind the step from which the run goes on."""
-        self._checkpoints = checkpoints
+        self._run, self.settings, self._checkpoints = run, settings, checkpoints
+        flops = None if self.has_quantization else self.num_flops_per_token
         self._steps = Steps(
-            run=self._run,
-            after=step,
-            last=self.config.last_step,
-            print_every=self.config.print_every,
-            device=utils.device_type,
-            flops_per_token=None if self.has_quantization else self.num_flops_per_token,
+            run=run, settings=settings, after=step, device=utils.device_type, flops_per_token=flops
         )
 
     def start_clock(self) -> None:
@@ -126,9 +100,7 @@ class Validation(Validator):
 
     @dataclass(kw_only=True, slots=True)
     class Config(Validator.Config):
-        """torchtitan's options, and the step after which it validates in any case."""
-
-        last_step: int = 0
+        """torchtitan's options."""
 
     def __init__(self, config: Config, **parts: Any) -> None:
         # torchtitan sets `infinite` in the loader's config, which those of mixtures lack; none of them ends.
@@ -137,7 +109,8 @@ class Validation(Validator):
 
     def should_validate(self, step: int) -> bool:
         """Return True if a validation follows a step."""
-        return step % self.config.freq == 0 or step == self.config.last_step
+        settings: Settings = self.metrics_processor.settings
+        return settings.validates_after(step) or step == settings.max_steps
 
     def validate(self, model_parts: list[torch.nn.Module], step: int) -> None:
         """Validate, while the watch for hangs waits."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +12,6 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.api import CheckpointException
 from torchtitan.components.checkpoint import CheckpointManager
 from torchtitan.tools import utils
-from trainkit.data.hf_weights import config_of
 from trainkit.data.order import die_of_old_order
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die, reason
@@ -124,14 +122,9 @@ class Checkpoints(CheckpointManager):
     def dcp_load(
         self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool
     ) -> None:
-        """Load; from published weights all but what they never have, and leave that as it is."""
+        """Load; from published weights all but LoRA's, which stay as they are."""
         if from_hf:
-            lacking = [".lora_"]
-            if config_of(Path(checkpoint_id)).get("model_type") == "deepseek_v2":
-                lacking.append(".expert_bias_E")  # DeepSeek V3 has it
-            state_dict = {
-                name: each for name, each in state_dict.items() if not any(part in name for part in lacking)
-            }
+            state_dict = {name: each for name, each in state_dict.items() if ".lora_" not in name}
             self.sd_adapter.is_quantized = from_quantized
         super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)
         if from_hf:
@@ -144,6 +137,3 @@ class Checkpoints(CheckpointManager):
     def _find_load_step(self, folder: str = "") -> int:  # noqa: ARG002
         found = checkpoints.resume_from(self._run)
         return checkpoints.step_of(found) if found else -1
-
-    def _purge_stale_checkpoints(self) -> None:
-        """Remove nothing: publishing removes the oldest."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 import sys
 from dataclasses import dataclass
@@ -32,6 +31,41 @@ RECIPE = (
     *("learning_rate", "weight_decay", "warmup_steps"),
 )
 """Settings of a recipe, of which a CONFIG has its own."""
+DECIDED = {
+    "batch_size": ("training.local_batch_size",),
+    "global_batch": ("training.global_batch_size",),
+    "seq_len": ("training.seq_len",),
+    "max_steps": ("training.steps",),
+    "mixed_precision": ("training.mixed_precision_param",),
+    "tp": ("parallelism.tensor_parallel_degree",),
+    "cp": ("parallelism.context_parallel_degree",),
+    "ep": ("parallelism.expert_parallel_degree",),
+    "shard": ("parallelism.data_parallel_replicate_degree", "parallelism.data_parallel_shard_degree"),
+    "learning_rate": ("optimizer.param_groups.0.optimizer_kwargs.lr",),
+    "weight_decay": ("optimizer.param_groups.0.optimizer_kwargs.weight_decay",),
+    "warmup_steps": ("lr_scheduler.warmup_steps",),
+    "activation_checkpointing": tuple(
+        f"activation_checkpoint:{kind}" for kind in ("none", "selective", "full")
+    ),
+    "compile": ("compile.enable",),
+    "checkpoint_every": ("checkpoint.interval", "checkpoint.enable"),
+    "keep_checkpoints": ("checkpoint.keep", "checkpoint.keep_latest_k"),
+    "init_from": ("checkpoint.initial_load_path", "checkpoint.initial_load_in_hf"),
+    "export": ("checkpoint.last_save_model_only", "checkpoint.last_save_in_hf"),
+    "run_name": ("dump_folder", "checkpoint.folder", "checkpoint.load_step"),
+    "log_every": ("metrics.log_freq",),
+    "logger": ("metrics.enable_wandb",),
+    "eval_every": ("validator.freq",),
+    "eval_batches": ("validator.steps", "validator.enable"),
+    "seed": ("debug.seed",),
+    "tokenizer": ("hf_assets_path",),
+}
+"""Options of torchtitan that each setting, or the name of the run, decides."""
+# Pull request 188500 of pytorch: a step of micro-batches.
+NO_PIPELINE = (
+    "torchtitan 0.3.0 calls pipeline parallelism with an interface that torch 2.13 lacks: give more TP, or "
+    "more nodes with SHARD=all."
+)
 VOCAB_SIZES = range(300, 262_145)
 """Sizes of a tokenizer that is trained here: the 256 bytes and the end of text have to fit."""
 
@@ -110,17 +144,13 @@ class Settings(TrainSettings, ExportSettings):
         return {name: value for name in vars(Choice()) if (value := getattr(self, name))}
 
     def with_batch_of_run(self, run_dir: Path) -> Settings:
-        """Return the settings with the batch size of the run's first start, unless the user gives one.
+        """Return the settings with GLOBAL_BATCH of the run's newest start, unless the user gives one.
 
-        A start on other nodes would choose another one, and train differently from there on.
+        A start on other nodes would have others, and train differently from there on.
         """
-        if self.batch_size or not (run_dir / FILE).is_file():
+        if self.global_batch or not (run_dir / FILE).is_file():
             return self
-        return dataclasses.replace(self, batch_size=settings_of(run_dir).batch_size)
-
-    def with_choice(self, choice: Choice) -> Settings:
-        """Return the settings with a choice in place of those that the user did not give."""
-        return dataclasses.replace(self, **vars(choice) | self.of_memory)
+        return dataclasses.replace(self, global_batch=settings_of(run_dir).global_batch)
 
 
 ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "export_step", "tp", "cp", "ep", "batch_size"}
@@ -138,18 +168,20 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     Args:
         arguments: by default those of the command line; torchtitan's, behind `--`, are left out.
     """
-    ours, _ = split_arguments(sys.argv[1:] if arguments is None else arguments)
+    ours, options = split_arguments(sys.argv[1:] if arguments is None else arguments)
     settings = fill_settings(
         Settings, ours, about="Trains a model of torchtitan.", may_be_zero=frozenset(ZEROS)
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_export(settings)
     check_model(settings)
+    check_options(settings, options)
     check_texts(settings.data, settings.task, has_tokenizer=bool(settings.tokenizer or settings.init_from))
     check_weights(settings)
     check_window(settings)
-    check_float8(settings, "0" if settings.is_cpu else os.environ.get("COMPUTE_CAPABILITY", ""))
-    return settings
+    check_float8(settings)
+    compiles = settings.compile or ("no" if settings.is_cpu else "yes")
+    return dataclasses.replace(settings, compile=compiles)
 
 
 def settings_of(run_dir: Path) -> Settings:
@@ -194,6 +226,17 @@ def check_model(settings: Settings) -> None:
         )
 
 
+def check_options(settings: Settings, options: list[str]) -> None:
+    """Die of an option of torchtitan that a setting decides: the rest of the run would not know its value."""
+    for option in options:
+        name = re.sub(r"=.*|^--", "", option).replace("-", "_").replace(".no_", ".")
+        setting = next((each for each, names in DECIDED.items() if name in names), "")
+        if setting and not (settings.config and setting in RECIPE):
+            die(f"{setting.upper()} decides what {option} would: give {setting.upper()} in its place.")
+        if name == "parallelism.pipeline_parallel_degree":
+            die(f"{option}: {NO_PIPELINE}")
+
+
 def check_weights(settings: Settings) -> None:
     """Die unless INIT_FROM names weights where a setting needs them, and VOCAB_SIZE is possible."""
     try:
@@ -214,10 +257,8 @@ def check_job(settings: Settings, nodes: int) -> None:
         settings: settings of the job, from read_settings.
         nodes: number of nodes of the job. The rest about them is in the environment.
     """
-    if settings.export_run or os.environ.get("PREPARE_ONLY") == "1":
-        return
-    ranks_a_node = os.environ.get("NPROC_PER_NODE") or os.environ.get("RANKS_PER_NODE") or 1
-    fit(settings, count=nodes, ranks_a_node=int(ranks_a_node))
+    if settings.trains:
+        fit(settings, count=nodes)
 
 
 def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
@@ -236,15 +277,12 @@ def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
         die("the speed is estimated from the model's size: give MODEL and SIZE.")
     if settings.is_cpu:
         die("the speed is estimated for GPUs: give a family that has them.")
-    ranks_a_node = int(os.environ.get("RANKS_PER_NODE") or 1)
-    settings, reasons = fit(settings, count=nodes, ranks_a_node=ranks_a_node)
+    settings, reasons = fit(settings, count=nodes)
     if settings.init_from:
         reasons.append(f"INIT_FROM={settings.init_from}: not looked at here; trainctl submit does")
-    replicas = nodes * ranks_a_node // (settings.tp * settings.cp)
-    sequences = settings.global_batch or replicas * settings.batch_size
     return {
         "model": f"{settings.model} of {model.parameters / 1e9:.2g} billion parameters",
         "reasons": reasons,
-        "tokens": settings.max_steps * sequences * settings.seq_len,
+        "tokens": settings.max_steps * settings.global_batch * settings.seq_len,
         "flops_per_token": model.flops(settings.seq_len),
     }

@@ -18,31 +18,27 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from nodes import fit
 from settings import FILE, Settings, read_settings, settings_of_export, split_arguments
+from trainkit.run.checkpoints import resume_from
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note
+from trainkit.run.settings import ranks_of_node
 from trainkit.run.world import check_world
 from trainkit.source import find_source
 
 
 def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     """Read the settings of a training, choose what is open, and read the note about its data."""
-    settings, ranks_a_node = read_settings(), int(os.environ.get("NPROC_PER_NODE", "1"))
-    data = data_note(run)
-    settings, reasons = fit(
-        settings.with_batch_of_run(run.run_dir),
-        count=run.world_size // ranks_a_node,
-        ranks_a_node=ranks_a_node,
-        weights=data.get("weights"),
-    )
+    given, data = read_settings(), data_note(run)
+    settings = given.with_batch_of_run(run.run_dir) if resume_from(run) else given
+    reasons = [] if settings == given else [f"GLOBAL_BATCH={settings.global_batch}: that of the run so far"]
+    settings, chosen = fit(settings, count=run.world_size // ranks_of_node(), weights=data.get("weights"))
     if run.is_first:
-        for each in reasons:
+        for each in [*reasons, *chosen]:
             print(each, flush=True)
     return settings, data
 
@@ -82,13 +78,16 @@ def main() -> None:
     start(settings, run)
     from batches import ShardLoader  # noqa: PLC0415 (after the replacements)
     from config import build  # noqa: PLC0415
-    from exporting import FOLDER, export, load_model  # noqa: PLC0415
+    from exporting import FOLDER, NO_CONFIG, export, hf_config, load_model  # noqa: PLC0415
     from trainer import ClusterTrainer  # noqa: PLC0415
     from trainkit.run import outcome, process_group  # noqa: PLC0415
 
     # An export reads no text.
     loader = ShardLoader.Config() if source else None
     config = build(settings, run, data, split_arguments(sys.argv[1:])[1], loader=loader)
+    exports = run.is_first and settings.export == "yes"
+    if exports and not (data.get("weights") or hf_config(config.model_spec)):
+        print(NO_CONFIG, flush=True)
     trainer = ClusterTrainer(config, run, settings)
     if source:
         load_model(trainer, source.checkpoint)
@@ -97,14 +96,7 @@ def main() -> None:
     is_done = bool(source) or trainer.finish()
     if is_done and settings.export == "yes":
         with process_group.patient(run, "exporting"):
-            export(
-                trainer,
-                source.to if source else run.run_dir / FOLDER,
-                is_first=run.is_first,
-                weights=Path(data["weights"]) if data.get("weights") else None,
-                tokenizer=Path(data["tokenizer"]),
-                is_bf16=settings.mixed_precision == "bf16",
-            )
+            export(trainer, source.to if source else run.run_dir / FOLDER, settings, data)
     trainer.close()
     if source:
         outcome.finished(run)

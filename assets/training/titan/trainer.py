@@ -11,11 +11,13 @@ import corrections
 import torch
 from settings import FILE as SETTINGS
 from settings import Settings
+from torchtitan.components.metrics import LoggerContainer, WandBLogger
 from torchtitan.trainer import Trainer
-from trainkit.run import checkpoints, process_group
+from trainkit.loggers import MlflowLogger, name_wandb_run
+from trainkit.run import process_group
 from trainkit.run.files import write_whole
 from trainkit.run.finite import end_diverged
-from trainkit.run.run import Run
+from trainkit.run.run import Run, die
 from trainkit.run.stopping import Saves
 
 ADAM_MOMENTS = 2
@@ -30,24 +32,23 @@ class ClusterTrainer(Trainer):
         corrections.install()
         # torchtitan does the same where it makes the process group itself.
         torch.autograd.set_multithreading_enabled(False)
+        if run.is_first and settings.logger == "wandb":
+            name_wandb_run(run)
         super().__init__(config)
-        size, saving = checkpoint_bytes(self.model_parts), self.checkpointer
-        if run.is_first:
-            checkpoints.check_space(run.checkpoint_dir, size * (saving.keep + 1))
-        saving.saves = Saves(
-            run,
-            checkpoint_bytes=size,
-            every=saving.interval,
-            last=config.training.steps,
-            agree=process_group.agree,
-        )
+        if isinstance(loggers := self.metrics_processor.logger, LoggerContainer):  # of the first rank
+            if settings.logger == "wandb" and not any(isinstance(x, WandBLogger) for x in loggers._loggers):
+                die("W&B refuses the run (see the line above): mend WANDB_API_KEY, or give LOGGER= for none.")
+            if settings.logger == "mlflow":
+                loggers.add_logger(MlflowLogger(run, config=config.to_dict()))
+        size = checkpoint_bytes(self.model_parts)
+        self.checkpointer.saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
 
     def batch_generator(self, data_iterable: Any) -> Iterator[Any]:
         """Begin the rows behind the checkpoint, which torchtitan has just loaded, and return the batches."""
         if self._run.is_first:  # not before: the settings of a start that fails are not the run's
             noted = json.dumps(dataclasses.asdict(self._settings), indent=1)
             write_whole(self._run.run_dir / SETTINGS, noted + "\n")
-        self.metrics_processor.begin(self.step, self.checkpointer)
+        self.metrics_processor.begin(self._run, self._settings, self.step, self.checkpointer)
         batches: Iterator[Any] = super().batch_generator(data_iterable)
         return batches
 

@@ -116,24 +116,12 @@ class DoesNotFitError(Exception):
 
 
 def read_models(file: Path) -> dict[str, dict[str, Model]]:
-    """Read the sizes of all models of a table, a JSON file."""
+    """Read the sizes of all models of a table, a JSON file: the published ones before those for tests."""
     found = json.loads(file.read_text(encoding="utf-8"))["models"]
-    return {name: {size: Model(**facts) for size, facts in sizes.items()} for name, sizes in found.items()}
-
-
-def find_model(
-    sizes: Mapping[str, Model], size: str, weights: str | None = None, *, without: str = "debugmodel"
-) -> Model | None:
-    """Return a model of a table, by the weights if no size is given; None for an unknown one.
-
-    Args:
-        weights: a folder with config.json.
-        without: begin of the names that are not chosen.
-    """
-    if size:
-        return sizes.get(size)
-    alike = (name for name in sizes_like(sizes, weights) if not name.startswith(without))
-    return next((sizes[name] for name in alike), None)
+    return {
+        name: {size: Model(**sizes[size]) for size in sorted(sizes, key=lambda size: "debugmodel" in size)}
+        for name, sizes in found.items()
+    }
 
 
 def sizes_like(sizes: Mapping[str, Model], weights: str | None) -> list[str]:

@@ -22,6 +22,11 @@ class ExportSettings:
     export_to: str = ""
     """Folder of these weights; empty for export-step-<step> in the run's folder."""
 
+    @property
+    def trains(self) -> bool:
+        """False in a job that exports weights, or only prepares data."""
+        return not self.export_run and os.environ.get("PREPARE_ONLY") != "1"
+
 
 def check_export(settings: ExportSettings) -> None:
     """Die unless EXPORT_RUN can be a run's name, and the other settings of an export come with it."""

@@ -121,6 +121,11 @@ def check_number(name: str, allowed: range, value: object = None) -> None:
         die(fault)
 
 
+def ranks_of_node() -> int:
+    """Return the ranks of each node: those of the job, else those of the instance family."""
+    return int(os.environ.get("NPROC_PER_NODE") or os.environ.get("RANKS_PER_NODE") or 1)
+
+
 def family_device() -> Literal["cpu", "cuda"]:
     """Return cuda if the instance family has GPUs, else cpu."""
     return "cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu"

@@ -9,6 +9,7 @@ from typing import Any
 from trainkit.run.metrics import FILE, Metrics
 from trainkit.run.mfu import mfu
 from trainkit.run.run import Run
+from trainkit.run.settings import TrainSettings
 
 
 @dataclass(kw_only=True)
@@ -16,11 +17,9 @@ class Steps:
     """Rows of the steps behind a checkpoint; all ranks call it, and the first one writes."""
 
     run: Run
+    settings: TrainSettings
     after: int
     """Step of the checkpoint; 0 without one."""
-    last: int
-    """Last step of the run."""
-    print_every: int
     device: Any
     """Device of this rank."""
     flops_per_token: float | None
@@ -42,7 +41,7 @@ class Steps:
         step_s: float,
         data_s: float,
     ) -> None:
-        """Write a step, as Metrics.add describes it; print the first, the last, and each print_every-th."""
+        """Write a step, as Metrics.add describes it; print the first, the last, and each log_every-th."""
         if not self._metrics:
             return
         flops, run = self.flops_per_token, self.run
@@ -58,7 +57,7 @@ class Steps:
             world_size=run.world_size,
             mfu=mfu(tokens_per_s, flops, run.peak_tflops, run.world_size) if flops else None,
         )
-        if step % self.print_every == 0 or step in {self.after + 1, self.last}:
+        if step % self.settings.log_every == 0 or step in {self.after + 1, self.settings.max_steps}:
             print(line)
 
     def add_validation(self, *, step: int, loss: float, seconds: float) -> None:

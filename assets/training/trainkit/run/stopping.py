@@ -13,6 +13,7 @@ from statistics import median
 
 from trainkit.run import checkpoints, metrics
 from trainkit.run.run import Run
+from trainkit.run.settings import TrainSettings
 
 SPOT_NOTICE_S = 120
 """Seconds between EC2's notice and the end of a spot instance."""
@@ -43,19 +44,21 @@ class Saves:
     """Number of steps between two checkpoints, the same on all ranks.
 
     EC2 may take a spot node before a checkpoint is written. There the number is lowered once, unless the user
-    has set it: to the lowest one with which saving takes SAVING_SHARE of the time.
+    has set it: to the lowest one with which saving takes SAVING_SHARE of the time. Dies without the space for
+    the checkpoints that are kept, and for one that is being written.
 
     Args:
         checkpoint_bytes: size of a checkpoint of all ranks.
-        every: the setting; `last` is the last step of the run.
         agree: returns the number of the first rank on all ranks, as process_group.agree does.
     """
 
     def __init__(
-        self, run: Run, *, checkpoint_bytes: int, every: int, last: int, agree: Callable[[int], int]
+        self, run: Run, settings: TrainSettings, *, checkpoint_bytes: int, agree: Callable[[int], int]
     ) -> None:
-        self._run, self._bytes, self._last, self._agree = run, checkpoint_bytes, last, agree
-        self.every = every
+        if run.is_first:
+            checkpoints.check_space(run.checkpoint_dir, checkpoint_bytes * (settings.keep_checkpoints + 1))
+        self._run, self._bytes, self._last, self._agree = run, checkpoint_bytes, settings.max_steps, agree
+        self.every = every = settings.checkpoint_every
         self._ends: list[float] = []
         self._may_lower = is_spot() and not _is_set()
         warn_of_short_notice(run, checkpoint_bytes=checkpoint_bytes, every=every, may_lower=self._may_lower)

@@ -43,6 +43,11 @@ def tiny():
 
 def number():
     return 7
+
+def pipeline():
+    recipe = tiny()
+    recipe.parallelism.pipeline_parallel_degree = 2
+    return recipe
 """
 # A recipe has its own schedule.
 RECIPE = {"CONFIG": "my_recipes:tiny", "WARMUP_STEPS": ""}
@@ -131,6 +136,7 @@ def test_trainctl_submits_a_recipe_with_options_of_torchtitan(
         ("my_recipes:gone", (), "has no attribute 'gone'): give PACKAGE:FUNCTION of a module"),
         ("their_recipes:tiny", (), "No module named 'their_recipes'): give PACKAGE:FUNCTION"),
         ("my_recipes:number", (), "returned int: give a function that returns a Trainer.Config"),
+        ("my_recipes:pipeline", (), "that torch 2.13 lacks: give more TP"),
         ("", ("--", "--training.max-nrm", "1"), "--training.max-norm"),
     ],
 )
@@ -215,11 +221,13 @@ def test_titan_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sa
 def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
     training: Training, whole_run: list[dict[str, Any]]
 ) -> None:
-    kept = "step-000010"
+    kept, noted = "step-000010", "titan.json"
     shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints("fewer") / kept)
-    # As many sequences a step as two ranks had.
-    job_id = training.submit("fewer", "--nodes=1", GLOBAL_BATCH="8", EXPORT="no")
-    training.wait(job_id, state="COMPLETED")
+    training.run_dir("fewer").mkdir(parents=True)
+    shutil.copyfile(training.run_dir("whole") / noted, training.run_dir("fewer") / noted)
+    job_id = training.submit("fewer", "--nodes=1", EXPORT="no")
+    said = training.wait(job_id, state="COMPLETED")
+    assert "GLOBAL_BATCH=8: that of the run so far" in said
     rows = training.metrics("fewer")
     assert [(row["step"], row["world_size"]) for row in rows] == [(11, 1), (12, 1)]
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in whole_run[10:]], rel=1e-5)
@@ -255,7 +263,9 @@ def test_a_model_trains_in_other_layouts_of_two_ranks(
 # The first steps overshoot. gpt_oss computes in bf16, which takes CPUs half a minute a step.
 @pytest.mark.parametrize(("model", "steps"), [("deepseek_v3", "10"), ("gpt_oss", "6")])
 def test_a_mixture_of_experts_trains(training: Training, model: str, steps: str) -> None:
-    training.run(f"moe-{model}", MODEL=model, MAX_STEPS=steps, EVAL_EVERY="0", EXPORT="no")
+    export = "yes" if model == "deepseek_v3" else "no"
+    said = training.run(f"moe-{model}", MODEL=model, MAX_STEPS=steps, EVAL_EVERY="0", EXPORT=export)
+    assert ("will have no config.json" in said.partition("step 1:")[0]) == (export == "yes")
     rows = training.metrics(f"moe-{model}")
     assert rows[-1]["loss"] < rows[0]["loss"]
 

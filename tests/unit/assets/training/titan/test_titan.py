@@ -15,6 +15,7 @@ from tests.unit.assets.training.workload_modules import Import, workload_on_the_
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
     monkeypatch.setenv("DEVICE", "cpu")
+    monkeypatch.setenv("NPROC_PER_NODE", "8")
     with workload_on_the_path(monkeypatch, "titan") as load:
         yield load
 
@@ -26,6 +27,13 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
         ["--training.max_norm", "0.5"],
     )
     assert split(["--size", "8B"]) == (["--size", "8B"], [])
+
+
+def test_options_of_torchtitan_are_taken_that_no_setting_decides(load: Import) -> None:
+    read = load("settings").read_settings
+    read(["--", "--training.max-norm", "0.5", "--checkpoint.async-mode", "async"])
+    # A recipe decides these itself.
+    read(["--config", "a:b", "--", "--compile.enable", "--lr-scheduler.warmup-steps", "5"])
 
 
 @pytest.mark.parametrize(
@@ -70,6 +78,12 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
         (["--seqlen", "64"], "--seqlen"),
         (["--float8", "yes"], "FLOAT8=yes needs GPUs"),
         (["--lora-rank", "-1"], "LORA_RANK is -1"),
+        (["--", "--checkpoint.interval", "5"], "give CHECKPOINT_EVERY in its place"),
+        (["--", "--training.max-norm", "1", "--training.seq-len=512"], "give SEQ_LEN in its place"),
+        (["--", "--compile.no-enable"], "give COMPILE in its place"),
+        (["--", "activation-checkpoint:full"], "give ACTIVATION_CHECKPOINTING in its place"),
+        (["--config", "a:b", "--", "--training.steps", "5"], "give MAX_STEPS in its place"),
+        (["--", "--parallelism.pipeline-parallel-degree", "2"], "that torch 2.13 lacks: give more TP"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence(load: Import, arguments: list[str], sentence: str) -> None:
@@ -99,7 +113,7 @@ SMALL_MOE = ["--model", "deepseek_v3", "--size", "debugmodel"]
         ([*MOE, "--ep", "3"], "EP is 3 and 16 ranks share the experts"),
         ([*MOE, "--ep", "16", "--shard", "node"], "give a divisor of 8"),
         (["--tp", "8", "--cp", "2", "--seq-len", "16384", "--shard", "node"], "or SHARD=all"),
-        (["--global-batch", "17"], "such as 16"),
+        (["--global-batch", "17"], "such as GLOBAL_BATCH=16"),
         (["--cp", "2", "--seq-len", "1000"], "must be a multiple of 512: give one, such as 1024"),
         (["--tp", "8", "--seq-len", "4100"], "must be a multiple of 8"),
         (["--seq-len", "100"], "must be a multiple of 8: give one, such as 104"),
@@ -118,24 +132,24 @@ def test_settings_that_do_not_fit_the_job_are_one_sentence(
 ) -> None:
     settings = load("settings")
     with pytest.raises(SystemExit) as caught:
-        settings.fit(settings.read_settings(arguments), count=2, ranks_a_node=8)
+        settings.fit(settings.read_settings(arguments), count=2)
     assert sentence in str(caught.value)
 
 
 def test_a_node_of_which_tp_and_cp_are_no_part_is_refused_with_shard_node(load: Import) -> None:
     settings, degrees = load("settings"), ["--tp", "2", "--cp", "3", "--seq-len", "1536"]
-    settings.fit(settings.read_settings(degrees), count=3, ranks_a_node=8)
+    settings.fit(settings.read_settings(degrees), count=3)
     with pytest.raises(SystemExit, match="divides a node's 8 ranks: give one, or SHARD=all"):
-        settings.fit(settings.read_settings([*degrees, "--shard", "node"]), count=3, ranks_a_node=8)
+        settings.fit(settings.read_settings([*degrees, "--shard", "node"]), count=3)
 
 
 def test_experts_that_more_ranks_share_than_cut_them_evenly_are_refused(load: Import) -> None:
     settings, given = load("settings"), ["--model", "deepseek_v3", "--size", "16B"]
-    settings.fit(settings.read_settings(given), count=16, ranks_a_node=8)
+    settings.fit(settings.read_settings(given), count=16)
     with pytest.raises(SystemExit, match="so 256 ranks share the matrices of an expert, 2048 x 1408"):
-        settings.fit(settings.read_settings(given), count=32, ranks_a_node=8)
-    settings.fit(settings.read_settings([*given, "--ep", "8"]), count=32, ranks_a_node=8)
-    settings.fit(settings.read_settings([*given, "--shard", "node"]), count=32, ranks_a_node=8)
+        settings.fit(settings.read_settings(given), count=32)
+    settings.fit(settings.read_settings([*given, "--ep", "8"]), count=32)
+    settings.fit(settings.read_settings([*given, "--shard", "node"]), count=32)
 
 
 @pytest.mark.parametrize(
@@ -155,17 +169,24 @@ def test_experts_that_more_ranks_share_than_cut_them_evenly_are_refused(load: Im
 )
 def test_settings_that_fit_the_job_pass(load: Import, arguments: list[str]) -> None:
     settings = load("settings")
-    settings.fit(settings.read_settings(arguments), count=2, ranks_a_node=8)
+    settings.fit(settings.read_settings(arguments), count=2)
 
 
-def test_a_run_keeps_the_batch_size_with_which_it_began(load: Import, tmp_path: Path) -> None:
-    settings = load("settings").read_settings([])
-    assert settings.with_batch_of_run(tmp_path).batch_size == 0
-    begun = load("settings").read_settings(["--batch-size", "8"])
+def test_a_run_keeps_its_global_batch_on_other_nodes_or_says_what_to_give(
+    load: Import, tmp_path: Path
+) -> None:
+    read, fit = load("settings").read_settings, load("settings").fit
+    assert read([]).with_batch_of_run(tmp_path).global_batch == 0
+    begun, _ = fit(read(["--batch-size", "4", "--tp", "2"]), count=2)
+    assert begun.global_batch == 32
     (tmp_path / "titan.json").write_text(json.dumps(dataclasses.asdict(begun) | {"gone": 1}))
-    assert settings.with_batch_of_run(tmp_path).batch_size == 8
-    given = load("settings").read_settings(["--batch-size", "2"])
-    assert given.with_batch_of_run(tmp_path).batch_size == 2
+    resumed = read(["--batch-size", "4"]).with_batch_of_run(tmp_path)
+    fewer, _ = fit(resumed, count=1)
+    assert fewer.global_batch == 32
+    with pytest.raises(SystemExit, match=r"GLOBAL_BATCH is 32 \(that of the run so far.* all ranks has 64"):
+        fit(resumed, count=2)
+    own = read(["--global-batch", "64", "--batch-size", "4"]).with_batch_of_run(tmp_path)
+    assert fit(own, count=2)[0].global_batch == 64
 
 
 def test_weights_of_another_size_are_refused_and_others_name_theirs(load: Import, tmp_path: Path) -> None:
@@ -209,18 +230,19 @@ def test_ranks_take_what_fits_the_memory_that_the_partition_states(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gpu = {"ACCELERATOR_KIND": "gpu", "ACCELERATOR_MEMORY_GIB": "80.0", "INSTANCE_TYPE": "p5.48xlarge"}
+    gpu |= {"RANKS_PER_NODE": "8"}
     for name, value in gpu.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("DEVICE", raising=False)
     with workload_on_the_path(monkeypatch, "titan") as load:
         read, fit = load("settings").read_settings, load("settings").fit
-        settings, reasons = fit(read(["--size", "8B", "--tp", "2"]), count=2, ranks_a_node=8)
+        settings, reasons = fit(read(["--size", "8B", "--tp", "2"]), count=2)
         assert (settings.tp, settings.cp, settings.shard) == (2, 1, "node")
         assert any(each.startswith("SHARD=node: ") for each in reasons)
         with pytest.raises(SystemExit, match="llama3 405B does not fit: it needs about"):
-            fit(read(["--size", "405B"]), count=2, ranks_a_node=8)
+            fit(read(["--size", "405B"]), count=2)
         monkeypatch.delenv("ACCELERATOR_MEMORY_GIB")
-        unknown, _ = fit(read(["--size", "405B"]), count=2, ranks_a_node=8)
+        unknown, _ = fit(read(["--size", "405B"]), count=2)
         assert unknown.activation_checkpointing == "selective"
 
 

@@ -34,8 +34,7 @@ def choose(
 
 
 def model_of(fitting: ModuleType, model: str, size: str) -> Any:
-    sizes = fitting.read_models(TRAINING / "titan" / "models.json")[model]
-    return fitting.find_model(sizes, size)
+    return fitting.read_models(TRAINING / "titan" / "models.json")[model][size]
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.training.trainkit.run.runs import a_run, metrics, row, steps
+from tests.unit.assets.training.trainkit.run.runs import a_run, metrics, row, settings, steps
 
 NOT_GIVEN = {"memory_bytes", "world_size"}
 
 
 def train(folder: Path, *, rank: int = 0, after: int = 0, last: int = 8) -> list[dict[str, object]]:
     run = dataclasses.replace(a_run(folder, rank=rank), peak_tflops=1e-6)
-    rows = steps.Steps(run=run, after=after, last=last, print_every=4, device="cpu", flops_per_token=10.0)
+    given = settings.TrainSettings(max_steps=last, log_every=4)
+    rows = steps.Steps(run=run, settings=given, after=after, device="cpu", flops_per_token=10.0)
     for step in range(after + 1, last + 1):
         rows.add(**{name: value for name, value in row(step).items() if name not in NOT_GIVEN})
     rows.add_validation(step=last, loss=1.0, seconds=2.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.training.trainkit.run.runs import a_run, stopping
+from tests.unit.assets.training.trainkit.run.runs import a_run, settings, stopping
 from training_cluster.paths import TRAINING
 
 # A model of 8 billion parameters in fp32 with AdamW's two moments: 330 s at 292 MB/s.
@@ -29,6 +30,8 @@ def job(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(sys, "argv", ["train.py"])
     clock = itertools.count(0.0, STEP_S)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    space = shutil._ntuple_diskusage(10**13, 0, 10**13)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: space)
     return monkeypatch
 
 
@@ -46,7 +49,8 @@ def saved_after(
     agree: Callable[[int], int] = own,
 ) -> list[int]:
     run = a_run(root, rank=rank)
-    found = stopping.Saves(run, checkpoint_bytes=size, every=every, last=steps, agree=agree)
+    given = settings.TrainSettings(max_steps=steps, checkpoint_every=every)
+    found = stopping.Saves(run, given, checkpoint_bytes=size, agree=agree)
     return [step for step in range(1, steps + 1) if found.due(step)]
 
 
@@ -97,6 +101,14 @@ def test_a_checkpoint_that_fits_the_notice_and_a_run_that_saves_often_enough_sta
 ) -> None:
     assert saved_after(tmp_path, size=BYTES // 4) == [1000, 2000, 3000, 4000]
     assert saved_after(tmp_path, steps=600, every=200) == [200, 400, 600]
+
+
+def test_a_run_without_the_space_for_its_checkpoints_ends_on_the_first_rank(tmp_path: Path) -> None:
+    # Those that are kept, and one that is being written.
+    assert saved_after(tmp_path, size=10**13 // 3)
+    with pytest.raises(SystemExit, match=r"checkpoints need 10002\.0 GB .* has 10000\.0 GB free"):
+        saved_after(tmp_path, size=3_334_000_000_000)
+    saved_after(tmp_path, size=3_334_000_000_000, rank=1)
 
 
 WORKLOADS = [
