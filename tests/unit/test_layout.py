@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -51,6 +52,23 @@ def test_nothing_that_synthesises_imports_boto3() -> None:
             for alias in node.names
         }
         assert "boto3" not in imported, path
+
+
+def test_types_are_checked_of_each_module_of_aws_cdk_that_is_imported() -> None:
+    """mypy skips the others, and knows no type of a module that it skips."""
+    imported = {"aws_cdk", "aws_cdk._jsii", "aws_cdk.interfaces.*"}
+    for path in rooms.tracked("*.py"):
+        for node in ast.walk(ast.parse((ROOT / path).read_text())):
+            match node:
+                case ast.ImportFrom(module="aws_cdk"):
+                    imported |= {f"aws_cdk.{alias.name}" for alias in node.names if alias.name.islower()}
+                case ast.ImportFrom(module=str(module)) if module.startswith("aws_cdk."):
+                    imported.add(module)
+                case ast.Import():
+                    imported |= {a.name for a in node.names if a.name.startswith("aws_cdk.")}
+    mypy = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+    (followed,) = (each for each in mypy["overrides"] if each.get("follow_imports") == "normal")
+    assert set(followed["module"]) == imported
 
 
 def test_no_folder_has_more_modules_than_one_reads_at_a_glance() -> None:

@@ -69,6 +69,7 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(
     assert list((folder / "shared" / "checkpoints" / "gpt2").glob("*/step-*"))
 
 
+@pytest.mark.nightly
 def test_what_a_kept_rehearsal_prints_works_when_it_is_typed(folder: Path) -> None:
     try:
         command = _command(folder, "--family", "m6i", "--nodes", "1", "--keep")
@@ -102,7 +103,14 @@ def _typed(commands: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("step", ["1. Local AWS", "TrainingCluster-Network: CREATE_COMPLETE", "4. Train"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "1. Local AWS",
+        "TrainingCluster-Network: CREATE_COMPLETE",
+        pytest.param("4. Train", marks=pytest.mark.nightly),
+    ],
+)
 def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> None:
     with subprocess.Popen(
         _command(folder), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -133,20 +133,18 @@ def _fleet(cloud: Cloud) -> str:
     return str(item["Data"]["M"]["status"]["S"])
 
 
-def test_a_change_that_wants_a_stopped_fleet_is_one_deploy_and_the_fleet_runs_again(cloud: Cloud) -> None:
+def test_a_queue_and_a_change_that_wants_a_stopped_fleet_are_one_deploy_and_the_fleet_runs_again(
+    cloud: Cloud,
+) -> None:
     """Spot instead of on demand: the library takes it from a stopped fleet only."""
-    cloud.deploy("nodes=3", "capacity=spot")
-    assert _capacity_type(cloud) == "SPOT"
-    assert _fleet(cloud) == "RUNNING"
-
-
-def test_a_queue_more_is_one_deploy(cloud: Cloud) -> None:
     cloud.deploy("nodes=3", "capacity=spot", "cpu_queue=on")
+    assert _capacity_type(cloud) == "SPOT"
     cluster = read_deployed_cluster(cloud.address, "training")
     assert [p.name for p in cluster.partitions] == ["gpu", "cpu"]
     assert _fleet(cloud) == "RUNNING"
 
 
+@pytest.mark.nightly
 def test_nodes_that_run_are_left_alone_unless_they_may_be_stopped(cloud: Cloud) -> None:
     ec2 = cloud.client("ec2")
     subnet = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["Networking"]["SubnetId"]
@@ -311,6 +309,7 @@ def _head_node(cloud: Cloud) -> tuple[str, Any]:
     return outputs["HeadNodeInstanceId"], actions["OnNodeUpdated"]["Args"]
 
 
+@pytest.mark.nightly
 def test_login_nodes_are_added_and_tagged_anew_in_one_deploy_each(cloud: Cloud) -> None:
     """A changed tag updates all resources of the cluster's stack."""
     size = ("family=m6i", "instance_type=m6i.16xlarge")

@@ -9,7 +9,7 @@ from tests.slow.account import Account
 from tests.slow.conftest import Cloud
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 PARAMETER = f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2404/volta"
 

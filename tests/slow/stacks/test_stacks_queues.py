@@ -116,6 +116,7 @@ def overridden(flags: tuple[str, ...], file: Path) -> tuple[tuple[str, ...], Pat
     return (*flags, f"overrides={overrides}"), overrides
 
 
+@pytest.mark.nightly
 def test_overrides_reach_the_running_cluster(cloud: Cloud, overridden: tuple[tuple[str, ...], Path]) -> None:
     flags, overrides = overridden
     overrides.write_text(OVERRIDES)
@@ -135,6 +136,7 @@ def test_an_override_that_needs_a_stopped_fleet_stops_it_and_starts_it_again(
     cloud.deploy(*flags)
     config = read_deployed_cluster(cloud.address, "training").config
     assert config["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] == 5
+    assert config["Scheduling"]["SlurmQueues"][2]["JobExclusiveAllocation"] is True
     assert "  stopping the fleet" in cloud.trainctl("status").stdout
 
 

@@ -372,7 +372,7 @@ def test_a_step_over_its_budget_is_ended_with_all_it_started_and_named(
 
 
 def test_a_script_of_the_users_runs_after_the_nodes_setup_and_its_failure_is_the_nodes(
-    bucket: Bucket, make_node: MakeNode, tmp_path: Path
+    bucket: Bucket, make_node: MakeNode, image: Disk, tmp_path: Path
 ) -> None:
     hook, overrides = tmp_path / "hook.sh", tmp_path / "mine.yaml"
     hook.write_text(
@@ -383,10 +383,10 @@ def test_a_script_of_the_users_runs_after_the_nodes_setup_and_its_failure_is_the
         "{Script: 'file://hook.sh', Args: [one, two]}}}]}\n"
     )
     with_hook = replace(bucket, settings=read_settings({**FLAGS, "overrides": str(overrides)}))
-    node = make_node(bucket=with_hook)
+    node = make_node(bucket=with_hook, image=image)
     done = node.start()
     assert done.returncode == 0, done.stderr
     assert node.run("cat /var/log/hook").stdout == "one two\n"
     hook.write_text("#!/bin/bash\nexit 7\n")
     broken = replace(bucket, settings=read_settings({**FLAGS, "overrides": str(overrides)}))
-    assert make_node(bucket=broken).start().returncode == 7
+    assert make_node(bucket=broken, image=image).start().returncode == 7

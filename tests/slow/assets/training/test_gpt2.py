@@ -81,6 +81,7 @@ def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sam
     assert losses(training.metrics("killed")) == losses(whole_run)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("launcher", ["srun", "mpirun"])
 def test_gpt2_gives_the_same_losses_however_its_ranks_are_started(
     training: Training, whole_run: list[dict[str, Any]], launcher: str

@@ -16,7 +16,7 @@ from tools.workload_locks import pythons_of, requirement_files
 from training_cluster.catalog.versions import load_versions
 from training_cluster.paths import TRAINING
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 # Nodes have 3.10 (Ubuntu 22.04) or 3.12 (Ubuntu 24.04; Amazon Linux 2023 by step 20); rehearsals have any.
 PYTHONS = sorted(

@@ -8,7 +8,7 @@ from bench import checkpoint
 from bench.subjects.gpt2_programs import Programs, Sizes
 from bench.subjects.workloads import Workload
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 SIZES = Sizes(layers=1, heads=2, width=64, context=32, vocab_size=512, batch=2, steps=6, after=2)
 
 

@@ -26,7 +26,7 @@ from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.functions.built_layer import PYTHON
 from training_cluster.paths import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 PROVIDER = ROOT / "assets" / "cluster_provider"

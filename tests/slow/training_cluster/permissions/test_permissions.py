@@ -10,7 +10,7 @@ from rehearsal.recording.run import record
 from training_cluster.catalog.families import family_names
 from training_cluster.permissions.table import Row, load
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 MEND = "type: make permissions"
 
