@@ -95,10 +95,11 @@ def faults_of(
     sequences = micro_step(choice, nodes)
     if global_batch % sequences:
         near = max(1, global_batch // sequences) * sequences
+        share, rest = divmod(global_batch, sequences // choice.batch_size)
+        other = "another number of nodes" if rest else f"BATCH_SIZE={math.gcd(share, choice.batch_size)}"
         yield (
             f"GLOBAL_BATCH is {global_batch} (that of the run so far, if you gave none), and a micro-step of "
-            f"all ranks has {sequences} sequences with BATCH_SIZE {choice.batch_size}: give a smaller "
-            f"BATCH_SIZE, another number of nodes, or a multiple, such as GLOBAL_BATCH={near}."
+            f"all ranks has {sequences} sequences: give {other}, or a multiple, such as GLOBAL_BATCH={near}."
         )
     # The attention mask has blocks of 128 tokens, and context parallelism cuts it into two parts a rank. The
     # loss is computed in parts of one size.

@@ -19,6 +19,7 @@ from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
     TrainSettings,
+    check_number,
     family_device,
     fill_settings,
 )
@@ -243,8 +244,7 @@ def check_weights(settings: Settings) -> None:
         check_name(settings.init_from)
     except WeightsError as error:
         die(str(error))
-    if settings.vocab_size not in VOCAB_SIZES:
-        die(f"VOCAB_SIZE is {settings.vocab_size}: give {VOCAB_SIZES.start} to {VOCAB_SIZES.stop - 1}.")
+    check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     if not settings.init_from and (settings.task == "sft" or settings.lora_rank):
         given = "TASK=sft" if settings.task == "sft" else f"LORA_RANK={settings.lora_rank}"
         die(f"{given} needs weights: give INIT_FROM, a name on the Hugging Face hub or a folder.")

@@ -61,7 +61,7 @@ def test_options_of_torchtitan_are_taken_that_no_setting_decides(load: Import) -
         (["--lora-rank", "8"], "LORA_RANK=8 needs weights: give INIT_FROM"),
         (["--init-from", "Qwen3-8B"], 'INIT_FROM is "Qwen3-8B"; allowed: ORGANISATION/NAME'),
         (["--init-from", "s3://"], "s3://BUCKET/FOLDER, or nothing"),
-        (["--vocab-size", "10"], "VOCAB_SIZE is 10: give 300 to 262144"),
+        (["--vocab-size", "10"], "VOCAB_SIZE is '10': give a whole number from 300 to 262144"),
         (["--export-step", "500"], "EXPORT_STEP=500 is for the export of a run: give its name as EXPORT_RUN"),
         (["--export-to", "/fsx/x"], "EXPORT_TO=/fsx/x is for the export"),
         (["--export-run", "../x"], 'EXPORT_RUN is "../x": give the name of a run'),
@@ -183,8 +183,14 @@ def test_a_run_keeps_its_global_batch_on_other_nodes_or_says_what_to_give(
     resumed = read(["--batch-size", "4"]).with_batch_of_run(tmp_path)
     fewer, _ = fit(resumed, count=1)
     assert fewer.global_batch == 32
-    with pytest.raises(SystemExit, match=r"GLOBAL_BATCH is 32 \(that of the run so far.* all ranks has 64"):
+    with pytest.raises(
+        SystemExit, match=r"is 32 \(that of the run so far.* has 64 sequences: give BATCH_SIZE=2, or"
+    ):
         fit(resumed, count=2)
+    with pytest.raises(
+        SystemExit, match=r"give another number of nodes, or a multiple, such as GLOBAL_BATCH=96"
+    ):
+        fit(resumed, count=3)
     own = read(["--global-batch", "64", "--batch-size", "4"]).with_batch_of_run(tmp_path)
     assert fit(own, count=2)[0].global_batch == 64
 
