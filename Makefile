@@ -103,7 +103,7 @@ test-root: setup ## Run only the tests that need root's rights, as root: for a u
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "root and not nightly" -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-all
-test-all: test ## Also run the tests of all workloads: half an hour more, and gigabytes of Python environments
+test-all: test ## Also run the nightly tests, of all workloads: hours more, and gigabytes of Python environments
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m nightly -n 2 --dist loadfile
 
 .PHONY: test-fast

@@ -48,6 +48,7 @@ def test_no_test_looks_for_roots_rights_itself() -> None:
         assert not re.search(r"skipif\([^)]*get(e)?uid", path.read_text()), path
 
 
-def test_ci_runs_the_tests_of_root_as_root() -> None:
-    steps = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
-    assert re.search(r"- run: sudo env .*/\.ci/run root$", steps, re.MULTILINE)
+@pytest.mark.parametrize(("workflow", "mode"), [("ci", "root"), ("nightly", "nightly")])
+def test_ci_runs_the_tests_of_root_as_root(workflow: str, mode: str) -> None:
+    steps = (ROOT / ".github" / "workflows" / f"{workflow}.yml").read_text()
+    assert re.search(rf"- run: sudo env .*/\.ci/run {mode}$", steps, re.MULTILINE)

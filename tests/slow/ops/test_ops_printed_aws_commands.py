@@ -18,7 +18,7 @@ import pytest
 
 from tests.printed_aws_commands import printed_aws_commands
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 _VERSION = re.compile(r"^aws-cli/(?P<version>2(?:\.\d+)+) ")
 _WRONG_USAGE = 252

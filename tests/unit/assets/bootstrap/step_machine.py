@@ -47,7 +47,8 @@ class Machine:
         # `python3 -m venv` copies an environment, which the first such call of all tests makes: ensurepip
         # takes seconds. All else is the real Python.
         python = (self.bin / "python3").resolve()
-        copy = f'[[ -d "{venv}" ]] || "{python}" -m venv "{venv}" || exit\n'
+        make = f'"{python}" -m venv "{venv}.$$" && mv -T "{venv}.$$" "{venv}"'
+        copy = f'[[ -d "{venv}" ]] || {{ {make}; }} || [[ -d "{venv}" ]] || exit\n'
         copy += f'mkdir -p "${{@: -1}}"; exec cp -a "{venv}/." "${{@: -1}}"'
         self.program("python3", f'if [[ "$1 $2" == "-m venv" ]]; then {copy}; fi\nexec "{python}" "$@"')
         self.environment = {

@@ -29,7 +29,7 @@ class Tiny:
             name: machine.wheel(name, "1.0", {f"{name}.py": "VALUE = 1\n"}, requires=requires)
             for name, requires in (("torch", ""), ("tinything", "tinybase"), ("tinybase", ""))
         }
-        (self.folder / "requirements.txt").write_text(f"# Recipes: all\n# Budget: 60 s\n{REQUIREMENTS}")
+        (self.folder / "requirements.txt").write_text(f"# Recipes: all\n# Budget: 600 s\n{REQUIREMENTS}")
         self.lock()
 
     def lock(self, *, python: str = HERE, requirements: str = REQUIREMENTS, **sums: str) -> None:

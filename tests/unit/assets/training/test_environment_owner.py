@@ -33,7 +33,7 @@ class Shared:
             each.chmod(0o1777)
         self.workload = folder / "tiny"
         self.workload.mkdir()
-        (self.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 60 s\n")
+        (self.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 600 s\n")
         self.venv = self.venvs / "tiny"
 
     def make(self, owner: int, *, at: Path | None = None) -> Path:
@@ -100,13 +100,13 @@ def test_environments_of_root_and_of_the_user_are_taken(shared: Shared, owner: i
 
 def test_an_environment_that_a_running_job_may_use_stays_when_the_packages_change(shared: Shared) -> None:
     shared.make(0)
-    (shared.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 60 s\nnew==1\n")
+    (shared.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 600 s\nnew==1\n")
     content = shared.bash('environment_content "$1"').stdout
     changed = shared.venvs / f"tiny-{content[:8]}"
     assert shared.bash(FIND).stdout == f"{changed}\n"
     shared.make(0, at=changed)
     assert shared.bash(FIND).stdout == f"{changed}\n"
-    (shared.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 60 s\n")
+    (shared.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 600 s\n")
     assert shared.bash(FIND).stdout == f"{shared.venv}\n", "the first one serves its own content again"
 
 

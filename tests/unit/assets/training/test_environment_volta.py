@@ -46,7 +46,7 @@ class Volta:
         return f"file://{self.machine.folder / index}"
 
     def wants(self, packages: str) -> None:
-        (self.folder / "requirements.txt").write_text(f"# Recipes: all\n# Budget: 60 s\n{packages}")
+        (self.folder / "requirements.txt").write_text(f"# Recipes: all\n# Budget: 600 s\n{packages}")
 
     def make(self, **environment: str) -> subprocess.CompletedProcess[str]:
         return self.machine.run("50", **{"WORKLOADS": "tiny", "RECIPE": "volta", **environment})
