@@ -13,6 +13,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_an_invisible_gpu_is_one_sentence,
     check_that_divergence_ends_a_run,
+    hooked,
     in_environment,
     losses,
     ranks,
@@ -39,9 +40,9 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
 
 
 @pytest.fixture(scope="module")
-def whole_run(training: Training) -> list[dict[str, Any]]:
+def whole_run(training: Training, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The metrics of a run that nothing interrupts."""
-    training.run("whole")
+    training.run("whole", PYTHONPATH=hooked(tmp_path_factory.mktemp("hooks")))
     return training.metrics("whole")
 
 
@@ -54,6 +55,17 @@ def test_gpt2_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     assert all(row["memory_bytes"] > 1e8 for row in whole_run)
     assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
     assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
+
+
+def test_each_rank_flushes_its_own_file_of_a_checkpoint_and_the_first_one_all_in_the_time_of_no_step(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    saved = [SAVED_EVERY, 2 * SAVED_EVERY, STEPS]
+    assert training.flushed("whole", 1) == [f"{step}/random_states_1.pkl" for step in saved]
+    last = training.checkpoints("whole") / f"step-{STEPS:06d}"
+    files = {f"{STEPS}/{file.relative_to(last)}" for file in last.rglob("*") if file.is_file()}
+    assert files - set(training.flushed("whole", 0)) == {f"{STEPS}/checkpoint.json"}, "it is renamed"
+    assert all(row["step_s"] < 3600 for row in whole_run)
 
 
 def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_same_losses(

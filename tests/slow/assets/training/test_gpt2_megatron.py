@@ -15,6 +15,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_an_invisible_gpu_is_one_sentence,
     check_that_divergence_ends_a_run,
+    hooked,
     in_environment,
     losses,
     ranks,
@@ -90,10 +91,11 @@ def test_megatron_says_in_one_sentence_that_a_node_shows_it_no_gpu(training: Tra
 
 
 @pytest.fixture(scope="module")
-def shared_runs(training: Training) -> None:
+def shared_runs(training: Training, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Train on one rank, and on two that share the model by its tensors or by its layers."""
     training.wait(training.submit("alone", "--nodes=1", MAX_STEPS="4"), state="COMPLETED")
-    training.run("tensor", MAX_STEPS="4", TENSOR_PARALLEL="2")
+    hooks = hooked(tmp_path_factory.mktemp("hooks"), SHIMS / "sitecustomize.py")
+    training.run("tensor", MAX_STEPS="4", TENSOR_PARALLEL="2", PYTHONPATH=hooks)
     training.run("pipeline", MAX_STEPS="4", PIPELINE_PARALLEL="2")
 
 
@@ -109,6 +111,14 @@ def test_however_two_ranks_share_the_model_they_learn_the_same_as_one(training: 
     # Stages draw their weights apart, so it is another model.
     assert pipeline[-1] < pipeline[0]
     assert pipeline == pytest.approx(alone, abs=0.3)
+
+
+@pytest.mark.usefixtures("shared_runs")
+def test_each_rank_flushes_its_own_piece_of_a_checkpoint_and_no_other_one_but_the_first(
+    training: Training,
+) -> None:
+    assert training.flushed("tensor", 1) == [f"{step}/tensor-01-pipeline-00.pt" for step in (SAVED_EVERY, 4)]
+    assert {f"4/tensor-{rank:02d}-pipeline-00.pt" for rank in range(2)} < set(training.flushed("tensor", 0))
 
 
 @pytest.mark.usefixtures("whole_run", "shared_runs")

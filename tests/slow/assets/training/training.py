@@ -94,6 +94,18 @@ def wait_until(holds: Callable[[], bool], *, timeout_s: float, what: str) -> Non
         time.sleep(0.2)
 
 
+def hooked(folder: Path, *others: Path) -> str:
+    """Return a PYTHONPATH with which ranks note what they flush, as programs/flushes.py describes.
+
+    Args:
+        folder: an empty folder for the start-up hook of Python.
+        others: more hooks, of which Python itself would load one alone.
+    """
+    hooks = [PROGRAMS / "flushes.py", *others]
+    (folder / "sitecustomize.py").write_text("".join(f"exec(open({str(file)!r}).read())\n" for file in hooks))
+    return ":".join(map(str, [folder, *(file.parent for file in others)]))
+
+
 class Training:
     """A local Slurm with a shared folder, as job.slurm wants them.
 
@@ -189,18 +201,29 @@ class Training:
         """The rows of its validations."""
         return [row for row in self._rows(run) if "val_loss" in row]
 
+    def flushed(self, run: str, rank: int) -> list[str]:
+        """Return the files of checkpoints that a rank of a `hooked` run flushed, as STEP/NAME."""
+        found = re.findall(
+            r"/\.step-(\d+)\.partial/(.+)", (self.run_dir(run) / f"flushed-{rank}").read_text()
+        )
+        return [f"{int(step)}/{name}" for step, name in found]
+
     def _rows(self, run: str) -> list[dict[str, Any]]:
         file = self.run_dir(run) / "metrics.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
 
-    def wait_for_step(self, job_id: int, run: str, step: int, *, timeout_s: float = 120) -> None:
-        """Wait until a run has done so many steps; fails at once when the job has ended before."""
-        with self.ended_if_late(job_id):
-            wait_until(
-                lambda: len(self.metrics(run)) >= step or self.slurm.job(job_id).has_ended,
-                timeout_s=timeout_s,
-                what=f"{run}: step {step}",
+    def wait_for_step(self, job_id: int, run: str, step: int, *, timeout_s: float = 300) -> None:
+        """Wait until a run has done so many steps; fails soon when the job has ended before."""
+        looks = count(1)
+
+        def is_there() -> bool:
+            # Slurm is rarely asked, since a busy one may take seconds, in which the run goes on.
+            return len(self.metrics(run)) >= step or (
+                next(looks) % 25 == 0 and self.slurm.job(job_id).has_ended
             )
+
+        with self.ended_if_late(job_id):
+            wait_until(is_there, timeout_s=timeout_s, what=f"{run}: step {step}")
         assert len(self.metrics(run)) >= step, self.output(job_id)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.slow.assets.training.training import Training, training_on_slurm
+from tests.slow.assets.training.training import Training, hooked, training_on_slurm
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 
 STEPS, SAVED_EVERY = 12, 5
@@ -31,9 +31,9 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
 
 
 @pytest.fixture(scope="module")
-def whole_run(training: Training) -> list[dict[str, Any]]:
+def whole_run(training: Training, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The rows of the steps of a run that nothing interrupts."""
-    training.run("whole")
+    training.run("whole", PYTHONPATH=hooked(tmp_path_factory.mktemp("hooks")))
     return training.metrics("whole")
 
 

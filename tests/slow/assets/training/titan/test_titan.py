@@ -86,6 +86,14 @@ def test_titan_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     assert last["val_loss"] < first["val_loss"]
 
 
+def test_a_save_takes_time_of_no_step_and_of_no_validation(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    assert training.flushed("whole", 0), "a flush takes an hour"
+    assert all(row["step_s"] < 3600 for row in whole_run)
+    assert all(row["val_s"] < 3600 for row in training.validations("whole"))
+
+
 def test_a_recipe_of_one_s_own_trains_with_options_of_torchtitan(training: Training, recipes: Path) -> None:
     mine = RECIPE | {"PYTHONPATH": str(recipes), "EXPORT": "no"}
     options = ("--", "--checkpoint.async-mode", "async", "--metrics.save-tb-folder", "curves")
