@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.unit.assets.training.hub_server import Hub, hub_server
+from tests.unit.assets.training.waiting import LONG_S, wait_until
 from tests.unit.assets.training.workload_modules import GPT2
 from training_cluster.paths import TRAINING
 
@@ -150,17 +150,19 @@ def test_openwebtext_is_fetched_and_tokenized_with_gpt2s_own_tokenizer(node: Nod
     assert len(hub.requests) == asked, "what is there needs no hub"
 
 
-def test_killed_in_the_middle_it_goes_on_and_gives_what_one_process_gives(node: Node, tmp_path: Path) -> None:
+def test_killed_in_the_middle_it_goes_on_and_gives_what_one_process_gives(
+    node: Node, hub: Hub, tmp_path: Path
+) -> None:
+    hub.held = f"train-{FILES - 1:05d}-of"
     killed = node.start()
-    deadline = time.monotonic() + 120
-    while not list(node.shards.glob(".units/*.json")):
-        assert killed.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(
+        lambda: list(node.shards.glob(".units/*.json")) or killed.poll() is not None, what="no unit is done"
+    )
     children = psutil.Process(killed.pid).children(recursive=True)
     killed.kill()
     killed.wait()
-    assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert psutil.wait_procs(children, timeout=LONG_S)[1] == []
+    hub.held = ""
     assert not (node.shards / "manifest.json").exists()
     assert "shards already exist" in node.prepare()
     alone = Node(tmp_path / "alone", node.python, {**node.environment, "PREPARE_WORKERS": "1"})

@@ -47,7 +47,9 @@ def test_a_run_that_nothing_interrupts_ends_with_its_report_and_the_published_fi
 
 
 def test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it(training: Training) -> None:
-    job_id = training.submit("unprepared", PREPARE_S="15")
+    hold = training.shared / "hold"
+    hold.touch()
+    job_id = training.submit("unprepared", PREPARE_HOLD=str(hold))
     prepare = str(training.shared / "training" / "tiny" / "prepare.sh")
 
     def preparing() -> list[psutil.Process]:
@@ -57,9 +59,10 @@ def test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it(trainin
                 found += [process] if prepare in process.cmdline() else []
         return found
 
-    wait_until(lambda: bool(preparing()), timeout_s=60, what="prepare.sh does not run")
+    wait_until(lambda: bool(preparing()), timeout_s=180, what="prepare.sh does not run")
     for process in preparing():
         process.kill()
+    hold.unlink()
     said = training.wait(job_id, state="FAILED")
     assert "prepare" in said
     assert training.metrics("unprepared") == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.slow.assets.training.tiny import tiny_on_slurm
+from tests.slow.assets.training.tiny import let_go, tiny_on_slurm
 from tests.slow.assets.training.training import NODES, Training
 
 pytestmark = pytest.mark.slow
@@ -24,13 +24,14 @@ def test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on(
     training: Training, launcher: str
 ) -> None:
     run = f"stopped-{launcher}"
-    job_id = training.submit(run, HANG_TIMEOUT_S="12", MAX_STEPS="12", LAUNCHER=launcher)
+    job_id = training.submit(run, HANG_TIMEOUT_S="12", MAX_STEPS="12", HOLD_AT="6", LAUNCHER=launcher)
     training.wait_for_step(job_id, run, 5)
     os.kill(int((training.run_dir(run) / "pid-1").read_text()), signal.SIGSTOP)
-    said = training.wait(job_id, state="COMPLETED", timeout_s=120)
+    let_go(training, run)
+    said = training.wait(job_id, state="COMPLETED")
     found = re.search(r"rank 1 on train-dy-p4d-2 made no step for (\d+) s: it did not answer a signal", said)
     assert found, said
-    assert 12 <= int(found[1]) <= 20
+    assert 12 <= int(found[1]) < 60
     assert re.search(r"the training failed \(rank 1 on train-dy-p4d-2 made .*\); goes on from step", said), (
         said
     )
@@ -46,10 +47,13 @@ def test_ranks_that_do_not_notice_a_dead_one_are_ended_and_the_run_goes_on(
 ) -> None:
     """NCCL over EFA may wait for a dead peer until its timeout, and Slurm until KillWait."""
     run = f"dead-{launcher}"
-    job_id = training.submit(run, DEAF="1", AFTER_FAILURE_S="5", MAX_STEPS="12", LAUNCHER=launcher)
+    job_id = training.submit(
+        run, DEAF="1", AFTER_FAILURE_S="5", MAX_STEPS="12", HOLD_AT="6", LAUNCHER=launcher
+    )
     training.wait_for_step(job_id, run, 5)
     os.kill(int((training.run_dir(run) / "pid-1").read_text()), signal.SIGKILL)
-    said = training.wait(job_id, state="COMPLETED", timeout_s=120)
+    let_go(training, run)
+    said = training.wait(job_id, state="COMPLETED")
     assert re.search(r"the training failed \(train-dy-p4d-2: exit code \d+\); goes on from step", said), said
     assert [row["step"] for row in training.metrics(run)] == list(range(1, 13))
 

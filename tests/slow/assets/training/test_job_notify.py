@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slow.assets.training.tiny import tiny_on_slurm
+from tests.slow.assets.training.tiny import let_go, tiny_on_slurm
 from tests.slow.assets.training.training import Training
 
 pytestmark = pytest.mark.slow
@@ -57,9 +57,10 @@ def said(got: tuple[str, list[str]], job_id: int) -> list[str]:
 
 
 def test_a_person_hears_of_each_start_and_of_the_end(training: Training, got: tuple[str, list[str]]) -> None:
-    job_id = training.submit("killed")
+    job_id = training.submit("killed", HOLD_AT="6")
     training.wait_for_step(job_id, "killed", 5)
     os.kill(int((training.run_dir("killed") / "pid-1").read_text()), signal.SIGKILL)
+    let_go(training, "killed")
     output = training.wait(job_id, state="COMPLETED")
     assert said(got, job_id) == ["started", "queued again", "started", "finished"], output
     assert "from step 0 on 2 nodes (train-dy-p4d-[1-2]), restart 0" in got[1][0]
@@ -70,9 +71,10 @@ def test_a_person_hears_of_each_start_and_of_the_end(training: Training, got: tu
 def test_a_person_hears_that_a_job_is_given_up_and_why(
     training: Training, got: tuple[str, list[str]]
 ) -> None:
-    job_id = training.submit("given-up", MAX_RESTARTS="0")
+    job_id = training.submit("given-up", MAX_RESTARTS="0", HOLD_AT="4")
     training.wait_for_step(job_id, "given-up", 3)
     os.kill(int((training.run_dir("given-up") / "pid-1").read_text()), signal.SIGKILL)
+    let_go(training, "given-up")
     training.wait(job_id, state="FAILED")
     assert said(got, job_id) == ["started", "given up"]
     assert got[1][-1].endswith("not started again, since MAX_RESTARTS is 0")

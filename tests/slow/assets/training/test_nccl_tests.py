@@ -55,11 +55,12 @@ def test_a_sweep_names_the_node_that_is_slow_with_others_and_the_one_that_is_bro
     whole = program.read_text(encoding="utf-8")
     sick = (
         'node = os.environ["SLURMD_NODENAME"]\n    if node.endswith("-2"):\n        sys.exit("no GPU here")\n'
-        '    if node.endswith("-4") and os.environ["WORLD_SIZE"] != "1":\n'
-        "        fast = dist.all_reduce\n"
-        "        dist.all_reduce = lambda *of, **more: (time.sleep(0.5), fast(*of, **more))\n"
+        # A clock that does not depend on how busy this machine is.
+        '    is_slow = node.endswith("-4") and os.environ["WORLD_SIZE"] != "1"\n'
+        "    clock = itertools.count(step=0.5 if is_slow else 0.01)\n"
+        "    time.perf_counter = lambda: next(clock)\n"
     )
-    text = whole.replace("import socket", "import socket\nimport sys")
+    text = whole.replace("import socket", "import itertools\nimport socket\nimport sys")
     at = 'is_gpu = os.environ["MEASURED_DEVICE"]'
     program.write_text(text.replace(f"    {at}", f"    {sick}    {at}"), encoding="utf-8")
     job = training.submit("sweep", "--nodes=4", LAUNCHER="sweep", SWEEP_BYTES="1M", SWEEP_SHARE="0.2")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.slow.assets.training.tiny import losses, starts, steps, tiny_on_slurm
+from tests.slow.assets.training.tiny import let_go, losses, starts, steps, tiny_on_slurm
 from tests.slow.assets.training.training import NODES, Training, marked, wait_until
 
 pytestmark = pytest.mark.slow
@@ -37,9 +37,10 @@ def whole_run(training: Training) -> str:
 def test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on(
     training: Training, whole_run: str
 ) -> None:
-    job_id = training.submit("killed")
+    job_id = training.submit("killed", HOLD_AT="6")
     training.wait_for_step(job_id, "killed", 5)
     os.kill(int((training.run_dir("killed") / "pid-1").read_text()), signal.SIGKILL)
+    let_go(training, "killed")
     said = training.wait(job_id, state="COMPLETED")
     at = int(starts(training, "killed")[1][1])
     assert f"exit code 1); goes on from step {at}, restart 1 of 3; queued again" in said
@@ -76,11 +77,12 @@ def test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on(
     small = training.checkpoints("full")
     if not small.is_mount():
         pytest.skip("this machine refuses to mount a small file system")
-    job_id = training.submit("full", MAX_RESTARTS="0")
+    job_id = training.submit("full", MAX_RESTARTS="0", HOLD_AT="4")
     training.wait_for_step(job_id, "full", 3)
     with contextlib.suppress(OSError), (small / "other data").open("wb", buffering=0) as file:
         while True:
             file.write(bytes(1024))
+    let_go(training, "full")
     said = training.wait(job_id, state="FAILED")
     assert f"a checkpoint could not be written into {small}, which has 0.0 GB free" in said
     assert "No space left on device): fix that, and submit again with the same RUN_NAME." in said
@@ -93,10 +95,11 @@ def test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on(
 def test_a_killed_controller_that_starts_again_does_not_interrupt_the_training(
     training: Training, whole_run: str
 ) -> None:
-    job_id = training.submit("controller", STEP_S="2")
+    job_id = training.submit("controller", STEP_S="2", HOLD_AT="5")
     # slurmctld saves its state within 5 s; killed earlier, it has forgotten that the job runs.
     training.wait_for_step(job_id, "controller", 4)
     begin_again("slurmctld", lambda argv: [word for word in argv if word != "-c"])
+    let_go(training, "controller")
     training.wait(job_id, state="COMPLETED")
     assert starts(training, "controller") == [("0", "0")]
     assert losses(training, "controller") == losses(training, "whole")
@@ -105,9 +108,10 @@ def test_a_killed_controller_that_starts_again_does_not_interrupt_the_training(
 def test_a_killed_slurmd_that_starts_again_does_not_interrupt_the_training(
     training: Training, whole_run: str
 ) -> None:
-    job_id = training.submit("slurmd", STEP_S="1")
+    job_id = training.submit("slurmd", HOLD_AT="3")
     training.wait_for_step(job_id, "slurmd", 2)
     begin_again("slurmd", lambda argv: argv, NODES[1])
+    let_go(training, "slurmd")
     training.wait(job_id, state="COMPLETED")
     assert starts(training, "slurmd") == [("0", "0")]
     assert losses(training, "slurmd") == losses(training, "whole")
@@ -180,16 +184,17 @@ def scontrol(training: Training, *words: str) -> None:
 
 def get_node_back(training: Training, name: str, job_id: int) -> None:
     """ParallelCluster powers the lost node down, and another instance takes its name."""
-    wait_until(lambda: training.slurm.job_state(job_id) == "PENDING", timeout_s=60, what="not queued again")
+    wait_until(lambda: training.slurm.job_state(job_id) == "PENDING", timeout_s=180, what="not queued again")
     scontrol(training, "update", f"nodename={name}", "state=power_down_force")
     states = training.slurm.node_states
-    wait_until(lambda: not states()[name].startswith("down"), timeout_s=60, what=f"{name} stays down")
+    wait_until(lambda: not states()[name].startswith("down"), timeout_s=180, what=f"{name} stays down")
 
 
 def test_a_lost_node_and_the_job_starts_on_another_and_goes_on(training: Training, whole_run: str) -> None:
-    job_id = training.submit("lost")
+    job_id = training.submit("lost", HOLD_AT="6")
     training.wait_for_step(job_id, "lost", 5)
     lose_node(training, NODES[1])
+    let_go(training, "lost")
     get_node_back(training, NODES[1], job_id)
     training.wait(job_id, state="COMPLETED")
     assert [count for count, _ in starts(training, "lost")] == ["0", "1"]
@@ -197,9 +202,10 @@ def test_a_lost_node_and_the_job_starts_on_another_and_goes_on(training: Trainin
 
 
 def test_a_lost_node_before_a_new_checkpoint_and_the_job_is_not_started_for_ever(training: Training) -> None:
-    job_id = training.submit("stuck", CHECKPOINT_EVERY="1000")
+    job_id = training.submit("stuck", CHECKPOINT_EVERY="1000", HOLD_AT="4")
     training.wait_for_step(job_id, "stuck", 3)
     lose_node(training, NODES[1])
+    let_go(training, "stuck")
     get_node_back(training, NODES[1], job_id)
     said = training.wait(job_id, state="FAILED")
     assert "queued again (a lost node, or scontrol requeue), and no checkpoint was written since the" in said

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import pytest
 
-from tests.slow.assets.training.tiny import starts, steps, tiny_on_slurm, wait_for_words
-from tests.slow.assets.training.training import Training
+from tests.slow.assets.training.tiny import let_go, starts, steps, tiny_on_slurm, wait_for_words
+from tests.slow.assets.training.training import Training, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -76,17 +76,29 @@ def metadata() -> Iterator[str]:
         server.shutdown()
 
 
+def wait_for_notice(training: Training, job_id: int, restart: int) -> None:
+    notice = training.run_dir("spot") / f"spot-notice-{job_id}-{restart}"
+    with training.ended_if_late(job_id):
+        wait_until(notice.is_file, timeout_s=180, what="no notice has come")
+
+
 def test_a_spot_notice_and_the_job_saves_and_starts_again(training: Training, metadata: str) -> None:
     family = training.settings.read_text()
     training.settings.write_text(f"{family}export CAPACITY='spot'\n")
-    env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata, "MAX_STEPS": "60", "PREPARE_S": "3"}
+    hold = training.shared / "hold"
+    hold.touch()
+    env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata, "MAX_STEPS": "60", "PREPARE_HOLD": str(hold)}
     # On a node that is about to go, nothing is begun, and nothing is counted.
     Metadata.notice = '{"action": "terminate", "time": "2026-11-22T03:00:00Z"}'
-    job_id = training.submit("spot", CHECKPOINT_EVERY="1000", **env)
+    job_id = training.submit("spot", CHECKPOINT_EVERY="1000", HOLD_AT="4", **env)
+    wait_for_notice(training, job_id, 0)
+    hold.unlink()
     wait_for_words(training, job_id, "the training was not started; queued again")
     Metadata.notice, notice = "", Metadata.notice
     training.wait_for_step(job_id, "spot", 3)
     Metadata.notice = notice
+    wait_for_notice(training, job_id, 1)
+    let_go(training, "spot")
     wait_for_words(training, job_id, "restart 1 of 3; queued again")
     Metadata.notice = ""
     said = training.wait(job_id, state="COMPLETED")

@@ -33,8 +33,13 @@ def losses(training: Training, run: str) -> list[float]:
     return [row["loss"] for row in training.metrics(run)]
 
 
+def let_go(training: Training, run: str) -> None:
+    """Let the ranks of a run go on that wait before the step HOLD_AT, now and in later starts."""
+    (training.run_dir(run) / "go").touch()
+
+
 def wait_for_words(training: Training, job_id: int, words: str) -> None:
     with training.ended_if_late(job_id):
         wait_until(
-            lambda: words in training.output(job_id), timeout_s=60, what=f"the job does not say: {words}"
+            lambda: words in training.output(job_id), timeout_s=180, what=f"the job does not say: {words}"
         )

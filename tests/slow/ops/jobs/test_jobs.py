@@ -61,7 +61,7 @@ def test_jobs_are_submitted_followed_listed_and_cancelled(slurm: LocalSlurm, cal
     code, _, note = call("submit", "mine", "--nodes", "1", "--set", "CODE=3", "--follow")
     assert (code, note.splitlines()[-1]) == (1, f"Job {first + 1} ended: FAILED (exit code 3)")
 
-    call("submit", "mine", "--nodes", "2", "--set", "SECONDS_TO_RUN=60")
+    call("submit", "mine", "--nodes", "2", "--set", "SECONDS_TO_RUN=600")
     call("submit", "mine", "--nodes", "1", "--after", str(first + 2))
     waits = call("jobs")[1].splitlines()[-1]
     assert waits.startswith(str(first + 3))

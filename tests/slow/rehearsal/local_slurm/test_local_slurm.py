@@ -27,11 +27,11 @@ def test_nodes_start_for_a_job_power_down_when_idle_and_nothing_is_left(tmp_path
         assert slurm.node_states() == dict.fromkeys(NODES, "idle~")
         lines: list[str] = []
         script = "srun --mpi=none bash -c 'echo $SLURMD_NODENAME'"
-        job = slurm.wait(slurm.submit(["--nodes=2", "--wrap", script]), timeout_s=60, on_line=lines.append)
+        job = slurm.wait(slurm.submit(["--nodes=2", "--wrap", script]), timeout_s=180, on_line=lines.append)
         assert job.is_completed
         assert sorted(lines) == list(NODES)
         assert {p.name() for p in marked("power")} >= {"munged", "slurmctld", "slurmd"}
-        wait_for_states(slurm, "idle~", timeout_s=60)
+        wait_for_states(slurm, "idle~", timeout_s=180)
         assert "slurmd" not in {p.name() for p in marked("power")}
     assert marked("power") == []
 
@@ -42,7 +42,7 @@ def test_stop_ends_a_job_that_ignores_sigterm_and_what_it_left_behind(tmp_path: 
     script = "trap '' TERM; echo up; env -i setsid sleep 600 & sleep 600"
     job_id = slurm.submit(["--nodes=2", "--wrap", f'srun --mpi=none bash -c "{script}"'])
     output = slurm.job(job_id).output
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not output.is_file() or output.read_text().count("up") < 2:
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -56,7 +56,7 @@ def test_stop_ends_a_job_that_ignores_sigterm_and_what_it_left_behind(tmp_path: 
 
 def test_a_job_that_fails_is_told_with_its_exit_code(tmp_path: Path) -> None:
     with local_slurm(tmp_path, mark="fail") as slurm:
-        job = slurm.wait(slurm.submit(["--wrap", "exit 3"]), timeout_s=60)
+        job = slurm.wait(slurm.submit(["--wrap", "exit 3"]), timeout_s=180)
     assert (job.state, job.exit_code) == ("FAILED", 3)
 
 
@@ -83,7 +83,7 @@ from pathlib import Path
 from tests.slow.assets.training.training import local_slurm
 
 with local_slurm(Path(sys.argv[1]), mark=sys.argv[2]) as slurm:
-    job = slurm.wait(slurm.submit(["--nodes=2", "--wrap", "srun --mpi=none true"]), timeout_s=60)
+    job = slurm.wait(slurm.submit(["--nodes=2", "--wrap", "srun --mpi=none true"]), timeout_s=180)
     print(job.state)
 """
 

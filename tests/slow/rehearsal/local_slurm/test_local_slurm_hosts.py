@@ -60,7 +60,7 @@ def test_each_node_has_its_own_tmp_and_memory_and_all_share_the_rest(slurm: Loca
     tmp = slurm.layout.root / "tmp"
     script = f"srun --mpi=none bash -c '{LOOK.format(shared=slurm.layout.root / 'shared', tmp=tmp)}'"
     lines = list[str]()
-    slurm.wait(slurm.submit(["--nodes=2", "--wrap", script]), timeout_s=60, on_line=lines.append)
+    slurm.wait(slurm.submit(["--nodes=2", "--wrap", script]), timeout_s=180, on_line=lines.append)
     assert sorted(lines) == sorted([*(f"{node} {node} {node} {node}" for node in NODES), "of-all", "of-all"])
     assert not Path("/tmp/mine").exists()
     assert not Path("/dev/shm/mine").exists()
@@ -68,9 +68,9 @@ def test_each_node_has_its_own_tmp_and_memory_and_all_share_the_rest(slurm: Loca
 
 
 def test_a_second_user_has_jobs_of_its_own_and_no_power_over_others(slurm: LocalSlurm) -> None:
-    ours = slurm.submit(["--wrap", "sleep 60"])
+    ours = slurm.submit(["--wrap", "sleep 600"])
     theirs = slurm.wait(
-        _submit(slurm, "--wrap", f"id -un; scancel {ours}; cat {slurm.layout.root}/munge/key"), timeout_s=60
+        _submit(slurm, "--wrap", f"id -un; scancel {ours}; cat {slurm.layout.root}/munge/key"), timeout_s=180
     )
     said = theirs.output.read_text()
     assert said.splitlines()[0] == USER

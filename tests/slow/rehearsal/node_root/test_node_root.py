@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.root,
 ]
 
-GONE_WITHIN_S = 10
+GONE_WITHIN_S = 60
 
 # Writes, starts something that would stay, and tries what reaches past a namespace.
 BUSY = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ class Hub:
     url: str = ""
     break_off_after: int | None = None
     """Bytes after which the next answer ends, once."""
+    held: str = ""
+    """Part of the paths of files that are not sent before it is empty."""
     requests: list[tuple[str, str]] = field(default_factory=list)
     """Path and Range of each request for a file."""
 
@@ -69,6 +72,8 @@ def hub_server(folder: Path) -> Iterator[Hub]:
             if not file.is_file():
                 self.send_error(404)
                 return
+            while hub.held and hub.held in self.path:
+                time.sleep(0.05)
             content = file.read_bytes()
             start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
             self._send(206 if asked else 200, content[start:], start=start, whole=len(content))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.waiting import LONG_S, read_until, until, wait_until
 from training_cluster.paths import TRAINING
 
 SCRIPT = f"""\
@@ -32,7 +32,7 @@ case $1 in
   import)
     printf '[INFO] Fetching image manifest\\n' >&2
     printf half >"$3"
-    sleep "${IMPORT_S:-0}"
+    if [[ -n ${HELD:-} ]]; then UNTIL; fi
     if [[ -n ${IMPORT_FAILS:-} ]]; then
       printf '[ERROR] URL %s returned error code: 401 Unauthorized\\n' "$4" >&2
       exit 1
@@ -40,7 +40,7 @@ case $1 in
     printf 'hsqs the image' >"$3"
     ;;
 esac
-"""
+""".replace("UNTIL", until("$ROOT/go"))
 SRUN = """\
 #!/usr/bin/env bash
 printf '%s\\n' "$*" >>"$ROOT/srun"
@@ -84,7 +84,7 @@ class Job:
 
     def run(self, **env: str) -> tuple[int, str]:
         began = self.begin(**env)
-        _, said = began.communicate(timeout=60)
+        _, said = began.communicate(timeout=LONG_S)
         return began.returncode, said
 
     @property
@@ -105,10 +105,12 @@ def job(tmp_path: Path) -> Job:
 
 
 def test_an_image_is_imported_once_with_its_digest_and_read_by_its_user_alone(job: Job) -> None:
-    code, said = job.run(IMPORT_S="1.5")
-    assert code == 0, said
+    began = job.begin(HELD="1")
+    said = read_until(began, "MiB of the image are written")
+    (job.root / "go").touch()
+    said += began.communicate(timeout=LONG_S)[1]
+    assert began.returncode == 0, said
     assert "log: importing docker://nvcr.io#nvidia/pytorch:25 (minutes, once)" in said
-    assert "MiB of the image are written" in said
     assert job.file.read_bytes() == b"hsqs the image"
     assert job.file.parent.stat().st_mode & 0o777 == 0o700
     digest = hashlib.sha256(job.file.read_bytes()).hexdigest()
@@ -118,20 +120,19 @@ def test_an_image_is_imported_once_with_its_digest_and_read_by_its_user_alone(jo
     assert "--container-name=train-7-0" in options
     assert f"--container-mounts={job.shared}:{job.shared}" in options
     code, said = job.run(SLURM_JOB_ID="8")
+    assert code == 0, said
     assert "log: the image was imported on" in said
     assert len(job.imports()) == 1
 
 
 def test_two_jobs_import_an_image_once(job: Job) -> None:
-    first = job.begin(IMPORT_S="2")
-    deadline = time.monotonic() + 30
-    while not list(job.file.parent.glob("*.partial.7")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    first = job.begin(HELD="1")
+    wait_until(lambda: list(job.file.parent.glob("*.partial.7")), what="the first job does not import")
     second = job.begin(SLURM_JOB_ID="8")
-    said = second.communicate(timeout=60)[1]
-    first.communicate(timeout=60)
+    read_until(second, "log: another job imports docker://nvcr.io#nvidia/pytorch:25: waiting for it")
+    (job.root / "go").touch()
+    said = [process.communicate(timeout=LONG_S)[1] for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0), said
-    assert "log: another job imports docker://nvcr.io#nvidia/pytorch:25: waiting for it" in said
     assert len(job.imports()) == 1
 
 

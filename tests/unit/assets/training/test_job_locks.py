@@ -13,11 +13,11 @@ import re
 import shutil
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.waiting import LONG_S, read_until, until, wait_until
 from training_cluster.paths import TRAINING
 
 FLOCK = shutil.which("flock")
@@ -34,9 +34,9 @@ if [[ $1 == "$locked" ]]; then exec {FLOCK} "$NODE_DISK/${{locked//\\//-}}" "${{
 # Root without the right to write where its folders' modes say no.
 AS_A_USER = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.geteuid() == 0 else ()
 # Prepares until the test lets it finish, and fails if another job prepares meanwhile.
-PREPARE_ALONE = """\
-mkdir "$DATA_DIR/busy" || { echo "two jobs prepare at once" >&2; exit 1; }
-until [[ -e $DATA_DIR/finish ]]; do sleep 0.1; done
+PREPARE_ALONE = f"""\
+mkdir "$DATA_DIR/busy" || {{ echo "two jobs prepare at once" >&2; exit 1; }}
+{until("$DATA_DIR/finish")}
 rmdir "$DATA_DIR/busy"
 """
 
@@ -100,7 +100,7 @@ def cluster(tmp_path: Path) -> Cluster:
 
 def said(*jobs: subprocess.Popen[str]) -> list[tuple[int, str]]:
     """Exit codes and words of jobs that end."""
-    words = [job.communicate(timeout=30)[1] for job in jobs]
+    words = [job.communicate(timeout=LONG_S)[1] for job in jobs]
     return [(job.returncode, each) for job, each in zip(jobs, words, strict=True)]
 
 
@@ -109,17 +109,9 @@ def test_of_two_jobs_on_two_nodes_one_prepares_and_the_other_waits(cluster: Clus
     (cluster.shared / "training" / "tiny" / "prepare.sh").write_text(PREPARE_ALONE)
     data = cluster.shared / "datasets" / "tiny"
     first = cluster.submit(8)
-    while first.poll() is None and not (data / "busy").is_dir():
-        time.sleep(0.1)
+    wait_until(lambda: first.poll() is not None or (data / "busy").is_dir(), what="no job prepares")
     second = cluster.submit(9)
-    assert second.stderr
-    words = []
-    for line in second.stderr:
-        words.append(line)
-        if "another job prepares tiny: waiting for it" in line:
-            break
-    else:
-        pytest.fail("".join(words))
+    read_until(second, "another job prepares tiny: waiting for it")
     (data / "finish").touch()
     done = said(first, second)
     assert [code for code, _ in done] == [0, 0], done

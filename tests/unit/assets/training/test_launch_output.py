@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.waiting import LONG_S, until, wait_until
 from training_cluster.paths import TRAINING
 
 RANK = """\
@@ -88,10 +88,7 @@ class Node:
         return printed
 
     def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + 30
-        while not self._ready.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(self._ready.exists, what="the rank does not start")
 
     def file_of(self, rank: int, stream: str = "stdout") -> str:
         return (self.run_dir / "logs" / "17-1" / f"rank-{rank}.{stream}.log").read_text()
@@ -141,24 +138,32 @@ def test_torchrun_binds_ranks_to_the_cores_near_their_gpus_if_asked(node: Node, 
 
 
 def test_a_rank_ends_after_its_output_is_written(node: Node, tmp_path: Path) -> None:
-    slow = tmp_path / "bin"
+    """The output is written once the rank's shell waits for it, whose waits here last until then."""
+    slow, waits = tmp_path / "bin", tmp_path / "waits"
     slow.mkdir()
-    (slow / "tee").write_text('#!/bin/bash\nsleep 0.3\nPATH="${PATH#*:}" exec tee "$@"\n')
-    (slow / "tee").chmod(0o755)
+    logs = [f"{node.run_dir}/logs/17-1/rank-0.{stream}.log" for stream in ("stdout", "stderr")]
+    programs = {
+        "tee": f'{until(str(waits))}\nPATH="${{PATH#*:}}" exec tee "$@"',
+        "sleep": f"touch {waits}\n" + "\n".join(until(log).replace("-e", "-s") for log in logs),
+    }
+    for name, text in programs.items():
+        (slow / name).write_text(f"#!/bin/bash\n{text}\n")
+        (slow / name).chmod(0o755)
     process = node.start(LAUNCHER="srun", SLURM_PROCID="0", PATH=f"{slow}:{os.environ['PATH']}")
-    assert process.wait(timeout=20) == 0
-    assert node.file_of(0)
-    assert node.file_of(0, "stderr")
+    try:
+        assert process.wait(timeout=LONG_S) == 0
+        assert node.file_of(0)
+        assert node.file_of(0, "stderr")
+    finally:
+        waits.touch()  # for the programs, if the rank did not wait
 
 
 @pytest.mark.slow
 def test_a_process_that_outlives_its_rank_does_not_hold_up_the_end(node: Node) -> None:
-    left = "import subprocess\nprint(subprocess.Popen(['sleep', '30']).pid)\n"
+    left = "import subprocess\nprint(subprocess.Popen(['sleep', '600']).pid)\n"
     (node.workload / "train.py").write_text(left)
-    began = time.monotonic()
     process = node.start(LAUNCHER="srun", SLURM_PROCID="1")
-    assert process.wait(timeout=20) == 0
-    assert time.monotonic() - began < 20
+    assert process.wait(timeout=LONG_S) == 0
     os.kill(int(node.file_of(1)), signal.SIGKILL)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.waiting import read_until, until, wait_until
 from training_cluster.paths import TRAINING
 
 MAKE = 'make_environment "$1" "$TRAINING_VENVS/tiny"'
@@ -32,8 +33,8 @@ class Job:
         (self.workload / "requirements.txt").write_text("")
         (self.workload / "install.sh").write_text(text)
 
-    def run(self, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run shell code on a node of a job of 16 nodes."""
+    def start(self, code: str, **environment: str) -> subprocess.Popen[str]:
+        """Start shell code on a node of a job of 16 nodes."""
         env = {
             "PATH": os.environ["PATH"],
             "TRAINING_PYTHON": sys.executable,
@@ -43,13 +44,19 @@ class Job:
             "SCRATCH": str(self.scratch),
             "SLURM_JOB_NUM_NODES": "16",
         }
-        return subprocess.run(
+        return subprocess.Popen(
             ["bash", "-euc", f'source "{TRAINING}/launch.sh"; {code}', "_", str(self.workload)],
             env=env | environment,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
+
+    def run(self, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run shell code on such a node."""
+        process = self.start(code, **environment)
+        printed = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, *printed)
 
     def use(self, **environment: str) -> Path:
         """Return the folder of the environment that the ranks get."""
@@ -63,6 +70,14 @@ class Job:
         done = self.run(MAKE, **environment)
         assert done.returncode == 0, done.stderr
         return done
+
+    def install_held(self) -> subprocess.Popen[str]:
+        """Start a job that installs until a file `finish` exists; return once it installs."""
+        busy, finish = (self.workload.with_name(name) for name in ("busy", "finish"))
+        self.require(f"touch {busy}\n{until(str(finish))}\n")
+        process = self.start(MAKE)
+        wait_until(lambda: busy.exists() or process.poll() is not None, what="the job does not install")
+        return process
 
     def archives(self) -> list[Path]:
         return sorted(self.venvs.glob("*.tar*"))
@@ -108,11 +123,13 @@ def test_ranks_of_a_large_job_run_the_environment_of_their_own_disk(job: Job) ->
 @pytest.mark.slow
 def test_of_two_jobs_that_make_one_environment_one_waits(tmp_path: Path) -> None:
     job = Job(tmp_path)
-    job.require('mkdir "$1/busy" || exit 1\nsleep 1\nrmdir "$1/busy"\n')
-    with ThreadPoolExecutor() as threads:
-        said = [done.stderr for done in threads.map(lambda _: job.make(), range(2))]
-    assert sorted("another job makes" in each for each in said) == [False, True]
-    assert sorted("installing" in each for each in said) == [False, True]
+    first = job.install_held()
+    second = job.start(MAKE)
+    read_until(second, "another job makes")
+    (tmp_path / "finish").touch()
+    said = [process.communicate()[1] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), said
+    assert "installing" not in said[1]
 
 
 @pytest.mark.slow
@@ -123,14 +140,13 @@ def test_a_job_of_other_requirements_that_waited_does_not_install_them_over_thos
     other = job.workload.with_name("other")
     other.mkdir()
     (other / "requirements.txt").write_text("")
-    with ThreadPoolExecutor() as threads:
-        first = threads.submit(job.make)
-        while not (job.venvs / "tiny").exists():
-            assert not first.done()
-        second = job.run(MAKE.replace("$1", str(other)))
-        assert first.result().returncode == 0
-    assert second.returncode == 1
-    assert f"another job has just made {job.venvs}/tiny from other requirements" in second.stderr
+    first = job.install_held()
+    second = job.start(MAKE.replace("$1", str(other)))
+    read_until(second, "another job makes")
+    (tmp_path / "finish").touch()
+    said = [process.communicate()[1] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 1), said
+    assert f"another job has just made {job.venvs}/tiny from other requirements" in said[1]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -38,10 +39,14 @@ class Letters:
     """Tokenizer for tests: an id for each byte, 256 as the end of text; as slow as is asked for."""
 
     seconds_a_batch: float = 0.0
+    stops_in: str = ""
+    """Folder of shards: once two units of it are finished, nothing more is encoded."""
 
     def load(self) -> Callable[[list[str]], list[Sequence[int]]]:
         def encode(texts: list[str]) -> list[Sequence[int]]:
             time.sleep(self.seconds_a_batch)
+            while self.stops_in and len(list(Path(self.stops_in).glob(".units/*.json"))) > 1:
+                time.sleep(0.1)
             return [[*text.encode(), 256] for text in texts]
 
         return encode

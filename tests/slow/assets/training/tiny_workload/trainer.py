@@ -23,6 +23,8 @@ STEP_S = float(os.environ.get("STEP_S", "0.2"))
 CHECKPOINT_EVERY = int(os.environ.get("CHECKPOINT_EVERY", "2"))
 # The last rank kills itself after so many steps of a start; 0: never.
 DIES_AFTER = int(os.environ.get("DIES_AFTER", "0"))
+# Step before which the ranks wait until a test lets them go on (tiny.let_go); 0: none.
+HOLD_AT = int(os.environ.get("HOLD_AT", "0"))
 # How many starts end like that.
 DEATHS = int(os.environ.get("DEATHS", "1"))
 # Seconds that a disk takes for the checkpoint of a stop.
@@ -116,6 +118,8 @@ def main() -> None:
     warn_of_short_notice(run, checkpoint_bytes=10, every=CHECKPOINT_EVERY, may_lower=False)
     metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=first) if run.is_first else None
     for step in range(first + 1, MAX_STEPS + 1):
+        while step == HOLD_AT and not (run.run_dir / "go").exists():
+            time.sleep(0.05)
         die_if_asked(run, step - first - 1)
         time.sleep(STEP_S)
         loss *= 0.97

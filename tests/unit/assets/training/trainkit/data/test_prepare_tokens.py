@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
+from tests.unit.assets.training.waiting import LONG_S, wait_until
 from tests.unit.assets.training.workload_modules import GPT2, Import, Letters, workload_on_the_path
 from training_cluster.paths import TRAINING
 
@@ -30,8 +30,8 @@ from trainkit.data.tokenize_unit import Recipe
 if __name__ == "__main__":
     folder = Path({folder!r})
     units = tuple(p for f in sorted(Path({raw!r}).iterdir()) for p in pieces_of(f))
-    prepare(Recipe(folder=folder, units=units, read=documents_of, encoder=Letters({seconds}), vocab_size=257,
-        tokenizer_sha256="letters", source={{}}, validation_every=3), workers=2)
+    prepare(Recipe(folder=folder, units=units, read=documents_of, encoder=Letters(stops_in={stops_in!r}),
+        vocab_size=257, tokenizer_sha256="letters", source={{}}, validation_every=3), workers=2)
 """
 
 
@@ -148,26 +148,23 @@ def test_killed_in_the_middle_it_leaves_no_process_and_keeps_what_was_finished(
     path = os.pathsep.join([str(TRAINING), str(GPT2), str(Path.cwd())])
     script = tmp_path / "slow.py"
 
-    def start(seconds: float) -> subprocess.Popen[str]:
-        script.write_text(SLOW.format(folder=str(folder), raw=str(raw), seconds=seconds), encoding="utf-8")
+    def start(stops_in: str) -> subprocess.Popen[str]:
+        script.write_text(SLOW.format(folder=str(folder), raw=str(raw), stops_in=stops_in), encoding="utf-8")
         command = [sys.executable, "-B", str(script)]
         return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, text=True)
 
-    killed = start(0.4)
-    deadline = time.monotonic() + 60
-    while len(list(folder.glob(".units/*.json"))) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    killed = start(str(folder))
+    wait_until(lambda: len(list(folder.glob(".units/*.json"))) > 1, what="no two units are finished")
     children = psutil.Process(killed.pid).children(recursive=True)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert children
-    assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert psutil.wait_procs(children, timeout=LONG_S)[1] == []
     assert not (folder / "manifest.json").exists()
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("*.bin")}
     assert kept
     assert len(list(folder.glob(".units/*.json"))) < 6
-    assert start(0).wait() == 0
+    assert start("").wait() == 0
     assert {file: file.stat().st_mtime_ns for file in kept} == kept
     script.write_text("")
     whole = tmp_path / "whole"

@@ -2,12 +2,12 @@
 
 import faulthandler
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.unit.assets.training.trainkit.run.runs import a_run, stacks
+from tests.unit.assets.training.waiting import wait_until
 
 
 def test_a_rank_writes_its_stacks_at_a_signal_and_goes_on(
@@ -28,9 +28,7 @@ def test_a_rank_writes_its_stacks_at_a_signal_and_goes_on(
         assert stacks.read(folder) == [before], "that rank is on another node"
         monkeypatch.setenv("SLURMD_NODENAME", "node-1")
         stacks.signal_ranks(folder)
-        time.sleep(0.05)
-        (after,) = stacks.read(folder)
-        assert "in signal_ranks" in after.innermost
+        wait_until(lambda: "in signal_ranks" in stacks.read(folder)[0].innermost, what="no stack is written")
     finally:
         faulthandler.unregister(signal.SIGUSR1)
 
