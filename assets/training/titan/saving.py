@@ -32,7 +32,7 @@ class Checkpoints(CheckpointManager):
     pg: dist.ProcessGroup | None
     save_future: Future[Any] | None
     saves: Saves
-    """Set by the trainer once it has the model."""
+    """Set by the trainer once it has the model and trains."""
 
     def __init__(self, config: Config, **parts: Any) -> None:
         super().__init__(config, **parts)

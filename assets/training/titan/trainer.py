@@ -40,15 +40,18 @@ class ClusterTrainer(Trainer):
                 die("W&B refuses the run (see the line above): mend WANDB_API_KEY, or give LOGGER= for none.")
             if settings.logger == "mlflow":
                 loggers.add_logger(MlflowLogger(run, config=config.to_dict()))
-        size = checkpoint_bytes(self.model_parts)
-        self.checkpointer.saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
 
     def batch_generator(self, data_iterable: Any) -> Iterator[Any]:
-        """Begin the rows behind the checkpoint, which torchtitan has just loaded, and return the batches."""
-        if self._run.is_first:  # not before: the settings of a start that fails are not the run's
-            noted = json.dumps(dataclasses.asdict(self._settings), indent=1)
-            write_whole(self._run.run_dir / SETTINGS, noted + "\n")
-        self.metrics_processor.begin(self._run, self._settings, self.step, self.checkpointer)
+        """Begin the rows behind the checkpoint, which torchtitan has just loaded, and return the batches.
+
+        An export, which saves nothing, does not come here.
+        """
+        run, settings, size = self._run, self._settings, checkpoint_bytes(self.model_parts)
+        self.checkpointer.saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
+        if run.is_first:  # not before: the settings of a start that fails are not the run's
+            noted = json.dumps(dataclasses.asdict(settings), indent=1)
+            write_whole(run.run_dir / SETTINGS, noted + "\n")
+        self.metrics_processor.begin(run, settings, self.step, self.checkpointer)
         batches: Iterator[Any] = super().batch_generator(data_iterable)
         return batches
 
@@ -69,6 +72,19 @@ class ClusterTrainer(Trainer):
     def should_continue_training(self) -> bool:
         """Return False behind the last step, and behind the one in which a stop was asked for."""
         return super().should_continue_training() and not self.checkpointer.is_stopping
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return torchtitan's state with the tokens of all ranks, of which each one counts its own."""
+        return {**super().state_dict(), "ntokens_seen": self.ntokens_seen * self._counting}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load it on any number of ranks."""
+        super().load_state_dict(state_dict | {"ntokens_seen": state_dict["ntokens_seen"] // self._counting})
+
+    @property
+    def _counting(self) -> int:
+        """Ranks that count tokens; those of tensor parallelism have the same ones."""
+        return int(self.parallel_dims.world_size // self.parallel_dims.tp)
 
     def finish(self) -> bool:
         """Wait for the last checkpoint.

@@ -238,6 +238,7 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
     assert "GLOBAL_BATCH=8: that of the run so far" in said
     rows = training.metrics("fewer")
     assert [(row["step"], row["world_size"]) for row in rows] == [(11, 1), (12, 1)]
+    assert [row["tokens"] for row in rows] == [row["tokens"] for row in whole_run[10:]]
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in whole_run[10:]], rel=1e-5)
 
 
