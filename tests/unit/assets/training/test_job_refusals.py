@@ -124,12 +124,22 @@ def test_every_requirement_is_pinned(name: str) -> None:
         assert re.match(r"[A-Za-z0-9_.\[\]-]+==\d+(\.\d+)*\S*( ;|$)", line), line
 
 
+def words_of(*files: Path) -> set[str]:
+    """Return the words of files in capitals."""
+    return {word.upper() for file in files for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rehearsal_changes_settings_that_the_workload_reads_and_nothing_else(name: str) -> None:
-    """Each name is one that the workload's own files read, or says how many ranks and threads there are."""
+    """Each name is one that is read, or says how many ranks and threads there are.
+
+    The workload's own files read it, or what they give all settings to: trainkit's Saves and Steps.
+    """
     folder = TRAINING / name
-    files = [file for kind in ("*.py", "*.sh") for file in folder.glob(kind)]
-    words = {word.upper() for file in files for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))}
+    words = words_of(*folder.glob("*.py"), *folder.glob("*.sh"))
+    for reader, module in (("SAVES", "stopping"), ("STEPS", "steps")):
+        if reader in words:
+            words |= words_of(TRAINING / "trainkit" / "run" / f"{module}.py")
     rehearsal = (folder / "rehearsal.env").read_text(encoding="utf-8")
     names = set(re.findall(r"^export (\w+)=", rehearsal, flags=re.MULTILINE))
     assert {"DEVICE", "NPROC_PER_NODE"} <= names
