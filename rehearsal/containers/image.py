@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -39,12 +40,15 @@ def make_image(folder: Path, *, environment: Path | None, say: Callable[[str], N
         made_from += stamp.read_text()
     name = environment.name if environment else "python"
     image = folder / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.sqsh"
-    if not image.exists():
-        say(f"making the container image {image.name} (a minute, once)")
-        folder.mkdir(parents=True, exist_ok=True)
-        for older in folder.glob(f"{name}-*"):
-            shutil.rmtree(older) if older.is_dir() else older.unlink()
-        _squash(base, packages, image)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f".{name}.lock").open("w", encoding="utf-8") as lock:
+        # Another rehearsal or test may make it now.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not image.exists():
+            say(f"making the container image {image.name} (a minute, once)")
+            for older in folder.glob(f"{name}-*"):
+                shutil.rmtree(older) if older.is_dir() else older.unlink()
+            _squash(base, packages, image)
     return image
 
 
