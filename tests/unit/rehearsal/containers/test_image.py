@@ -29,7 +29,7 @@ def test_of_two_that_want_an_image_one_makes_it_and_the_other_waits(
 
     monkeypatch.setattr(image, "make_base", base)
     monkeypatch.setattr(image, "_squash", squash)
-    monkeypatch.setattr(image.shutil, "which", lambda name: name)
+    monkeypatch.setattr("shutil.which", lambda name: name)
     said: list[str] = []
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(image.make_image, tmp_path, environment=None, say=said.append) for _ in "ab"]
