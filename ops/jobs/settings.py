@@ -1,7 +1,8 @@
 """Checks the settings of a job before a node starts, by the workload's own code on this machine.
 
 A workload's settings.py declares a dataclass `Settings` and a function `read_settings(arguments)`, and needs
-no package. What a trainer reads elsewhere is known by its name alone. A function `check_job(settings, nodes)`
+no package. What a trainer reads elsewhere is known by its name alone: one in quotes in a module that the
+workload has or imports, or a variable of a script. A function `check_job(settings, nodes)`
 beside them refuses what cannot run on that many nodes of the partition.
 """
 
@@ -14,7 +15,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
+from modulefinder import ModuleFinder
 from pathlib import Path
 
 from ops.usage import UsageError
@@ -24,12 +27,11 @@ from training_cluster.problems import did_you_mean
 # Prefixes of variables of programs, which any job may set.
 OF_PROGRAMS = (
     *("CUDA_", "CUBLAS_", "FI_", "GLOO_", "GOMP_", "HF_", "I_MPI_", "KMP_", "LD_", "MALLOC_", "MKL_"),
-    *("MLFLOW_", "NCCL_", "NEURON_", "NVTE_", "OFI_", "OMP_", "PYTHON", "PYTORCH_", "SBATCH_", "SLURM_"),
-    *("TOKENIZERS_", "TORCH", "TRITON_", "WANDB_", "XLA_"),
+    *("MLFLOW_", "NCCL_", "NEURON_", "NVTE_", "OFI_", "OMP_", "PIP_", "PYTHON", "PYTORCH_", "RAYON_"),
+    *("SBATCH_", "SLURM_", "TOKENIZERS_", "TORCH", "TRITON_", "WANDB_", "XLA_"),
 )
-_NAME = re.compile(
-    r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:CORPUS|DEVICE|SEED|LAUNCHER|NOTIFY)\b|(?<=environ\.get\(\")[A-Z]+\b"
-)
+_IN_QUOTES = re.compile(r"""(?<=["'])[A-Z][A-Z0-9_]*(?=["'])""")
+_IN_SCRIPTS = re.compile(r"(?:(?<=\$)|(?<=\$\{)|(?<=check_word ))[A-Z][A-Z0-9_]*")
 _READ = """
 import dataclasses, json, sys
 sys.path[:0] = json.loads(sys.argv[1])
@@ -215,13 +217,18 @@ def _read(
 
 
 def _names_in(folder: Path, training: Path) -> set[str]:
-    """Return the words in the scripts of a workload, and in those that all share, which may be variables."""
-    files = [
-        *folder.glob("*.py"),
-        *folder.glob("*.sh"),
-        *folder.glob("*.env"),
-        *training.glob("*.sh"),
-        *training.glob("*.slurm"),
-        *(training / "trainkit").rglob("*.py"),
-    ]
-    return {name for file in files for name in _NAME.findall(file.read_text(encoding="utf-8"))}
+    """Return the names that may be variables in the modules and scripts of a workload and of every job."""
+    finder = ModuleFinder([str(folder), str(training)])
+    modules = {*folder.glob("*.py"), *training.glob("trainkit/notify.py")}
+    for file in modules:
+        with suppress(SyntaxError):  # of a newer Python
+            finder.run_script(str(file))
+    imported = (getattr(each, "__file__", None) for each in finder.modules.values())
+    modules |= {Path(file) for file in imported if file}
+    scripts = [*folder.glob("*.sh"), *training.glob("*.sh"), *training.glob("*.slurm")]
+    return {
+        name
+        for pattern, files in ((_IN_QUOTES, modules), (_IN_SCRIPTS, scripts))
+        for file in files
+        for name in pattern.findall(file.read_text(encoding="utf-8"))
+    }

@@ -44,13 +44,13 @@ from trainkit.data.lifecycle import (
     note_for_training,
     remaining_units,
     show_units,
-    validation_share,
     whole_number,
     worker_count,
 )
 from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import Manifest, ShardError, read_manifest
 from trainkit.data.tokenize_unit import Recipe
+from trainkit.run.settings import VALIDATION_SHARES
 from wikipedia import choose_dump, have_text, read_dump
 
 WORKLOAD = "gpt2-megatron"
@@ -118,7 +118,7 @@ def read_config() -> DataConfig:
         corpus=corpus,
         name=name,
         vocab_size=whole_number("VOCAB_SIZE", GPT2_VOCAB_SIZE, VOCAB_SIZES),
-        validation_every=validation_share(VALIDATION_EVERY[corpus]),
+        validation_every=whole_number("VALIDATION_EVERY", VALIDATION_EVERY[corpus], VALIDATION_SHARES),
         workers=worker_count(),
     )
 

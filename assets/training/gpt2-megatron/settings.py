@@ -12,6 +12,7 @@ from trainkit.data.documents import OWN
 from trainkit.run.run import Run, die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
+    VALIDATION_SHARES,
     TrainSettings,
     check_number,
     check_variable,
@@ -93,6 +94,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     device = settings.device or family_device()
     implementation = settings.transformer_impl or ("transformer_engine" if device == "cuda" else "local")
     check_variable("CORPUS", CORPORA)
+    check_number("VALIDATION_EVERY", VALIDATION_SHARES)
     check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     return dataclasses.replace(settings, device=device, transformer_impl=implementation)
 

@@ -32,13 +32,13 @@ from trainkit.data.lifecycle import (
     note_made_of,
     remaining_units,
     show_units,
-    validation_share,
     whole_number,
     worker_count,
 )
 from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import MANIFEST, Manifest, read_manifest, sha256_of
 from trainkit.data.tokenize_unit import Recipe, Unit
+from trainkit.run.settings import VALIDATION_SHARES
 from weights import WeightsError, find_weights
 
 WORKLOAD = "gpt2"
@@ -93,7 +93,10 @@ def run() -> None:
     bucket = DatasetBucket.of_workload(WORKLOAD)
     name = corpus.choose(os.environ.get("CORPUS", ""), data=data)
     vocab_size = whole_number("VOCAB_SIZE", 50257, VOCAB_SIZES)
-    validation_every, workers = validation_share(corpus.VALIDATION_EVERY[name]), worker_count()
+    validation_every, workers = (
+        whole_number("VALIDATION_EVERY", corpus.VALIDATION_EVERY[name], VALIDATION_SHARES),
+        worker_count(),
+    )
     init_from = os.environ.get("INIT_FROM") or "gpt2"
     config = DataConfig(
         data=data,

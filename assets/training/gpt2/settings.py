@@ -12,6 +12,7 @@ from trainkit.data.documents import OWN
 from trainkit.run.run import Run, data_note, die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
+    VALIDATION_SHARES,
     TrainSettings,
     check_number,
     check_variable,
@@ -82,6 +83,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         settings, compile=settings.compile or on_gpus, prefetch=settings.prefetch or on_gpus
     )
     check_variable("CORPUS", CORPORA)
+    check_number("VALIDATION_EVERY", VALIDATION_SHARES)
     check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     if settings.gpt2_width % settings.gpt2_heads:
         die(f"GPT2_WIDTH {settings.gpt2_width} is not a multiple of GPT2_HEADS {settings.gpt2_heads}.")

@@ -24,13 +24,14 @@ from trainkit.data.chats import prepare_chats
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import fingerprint_of, text_files
 from trainkit.data.hf_weights import WeightsError, find_weights
-from trainkit.data.lifecycle import main, note_for_training, validation_share, worker_count
+from trainkit.data.lifecycle import main, note_for_training, whole_number, worker_count
 from trainkit.data.mixture import Part
 from trainkit.data.shards import ShardError, check_lengths, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards, folder_of
 from trainkit.fitting import Choice
 from trainkit.loggers import check_logger
 from trainkit.run.run import Run, reason
+from trainkit.run.settings import VALIDATION_SHARES
 
 WORKLOAD = "titan"
 VALIDATION_EVERY = 20
@@ -95,7 +96,7 @@ def prepare_texts(data: Path, settings: Settings, tokenizer: Path | None) -> dic
             name=part.name,
             tokenizer=tokenizer,
             vocab_size=settings.vocab_size,
-            validation_every=validation_share(VALIDATION_EVERY),
+            validation_every=whole_number("VALIDATION_EVERY", VALIDATION_EVERY, VALIDATION_SHARES),
             workers=worker_count(),
         )
         folders.append(shards.ensure(DatasetBucket.of_workload(WORKLOAD)))
@@ -164,7 +165,7 @@ def prepare_sft(data: Path, parts: Sequence[Part], weights: Path) -> dict[str, o
         raise ShardError(
             f"{weights} has no template of chats: take an instruction-tuned model, or write {template}."
         )
-    every, folders = validation_share(VALIDATION_EVERY), []
+    every, folders = whole_number("VALIDATION_EVERY", VALIDATION_EVERY, VALIDATION_SHARES), []
     for part in parts:
         files = text_files(folder_of(part.name, data=data))
         fingerprint = f"{part.name} {fingerprint_of(files)}"

@@ -18,6 +18,7 @@ from trainkit.fitting import Choice
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
+    VALIDATION_SHARES,
     TrainSettings,
     check_number,
     family_device,
@@ -245,6 +246,7 @@ def check_weights(settings: Settings) -> None:
     except WeightsError as error:
         die(str(error))
     check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
+    check_number("VALIDATION_EVERY", VALIDATION_SHARES)
     if not settings.init_from and (settings.task == "sft" or settings.lora_rank):
         given = "TASK=sft" if settings.task == "sft" else f"LORA_RANK={settings.lora_rank}"
         die(f"{given} needs weights: give INIT_FROM, a name on the Hugging Face hub or a folder.")

@@ -19,7 +19,7 @@ from trainkit.data.shards import MANIFEST, Manifest, ShardError, check_sizes, pa
 from trainkit.data.tokenize_unit import Recipe, Unit
 from trainkit.data.verify import files_of, verify
 from trainkit.run.files import write_whole
-from trainkit.run.settings import OF_PREPARATIONS, number_fault
+from trainkit.run.settings import PREPARE_WORKERS, number_fault
 
 SHOWN_UNITS = 8
 
@@ -64,12 +64,7 @@ def whole_number(name: str, default: int, allowed: range) -> int:
 
 def worker_count() -> int:
     """Read PREPARE_WORKERS, the number of processes; by default one per core."""
-    return whole_number("PREPARE_WORKERS", len(os.sched_getaffinity(0)), OF_PREPARATIONS["PREPARE_WORKERS"])
-
-
-def validation_share(default: int) -> int:
-    """Read VALIDATION_EVERY: one of this many documents is for validation."""
-    return whole_number("VALIDATION_EVERY", default, OF_PREPARATIONS["VALIDATION_EVERY"])
+    return whole_number("PREPARE_WORKERS", len(os.sched_getaffinity(0)), PREPARE_WORKERS)
 
 
 def note_for_training(**note: object) -> None:

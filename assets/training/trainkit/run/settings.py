@@ -47,8 +47,9 @@ class TrainSettings:
 MAY_BE_ZERO = frozenset({"warmup_steps", "eval_every", "eval_batches", "seed"})
 """Shared whole numbers that may be 0; all others begin at 1."""
 
-OF_PREPARATIONS = {"PREPARE_WORKERS": range(1, 1025), "VALIDATION_EVERY": range(2, 10**6)}
-"""Whole numbers that preparations read, as variables only."""
+PREPARE_WORKERS = range(1, 1025)
+VALIDATION_SHARES = range(2, 10**6)
+"""Allowed values of PREPARE_WORKERS, and of VALIDATION_EVERY in the workloads whose preparation reads it."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -87,8 +88,7 @@ def fill_settings(
             die(f"{name.upper()} is {value}: give {least} or more.")
     hints = get_type_hints(kind)
     check_words(settings, {name: get_args(hints[name]) for name in vars(settings) if get_args(hints[name])})
-    for name, allowed in OF_PREPARATIONS.items():
-        check_number(name, allowed)
+    check_number("PREPARE_WORKERS", PREPARE_WORKERS)
     return settings
 
 

@@ -1,5 +1,6 @@
 """job.slurm and the workloads' scripts, run for real with wrong input; no Slurm is needed to be refused."""
 
+import dataclasses
 import json
 import os
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.workload_modules import workload_on_the_path
 from training_cluster.paths import TRAINING
 
 GPT2 = TRAINING / "gpt2"
@@ -124,26 +126,38 @@ def test_every_requirement_is_pinned(name: str) -> None:
         assert re.match(r"[A-Za-z0-9_.\[\]-]+==\d+(\.\d+)*\S*( ;|$)", line), line
 
 
-def words_of(*files: Path) -> set[str]:
-    """Return the words of files in capitals."""
-    return {word.upper() for file in files for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))}
+READERS = {
+    "Saves": "run/stopping.py",
+    "Steps": "run/steps.py",
+    "validates_after": "run/settings.py",
+    "find_source": "source.py",
+}
+"""Modules of trainkit that read settings, by the name that a workload gives its settings to."""
+
+
+def code_of(name: str) -> str:
+    """Return the text of a workload's files, and of the modules of trainkit that read settings for it."""
+    folder = TRAINING / name
+    own = "\n".join(file.read_text(encoding="utf-8") for file in (*folder.glob("*.py"), *folder.glob("*.sh")))
+    used = [TRAINING / "trainkit" / module for reader, module in READERS.items() if reader in own]
+    return "\n".join([own, *(file.read_text(encoding="utf-8") for file in used)])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rehearsal_changes_settings_that_the_workload_reads_and_nothing_else(name: str) -> None:
-    """Each name is one that is read, or says how many ranks and threads there are.
-
-    The workload's own files read it, or what they give all settings to: trainkit's Saves and Steps.
-    """
-    folder = TRAINING / name
-    words = words_of(*folder.glob("*.py"), *folder.glob("*.sh"))
-    for reader, module in (("SAVES", "stopping"), ("STEPS", "steps")):
-        if reader in words:
-            words |= words_of(TRAINING / "trainkit" / "run" / f"{module}.py")
-    rehearsal = (folder / "rehearsal.env").read_text(encoding="utf-8")
+    """Each name is one that is read, or says how many ranks and threads there are."""
+    rehearsal = (TRAINING / name / "rehearsal.env").read_text(encoding="utf-8")
     names = set(re.findall(r"^export (\w+)=", rehearsal, flags=re.MULTILINE))
     assert {"DEVICE", "NPROC_PER_NODE"} <= names
+    words = {word.upper() for word in re.findall(r"\w+", code_of(name))}
     assert names - words <= {"NPROC_PER_NODE", "OMP_NUM_THREADS"}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "nccl-tests"])
+def test_a_workload_reads_each_setting_that_it_declares(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with workload_on_the_path(monkeypatch, name) as load:
+        declared = {field.name for field in dataclasses.fields(load("settings").Settings)}
+    assert declared - set(re.findall(r"\.(\w+)", code_of(name))) == set()
 
 
 @pytest.mark.parametrize("name", NAMES)

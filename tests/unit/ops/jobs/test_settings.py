@@ -26,6 +26,12 @@ REFUSED = {
     "a name with a typo": ("gpt2", "MAX_STPS=5", 'Did you mean "MAX_STEPS"?'),
     "a name in small letters": ("gpt2", "max_steps=5", 'Did you mean "MAX_STEPS"?'),
     "a name of another workload": ("gpt2", "TENSOR_PARALLEL=2", "neither gpt2 nor job.slurm reads"),
+    "a constant of the workload": ("roberta", "VALIDATION_EVERY=20", "neither roberta nor job.slurm reads"),
+    "another constant of the workload": ("gpt2", "GRADIENT_CLIP=0.5", "neither gpt2 nor job.slurm reads"),
+    "a name that trainkit reads for others": ("gpt2", "EXPORT_RUN=a", "neither gpt2 nor job.slurm reads"),
+    "a name in trainkit's comments": ("roberta", "SEQ_LEN=512", "neither roberta nor job.slurm reads"),
+    "a number of other preparations": ("nccl-tests", "PREPARE_WORKERS=2", "neither nccl-tests nor job.slurm"),
+    "a text of other workloads": ("nccl-tests", "CORPUS=raw", "neither nccl-tests nor job.slurm reads"),
     "a variable of a program of the user's": ("gpt2", "MY_FLAG=1", "--env MY_FLAG=1"),
     "a workload without settings.py": ("nccl-tests", "MY_FLAG=1", "nccl-tests/README.md"),
     "a word for a number": ("gpt2", "MAX_STEPS=five", "invalid int value: 'five'"),
@@ -116,6 +122,16 @@ def test_the_settings_of_readmes_and_rehearsals_are_taken(workload: str) -> None
         check_job_settings(workload, {"DEVICE": "", **dict(pairs)}, ())
     assert defaults
     check_job_settings(workload, dict(defaults), ())
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_all_settings_of_a_readme_are_taken(workload: str) -> None:
+    settings = (
+        (TRAINING / workload / "README.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
+    )
+    names = ", ".join(re.findall(r"^\| ([A-Z][A-Z0-9_, ]+) \|", settings, re.M)).split(", ")
+    assert len(names) > 5
+    check_job_settings(workload, dict.fromkeys(names, ""), ())
 
 
 def test_variables_of_programs_and_of_the_job_are_taken() -> None:

@@ -73,9 +73,9 @@ def test_a_number_that_is_not_given_is_the_default(
     lifecycle: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VALIDATION_EVERY", "")
-    assert lifecycle.validation_share(20) == 20
+    assert lifecycle.whole_number("VALIDATION_EVERY", 20, range(2, 100)) == 20
     monkeypatch.setenv("VALIDATION_EVERY", "7")
-    assert lifecycle.validation_share(20) == 7
+    assert lifecycle.whole_number("VALIDATION_EVERY", 20, range(2, 100)) == 7
 
 
 def test_an_expected_error_ends_a_preparation_in_one_sentence(lifecycle: ModuleType) -> None:
