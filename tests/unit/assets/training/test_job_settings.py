@@ -76,6 +76,23 @@ def test_the_partitions_settings_and_those_that_the_workload_reads_are_written_d
     assert (ends[0], ends[1], ends[3]) == ("7", "0", "0")
 
 
+@pytest.mark.parametrize(
+    ("given", "rehearsal", "precision"), [("", "0", "bf16"), ("fp16", "0", "fp16"), ("fp16", "1", "no")]
+)
+def test_a_given_precision_wins_over_the_family_s_and_that_of_a_rehearsal_over_both(
+    job: dict[str, str], given: str, rehearsal: str, precision: str
+) -> None:
+    training = Path(job["RUN_DIR"]).with_name("training")
+    with (Path(job["TRAINING_ETC"]) / "partitions" / "train.env").open("a") as facts:
+        facts.write("export MIXED_PRECISION='bf16'\n")
+    (training / "mine" / "rehearsal.env").write_text("export MIXED_PRECISION=no\n")
+    function = f"sed -n '/^load_settings() {{/,/^}}/p' {TRAINING}/job.slurm"
+    script = f'set -eu; training={training} workload=mine; eval "$({function})"; load_settings; env'
+    env = job | {"MIXED_PRECISION": given, "TRAINING_REHEARSAL": rehearsal}
+    said = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True).stdout
+    assert f"MIXED_PRECISION={precision}" in said.splitlines()
+
+
 def test_nothing_secret_is_written_down(job: dict[str, str]) -> None:
     start(job, HF_TOKEN="hf_1", WEIGHTS_URL="https://me:word@host/x", BATCH_SIZE="8")
     assert written(job).keys() == {"BATCH_SIZE", "FAMILY", "INSTANCE_TYPE", "NCCL_FLOORS"}
