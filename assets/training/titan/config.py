@@ -12,10 +12,11 @@ from batches import ShardLoader
 from corrections import GptOssAdapter
 from hf_loaders import chats, streams
 from nodes import check_vocabulary, size_of
+from options import NO_PIPELINE
 from profiling import window
 from rows import Rows, Validation
 from saving import Checkpoints
-from settings import NO_PIPELINE, Settings
+from settings import Settings
 from texts import STREAM
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss

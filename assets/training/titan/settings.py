@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodes import check_float8, check_size, fit, known_model
+from options import RECIPE, check_options
 from texts import STREAM, check_texts
 from trainkit.data.hf_weights import WeightsError, check_name
 from trainkit.data.mixture import Part, parse_mixture
@@ -28,46 +29,6 @@ from trainkit.source import ExportSettings, check_export
 
 FILE = "titan.json"
 """File of a run's folder with the settings of its newest start, as they were chosen."""
-RECIPE = (
-    *("model", "size", "lora_rank", "float8", "compile", "activation_checkpointing"),
-    *("learning_rate", "weight_decay", "warmup_steps"),
-)
-"""Settings of a recipe, of which a CONFIG has its own."""
-DECIDED = {
-    "batch_size": ("training.local_batch_size",),
-    "global_batch": ("training.global_batch_size",),
-    "seq_len": ("training.seq_len",),
-    "max_steps": ("training.steps",),
-    "mixed_precision": ("training.mixed_precision_param",),
-    "tp": ("parallelism.tensor_parallel_degree",),
-    "cp": ("parallelism.context_parallel_degree",),
-    "ep": ("parallelism.expert_parallel_degree",),
-    "shard": ("parallelism.data_parallel_replicate_degree", "parallelism.data_parallel_shard_degree"),
-    "learning_rate": ("optimizer.param_groups.0.optimizer_kwargs.lr",),
-    "weight_decay": ("optimizer.param_groups.0.optimizer_kwargs.weight_decay",),
-    "warmup_steps": ("lr_scheduler.warmup_steps",),
-    "activation_checkpointing": tuple(
-        f"activation_checkpoint:{kind}" for kind in ("none", "selective", "full")
-    ),
-    "compile": ("compile.enable",),
-    "checkpoint_every": ("checkpoint.interval", "checkpoint.enable"),
-    "keep_checkpoints": ("checkpoint.keep", "checkpoint.keep_latest_k"),
-    "init_from": ("checkpoint.initial_load_path", "checkpoint.initial_load_in_hf"),
-    "export": ("checkpoint.last_save_model_only", "checkpoint.last_save_in_hf"),
-    "run_name": ("dump_folder", "checkpoint.folder", "checkpoint.load_step"),
-    "log_every": ("metrics.log_freq",),
-    "logger": ("metrics.enable_wandb",),
-    "eval_every": ("validator.freq",),
-    "eval_batches": ("validator.steps", "validator.enable"),
-    "seed": ("debug.seed",),
-    "tokenizer": ("hf_assets_path",),
-}
-"""Options of torchtitan that each setting, or the name of the run, decides."""
-# Pull request 188500 of pytorch: a step of micro-batches.
-NO_PIPELINE = (
-    "torchtitan 0.3.0 calls pipeline parallelism with an interface that torch 2.13 lacks: give more TP, or "
-    "more nodes with SHARD=all."
-)
 VOCAB_SIZES = range(300, 262_145)
 """Sizes of a tokenizer that is trained here: the 256 bytes and the end of text have to fit."""
 
@@ -226,17 +187,6 @@ def check_model(settings: Settings) -> None:
             f"CONFIG={settings.config} is a recipe of its own, in which {', '.join(given)} would change "
             "nothing: give either, or torchtitan's options behind --."
         )
-
-
-def check_options(settings: Settings, options: list[str]) -> None:
-    """Die of an option of torchtitan that a setting decides: the rest of the run would not know its value."""
-    for option in options:
-        name = re.sub(r"=.*|^--", "", option).replace("-", "_").replace(".no_", ".")
-        setting = next((each for each, names in DECIDED.items() if name in names), "")
-        if setting and not (settings.config and setting in RECIPE):
-            die(f"{setting.upper()} decides what {option} would: give {setting.upper()} in its place.")
-        if name == "parallelism.pipeline_parallel_degree":
-            die(f"{option}: {NO_PIPELINE}")
 
 
 def check_weights(settings: Settings) -> None:

@@ -32,6 +32,7 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
 def test_options_of_torchtitan_are_taken_that_no_setting_decides(load: Import) -> None:
     read = load("settings").read_settings
     read(["--", "--training.max-norm", "0.5", "--checkpoint.async-mode", "async"])
+    read(["--", "--profiler.enable-profiling", "--debug.save-config-file", "seed"])
     # A recipe decides these itself.
     read(["--config", "a:b", "--", "--compile.enable", "--lr-scheduler.warmup-steps", "5"])
 
@@ -84,6 +85,16 @@ def test_options_of_torchtitan_are_taken_that_no_setting_decides(load: Import) -
         (["--", "activation-checkpoint:full"], "give ACTIVATION_CHECKPOINTING in its place"),
         (["--config", "a:b", "--", "--training.steps", "5"], "give MAX_STEPS in its place"),
         (["--", "--parallelism.pipeline-parallel-degree", "2"], "that torch 2.13 lacks: give more TP"),
+        (["--", "--checkpoint.load-only"], "give CHECKPOINT_EVERY in its place"),
+        (["--", "--checkpoint.create-seed-checkpoint"], "do not depend on the ranks: give INIT_FROM"),
+        (["--", "--checkpoint.exclude-from-loading", "dataloader"], "export it (EXPORT_RUN), and give INIT_"),
+        (["--", "--checkpoint.no-initial-load-model-only"], "give INIT_FROM in its place"),
+        (["--", "--comm.init-timeout-seconds", "9"], "before torchtitan reads it: leave it out"),
+        (["--", "--comm.train-timeout-seconds", "9"], "give HANG_TIMEOUT_S in its place"),
+        (["--", "--metrics.no-enable-tensorboard"], "give LOGGER in its place"),
+        (["--", "--metrics.save-for-all-ranks"], "the first rank alone writes the curves of a run"),
+        (["--", "--validator.dataloader.sources.0.dataset", "a"], "give DATA in its place"),
+        (["--profile-steps", "2-3", "--", "--profiler.profile-freq", "9"], "give PROFILE_STEPS in its place"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence(load: Import, arguments: list[str], sentence: str) -> None:
