@@ -183,14 +183,17 @@ start_ranks() {
   supervise "$python" -B "${torchrun[@]}" "$script" "${@:3}"
 }
 
-# supervise COMMAND...: runs it, forwards SIGTERM to the ranks, and exits with its exit code. It records an unrequested
+# supervise COMMAND...: runs it, passes a SIGTERM on to its ranks, and exits with its exit code. It records an unrequested
 # failure in $RUN_DIR/failed, since the ranks of other nodes then get a SIGTERM too, and job.slurm reports the first
 # failure.
+#
+# Slurm signals only the process that it started (proctrack/cgroup), which is this shell.
 supervise() {
   local status told=""
+  trap 'told=yes; stop' TERM
   "$@" &
   launch_child=$!
-  trap 'told=yes; tell_ranks' TERM
+  if [[ -n $told ]]; then stop; fi
   while true; do
     status=0
     wait "$launch_child" || status=$?
@@ -202,32 +205,51 @@ supervise() {
     (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
       2>/dev/null || true
   fi
-  if [[ -n $launch_end ]]; then pkill --parent "$launch_end" || true; fi
   finish_output
   exit "$status"
 }
 
-# Slurm signals only the process that it started (proctrack/cgroup), which is this shell. torchrun must not get the
-# signal, since it would kill its ranks 30 s later, even while they save.
-tell_ranks() {
-  signal_ranks TERM
-  # When another node's ranks are dead, these ranks cannot finish a step, and may wait in NCCL until KillWait.
-  if [[ -f ${RUN_DIR:-}/failed && -z $launch_end ]]; then
-    (sleep "${AFTER_FAILURE_S:-60}" && signal_ranks KILL) >/dev/null 2>&1 &
-    launch_end=$!
-  fi
+# Starts stop_ranks, once; supervise does it if the signal came before the child.
+stop() {
+  if [[ -z $launch_child || -n $launch_stop ]]; then return; fi
+  stop_ranks >/dev/null 2>&1 &
+  launch_stop=$!
 }
-launch_end=""
+launch_child="" launch_stop=""
 
-# signal_ranks SIGNAL
-signal_ranks() {
-  local ranks
+# Sends SIGTERM to each rank once, also to those that torchrun starts later, until the child of supervise ends. torchrun
+# itself gets the signal only while it has no rank: it would kill ranks 30 s later, even while they save.
+stop_ranks() {
+  local rank end=""
+  local -A told=()
+  trap '' TERM # of a second scancel
+  set +e
+  while kill -0 "$launch_child"; do
+    for rank in $(ranks); do
+      if [[ -z ${told[$rank]:-} ]]; then
+        told[$rank]=yes
+        kill -TERM "$rank"
+      fi
+    done
+    if ((${#told[@]} == 0)); then
+      told[$launch_child]=yes
+      kill -TERM "$launch_child"
+    fi
+    # When another node's ranks are dead, these ranks cannot finish a step, and may wait in NCCL until KillWait.
+    if [[ -z $end && -f ${RUN_DIR:-}/failed ]]; then end=$((SECONDS + ${AFTER_FAILURE_S:-60})); fi
+    # shellcheck disable=SC2046 # one word a rank
+    if [[ -n $end ]] && ((SECONDS >= end)); then kill -KILL $(ranks); fi
+    sleep 1
+  done
+}
+
+# Prints the process ids of the ranks that run.
+ranks() {
   if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then
-    kill "-$1" "$launch_child" 2>/dev/null || true
-  elif command -v pkill >/dev/null; then
-    pkill "-$1" --parent "$launch_child" || true
-  else # an image without pkill
-    read -ra ranks <"/proc/$launch_child/task/$launch_child/children" || true
-    kill "-$1" "${ranks[@]}" 2>/dev/null || true
+    printf '%s\n' "$launch_child"
+  elif command -v pgrep >/dev/null; then
+    pgrep --parent "$launch_child"
+  else # an image without it
+    cat "/proc/$launch_child/task/$launch_child/children"
   fi
 }

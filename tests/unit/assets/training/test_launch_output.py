@@ -121,6 +121,32 @@ def test_what_a_rank_prints_after_sigterm_is_shown_and_kept(node: Node) -> None:
     assert "saved" in node.file_of(0)
 
 
+def test_sigterm_ends_torchrun_before_it_has_ranks(node: Node, tmp_path: Path) -> None:
+    """Otherwise its ranks would train until Slurm's KillWait, since torchrun imports torch for seconds."""
+    waits = tmp_path / "waits"
+    node.install_torchrun(f"import time\nopen({str(waits)!r}, 'w').close()\ntime.sleep(600)\n")
+    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0")
+    wait_until(waits.exists, what="torchrun does not start")
+    process.terminate()
+    assert process.wait(timeout=LONG_S) != 0
+    assert not (node.run_dir / "failed").exists()
+
+
+def test_sigterm_reaches_ranks_that_torchrun_starts_after_it(node: Node, tmp_path: Path) -> None:
+    goes_on = tmp_path / "goes-on"
+    rank = f"subprocess.Popen([sys.executable, {str(node.workload / 'train.py')!r}, *sys.argv[-2:]])"
+    node.install_torchrun(
+        f"import os, subprocess, sys, time\nranks = [{rank}]\n"
+        f"while not os.path.exists({str(goes_on)!r}): time.sleep(0.1)\nranks.append({rank})\n"
+        "sys.exit(max(rank.wait() for rank in ranks))\n"
+    )
+    process = node.start(seconds=600, LAUNCHER="torchrun", SLURM_NODEID="0")
+    node.wait_until_ready()
+    process.terminate()
+    goes_on.touch()
+    process.communicate(timeout=LONG_S)
+
+
 def test_a_module_in_the_folder_of_the_submission_is_not_imported(node: Node, tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text("raise SystemExit('a file of the user')\n")
     node.install_torchrun("import random\nprint(random.Random.__name__)\n")
