@@ -52,6 +52,9 @@ def _daemons(layout: Layout) -> Iterator[str]:
     yield f"SlurmctldPidFile={layout.run}/slurmctld.pid"
     yield f"SlurmdPidFile={layout.run}/%n.pid"
     yield "MailProg=/bin/true"
+    yield "\n# As in ParallelCluster's slurm.conf. A lost message about a cancelled job is repeated after"
+    yield "# KillWait and twice this time."
+    yield "MessageTimeout=60"
 
 
 def _jobs() -> Iterator[str]:

@@ -107,6 +107,11 @@ def test_a_job_is_submitted_followed_and_reported(terminal: Terminal) -> None:
     assert terminal.json("report", "first")
 
 
+def state_of(terminal: Terminal, job: str) -> str:
+    listed = terminal.json("jobs", "--all")
+    return str(next(each["state"] for each in listed["queue"] + listed["ended"] if each["id"] == job))
+
+
 def test_a_running_job_is_listed_read_diagnosed_and_cancelled(terminal: Terminal) -> None:
     asked = ("--nodes", "2", "--set", "MAX_STEPS=100000", "--name", "long")
     submitted = terminal.json("submit", "gpt2", *asked)
@@ -116,9 +121,10 @@ def test_a_running_job_is_listed_read_diagnosed_and_cancelled(terminal: Terminal
     terminal.trainctl("diagnose", "--job", job, "--bundle", str(terminal.own / "b.tar.gz"), code=1)
     assert job in terminal.trainctl("cancel", job)
     # It saves and ends by itself first: Slurm calls that COMPLETING.
-    wait_until(
-        lambda: "CANCELLED" in json.dumps(terminal.json("jobs", "--all")), timeout_s=120, what="not cancelled"
-    )
+    try:
+        wait_until(lambda: state_of(terminal, job) == "CANCELLED", timeout_s=300, what="not cancelled")
+    except AssertionError:
+        raise AssertionError(f"{state_of(terminal, job)}: {terminal.trainctl('logs', job)}") from None
     terminal.trainctl("cancel", job, code=1)
 
 
