@@ -72,25 +72,28 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
 
 
 def compute_as(published: dict[str, Any], model: Decoder.Config) -> None:
-    """Give a model the rotary embedding and the routers of published weights.
+    """Give a model the rotary embedding and routers of published weights, whose config.json an export gets.
 
     torchtitan has one embedding for each size, that of Llama 3.1 and Qwen3. Llama 3.2 of the same sizes has
     another factor, and Llama 3 none. It balances experts by a bias that each step moves. Of published models,
-    only DeepSeek V3 has one: exports of the others would choose other experts than their training.
+    only DeepSeek V3 and Kimi K2 have one: exports of others would choose other experts than their training.
     """
+    published = published.get("text_config", published)
     # transformers 5 writes it under the first name, older ones under the others.
     found = published.get("rope_parameters") or published.get("rope_scaling") or {}
     changes: dict[str, Any] = {}
     if theta := found.get("rope_theta") or published.get("rope_theta"):
         changes["theta"] = float(theta)
-    kind = found.get("rope_type", "default")
-    if model.layers[0].attention.rope.scaling == "llama":
-        changes["scaling"] = "llama" if kind == "llama3" else "none"
-    if kind == "llama3":
-        changes |= {"scaling_factor": found["factor"]} | {name: found[name] for name in LLAMA_ROPE}
+    if is_llama := found.get("rope_type", "default") == "llama3":
+        changes |= {"scaling": "llama", "scaling_factor": found["factor"]}
+        changes |= {name: found[name] for name in LLAMA_ROPE}
+    has_bias = published.get("model_type") == "deepseek_v3" or published.get("topk_method") == "noaux_tc"
     for layer in model.layers:
-        layer.attention.rope = dataclasses.replace(layer.attention.rope, **changes)
-        if getattr(layer, "moe", None) and published.get("model_type") != "deepseek_v3":
+        # Not every layer of a recipe has attention.
+        if rope := getattr(layer.attention, "rope", None):
+            unscaled = {"scaling": "none"} if rope.scaling == "llama" and not is_llama else {}
+            layer.attention.rope = dataclasses.replace(rope, **unscaled, **changes)
+        if getattr(layer, "moe", None) and not has_bias:
             layer.moe.load_balance_coeff = None
 
 
@@ -119,6 +122,8 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
                 f"CONFIG={settings.config} returned {type(config).__name__}: give a function that returns a "
                 "Trainer.Config."
             )
+        if weights:
+            compute_as(config_of(weights), config.model_spec.model)
         return config
     model = model_of(settings, weights)
     return Trainer.Config(
