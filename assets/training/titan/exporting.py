@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib
 import json
 import shutil
 from pathlib import Path
@@ -22,8 +21,8 @@ from trainkit.run import checkpoints
 
 FOLDER = "export"
 NO_CONFIG = (
-    "export: the weights will have no config.json, which is written for llama3, dense qwen3 and INIT_FROM "
-    "only. EXPORT=no skips an export."
+    "export: the weights will have no config.json, without which transformers does not load them: it is "
+    "written for llama3, dense qwen3 and INIT_FROM only. EXPORT=no skips an export."
 )
 # Files beside the weights that a program needs to load them.
 TOKENIZER_FILES = ("tokenizer*", "special_tokens_map.json", "chat_template*", "generation_config.json")
@@ -32,11 +31,14 @@ FILE_BYTES = 5 * 10**9
 ADAPTERS = (".lora_a.", ".lora_b.")
 
 
-def export(trainer: Trainer, to: Path, settings: Settings, data: dict[str, Any]) -> None:
+def export(
+    trainer: Trainer, to: Path, settings: Settings, *, tokenizer: Path, config: dict[str, Any]
+) -> None:
     """Write the weights into the folder `to`, in bf16 or fp32; all ranks call it.
 
     Args:
-        data: what prepare.py noted for the run: `tokenizer`, and `weights` if it began with some.
+        tokenizer: folder of the tokenizer's files.
+        config: config.json, from hf_config; empty for none.
     """
     dtype = torch.bfloat16 if settings.mixed_precision == "bf16" else torch.float32
     written = to.with_name(f".{to.name}.partial")
@@ -58,11 +60,9 @@ def export(trainer: Trainer, to: Path, settings: Settings, data: dict[str, Any])
         return
     shutil.rmtree(written / "sharded", ignore_errors=True)
     for pattern in TOKENIZER_FILES:
-        for file in Path(data["tokenizer"]).glob(pattern):
+        for file in tokenizer.glob(pattern):
             shutil.copyfile(file, written / file.name)
-    config = config_of(Path(data["weights"])) if data.get("weights") else hf_config(trainer.config.model_spec)
     if config:
-        config.pop("quantization_config", None)
         config |= dict.fromkeys(("dtype", "torch_dtype"), str(dtype).removeprefix("torch."))
         (written / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     if to.exists():
@@ -114,15 +114,17 @@ def merge_lora(parts: list[torch.nn.Module]) -> None:
             module.lora_b.weight.zero_()
 
 
-def hf_config(spec: ModelSpec) -> dict[str, Any]:
-    """Return config.json of a llama3 or a dense qwen3 as transformers reads it; nothing for other models.
+def hf_config(spec: ModelSpec, weights: str | None) -> dict[str, Any]:
+    """Return config.json as transformers reads it: that of the weights a run begins with, or the model's.
 
-    transformers has no model with the routers of torchtitan's others, which a bias balances.
+    Call it before the trainer sets the model's length to that of its sequences. It is empty for all but a
+    llama3 or a dense qwen3: transformers has no model with the routers of others, which a bias balances.
     """
+    if weights:
+        return {k: v for k, v in config_of(Path(weights)).items() if k != "quantization_config"}
     if spec.name not in {"llama3", "qwen3"}:
         return {}
-    # As published: the trainer has set the length of its own sequences, and LoRA.
-    model: Any = importlib.import_module(f"torchtitan.models.{spec.name}").model_registry(spec.flavor).model
+    model: Any = spec.model
     layer = model.layers[0]
     if getattr(layer, "moe", None):
         return {}
@@ -133,7 +135,7 @@ def hf_config(spec: ModelSpec) -> dict[str, Any]:
         "hidden_size": model.dim,
         "num_hidden_layers": len(model.layers),
         "num_attention_heads": attention.n_heads,
-        "num_key_value_heads": attention.qkv_linear.n_kv_heads,
+        "num_key_value_heads": attention.n_kv_heads or attention.n_heads,
         "head_dim": attention.qkv_linear.head_dim,
         "intermediate_size": layer.feed_forward.w1.out_features,
         "vocab_size": model.vocab_size,

@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import sys
+from pathlib import Path
 from typing import Any
 
 from nodes import fit
@@ -85,8 +86,8 @@ def main() -> None:
     # An export reads no text.
     loader = ShardLoader.Config() if source else None
     config = build(settings, run, data, split_arguments(sys.argv[1:])[1], loader=loader)
-    exports = run.is_first and settings.export == "yes"
-    if exports and not (data.get("weights") or hf_config(config.model_spec)):
+    written = hf_config(config.model_spec, data.get("weights"))
+    if run.is_first and settings.export == "yes" and not written:
         print(NO_CONFIG, flush=True)
     trainer = ClusterTrainer(config, run, settings)
     if source:
@@ -96,7 +97,8 @@ def main() -> None:
     is_done = bool(source) or trainer.finish()
     if is_done and settings.export == "yes":
         with process_group.patient(run, "exporting"):
-            export(trainer, source.to if source else run.run_dir / FOLDER, settings, data)
+            to, tokenizer = source.to if source else run.run_dir / FOLDER, Path(data["tokenizer"])
+            export(trainer, to, settings, tokenizer=tokenizer, config=written)
     trainer.close()
     if source:
         outcome.finished(run)

@@ -39,7 +39,9 @@ RECIPES = """
 from torchtitan.models.llama3.config_registry import llama3_debugmodel
 
 def tiny():
-    return llama3_debugmodel()
+    recipe = llama3_debugmodel()
+    recipe.model_spec.flavor = "mine"
+    return recipe
 
 def number():
     return 7
@@ -95,7 +97,7 @@ def test_a_save_takes_time_of_no_step_and_of_no_validation(
 
 
 def test_a_recipe_of_one_s_own_trains_with_options_of_torchtitan(training: Training, recipes: Path) -> None:
-    mine = RECIPE | {"PYTHONPATH": str(recipes), "EXPORT": "no"}
+    mine = RECIPE | {"PYTHONPATH": str(recipes)}
     options = ("--", "--checkpoint.async-mode", "async", "--metrics.save-tb-folder", "curves")
     job_id = training.submit("recipe", arguments=options, **mine)
     said = training.wait(job_id, state="COMPLETED")
@@ -105,6 +107,8 @@ def test_a_recipe_of_one_s_own_trains_with_options_of_torchtitan(training: Train
     assert max(row["learning_rate"] for row in rows) == pytest.approx(8e-4)
     assert list((training.run_dir("recipe") / "curves").rglob("events*"))
     assert not (training.run_dir("recipe") / "tb").exists()
+    config = json.loads((training.run_dir("recipe") / "export" / "config.json").read_text())
+    assert (config["hidden_size"], config["max_position_embeddings"]) == (256, 131_072)
     kept = training.checkpoints("recipe")
     assert sorted(path.name for path in kept.glob("step-*")) == ["step-000010", "step-000012"], said
 

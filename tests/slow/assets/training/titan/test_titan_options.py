@@ -36,23 +36,37 @@ def test_torchtitan_has_each_option_that_is_refused_and_the_others_are_those_tha
 RECIPES = "torchtitan.models.{}.config_registry:{}"
 
 
+def compute(model: str, recipe: str, *weights: str) -> list[Any]:
+    """Return the bias of the experts, theta and scaling of the embedding, and config.json of an export."""
+    said = in_environment("titan", "titan_recipe.py", RECIPES.format(model, recipe), *weights)
+    computed: list[Any] = json.loads(said.splitlines()[-1])
+    return computed
+
+
 @pytest.mark.parametrize(
-    ("model", "recipe", "published", "computes"),
+    ("model", "recipe", "published", "computed"),
     [
-        ("qwen3", "qwen3_moe_debug", {"model_type": "qwen3_moe", "rope_theta": 5e6}, "None 5000000.0 none"),
-        ("deepseek_v3", "deepseek_v3_debugmodel", {"model_type": "deepseek_v3"}, "0.001 10000.0 yarn"),
+        ("qwen3", "qwen3_moe_debug", {"model_type": "qwen3_moe", "rope_theta": 5e6}, [None, 5e6, "none"]),
+        ("deepseek_v3", "deepseek_v3_debugmodel", {"model_type": "deepseek_v3"}, [1e-3, 1e4, "yarn"]),
         (
             "deepseek_v3",
             "deepseek_v3_debugmodel",
             {"text_config": {"topk_method": "noaux_tc"}},
-            "0.001 10000.0 yarn",
+            [1e-3, 1e4, "yarn"],
         ),
-        ("llama3", "llama3_debugmodel", {"rope_theta": 500000.0}, "None 500000.0 none"),
+        ("llama3", "llama3_debugmodel", {"rope_theta": 5e5}, [None, 5e5, "none"]),
     ],
 )
 def test_a_recipe_computes_as_the_weights_that_it_begins_with(
-    tmp_path: Path, model: str, recipe: str, published: dict[str, Any], computes: str
+    tmp_path: Path, model: str, recipe: str, published: dict[str, Any], computed: list[Any]
 ) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(published))
-    said = in_environment("titan", "titan_recipe.py", RECIPES.format(model, recipe), str(tmp_path))
-    assert said.splitlines()[-1] == computes
+    (tmp_path / "config.json").write_text(json.dumps(published | {"quantization_config": {}}))
+    assert compute(model, recipe, str(tmp_path)) == [*computed, published]
+
+
+def test_an_export_of_a_recipe_has_a_config_however_its_attention_is_written() -> None:
+    *_, fused = compute("qwen3", "qwen3_debugmodel")
+    *_, separate = compute("qwen3", "qwen3_debugmodel_non_fused_qkv")
+    assert fused["num_key_value_heads"] == 8
+    assert separate == fused
+    assert compute("qwen3", "qwen3_moe_debug")[-1] == {}
