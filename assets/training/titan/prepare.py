@@ -72,15 +72,9 @@ def check_recipe(settings: Settings, options: list[str], note: dict[str, object]
         cpu.install()
     from config import build  # noqa: PLC0415 (after the replacements)
 
-    run = Run(
-        run_dir=Path(os.environ["RUN_DIR"]),
-        data_dir=Path(os.environ["DATA_DIR"]),
-        checkpoint_dir=Path(os.environ["CHECKPOINT_DIR"]),
-        rank=0,
-        local_rank=0,
-        world_size=int(os.environ["EXPECTED_WORLD_SIZE"]),
-    )
-    build(dataclasses.replace(settings, **vars(Choice(**settings.of_memory))), run, note, options)  # type: ignore[arg-type]
+    os.environ |= {"RANK": "0", "LOCAL_RANK": "0"}
+    chosen = dataclasses.replace(settings, **vars(Choice(**settings.of_memory)))  # type: ignore[arg-type]
+    build(chosen, Run.from_environment(), note, options)
 
 
 def prepare_texts(data: Path, settings: Settings, tokenizer: Path | None) -> dict[str, object]:
