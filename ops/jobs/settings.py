@@ -21,6 +21,7 @@ from modulefinder import ModuleFinder
 from pathlib import Path
 
 from ops.usage import UsageError
+from training_cluster.cluster.job_environment import FACTS
 from training_cluster.paths import TRAINING
 from training_cluster.problems import did_you_mean
 
@@ -30,6 +31,11 @@ OF_PROGRAMS = (
     *("MLFLOW_", "NCCL_", "NEURON_", "NVTE_", "OFI_", "OMP_", "PIP_", "PYTHON", "PYTORCH_", "RAYON_"),
     *("SBATCH_", "SLURM_", "TOKENIZERS_", "TORCH", "TRITON_", "WANDB_", "XLA_"),
 )
+# What the partition's file and job.slurm set after the settings.
+OF_JOBS = {
+    *FACTS,
+    *("MASTER_ADDR", "MASTER_PORT", "NNODES", "EXPECTED_WORLD_SIZE", "RUN_DIR", "DATA_DIR", "CHECKPOINT_DIR"),
+} - {"MIXED_PRECISION"}
 _IN_QUOTES = re.compile(r"""(?<=["'])[A-Z][A-Z0-9_]*(?=["'])""")
 _IN_SCRIPTS = re.compile(r"(?:(?<=\$)|(?<=\$\{)|(?<=check_word ))[A-Z][A-Z0-9_]*")
 _READ = """
@@ -61,7 +67,8 @@ def check_job_settings(
         training: folder of the workloads.
 
     Raises:
-        UsageError: no code of the workload reads such a variable, or the trainer would refuse a value.
+        UsageError: no code of the workload reads such a variable, the job itself sets it, or the trainer
+            would refuse a value.
     """
     folder = training / workload
     if not (folder / "train.sh").is_file():
@@ -69,6 +76,11 @@ def check_job_settings(
     fields = _declared(folder)
     known = {*fields, *_names_in(folder, training)}
     for name in settings:
+        if name in OF_JOBS:
+            raise UsageError(
+                f"--set {name}: the job itself sets it, from its nodes and its run, and would ignore yours.\n"
+                "  allowed: NPROC_PER_NODE for the ranks of a node, RUN_NAME for the run's folders"
+            )
         if name not in known and not name.startswith(OF_PROGRAMS):
             raise UsageError(
                 f"--set {name}: neither {workload} nor job.slurm reads such a variable."

@@ -40,19 +40,20 @@ def _render(queue: Queue, *, shared_mbps: int | None) -> str:
     types = ", ".join(each.name for each in queue.types)
     files = ", ".join(dict.fromkeys(f"cluster_configs/{each.family.name}.yaml" for each in queue.types))
     lines = [f"# What jobs know of {types}, rendered from {files}."]
-    lines += [f"export {name}='{facts[name]}'" for name in _ORDER]
+    lines += [f"export {name}='{facts[name]}'" for name in FACTS]
     common = load_base().efa_environment if queue.efa else ()
     for variable in (*common, *_shared_variables(queue)):
         lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
     return "\n".join(lines) + "\n"
 
 
-_ORDER = (
+FACTS = (
     *("FAMILY", "INSTANCE_TYPE", "ACCELERATOR_KIND", "ACCELERATORS_PER_NODE", "RANKS_PER_NODE"),
     *("ACCELERATOR_MEMORY_GIB", "ACCELERATOR_PEAK_TFLOPS", "MIXED_PRECISION", "COMPUTE_CAPABILITY"),
     *("NETWORK_GBPS", "NCCL_FLOORS"),
     *("CAPACITY", "SHARED_MBPS", "PLACEMENT_GROUP", "IMAGE_RECIPE", "WORKLOADS", "EFA_INTERFACES", "SCRATCH"),
 )
+"""Variables of every partition, in their order; they replace a job's own, except MIXED_PRECISION."""
 
 
 def _facts(type_: NodeType) -> dict[str, object]:

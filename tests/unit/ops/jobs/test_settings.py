@@ -32,6 +32,12 @@ REFUSED = {
     "a name in trainkit's comments": ("roberta", "SEQ_LEN=512", "neither roberta nor job.slurm reads"),
     "a number of other preparations": ("nccl-tests", "PREPARE_WORKERS=2", "neither nccl-tests nor job.slurm"),
     "a text of other workloads": ("nccl-tests", "CORPUS=raw", "neither nccl-tests nor job.slurm reads"),
+    "ranks of nodes that the partition's file sets": (
+        "gpt2",
+        "RANKS_PER_NODE=4",
+        "allowed: NPROC_PER_NODE for",
+    ),
+    "a folder that job.slurm sets": ("gpt2", "CHECKPOINT_DIR=/fsx/x", "RUN_NAME for the run's folders"),
     "a variable of a program of the user's": ("gpt2", "MY_FLAG=1", "--env MY_FLAG=1"),
     "a workload without settings.py": ("nccl-tests", "MY_FLAG=1", "nccl-tests/README.md"),
     "a word for a number": ("gpt2", "MAX_STEPS=five", "invalid int value: 'five'"),
