@@ -211,9 +211,11 @@ supervise() {
 
 # Starts stop_ranks, once; supervise does it if the signal came before the child.
 stop() {
-  if [[ -z $launch_child || -n $launch_stop ]]; then return; fi
-  stop_ranks >/dev/null 2>&1 &
-  launch_stop=$!
+  # No `return`: in a trap it gives the status of what the signal interrupted, and set -e then ends this shell.
+  if [[ -n $launch_child && -z $launch_stop ]]; then
+    stop_ranks >/dev/null 2>&1 &
+    launch_stop=$!
+  fi
 }
 launch_child="" launch_stop=""
 

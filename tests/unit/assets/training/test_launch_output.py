@@ -147,6 +147,37 @@ def test_sigterm_reaches_ranks_that_torchrun_starts_after_it(node: Node, tmp_pat
     process.communicate(timeout=LONG_S)
 
 
+def test_a_second_sigterm_does_not_end_a_save(node: Node, tmp_path: Path) -> None:
+    """Slurm sends one before the time limit and another at it."""
+    looks, stops, goes_on = (tmp_path / name for name in ("looks", "stops", "goes-on"))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "pgrep").write_text(f'#!/bin/bash\necho >>{looks}\nPATH="${{PATH#*:}}" exec pgrep "$@"\n')
+    (programs / "pgrep").chmod(0o755)
+    (node.workload / "train.py").write_text(
+        "import os, signal, sys, time\n"
+        f"signal.signal(signal.SIGTERM, lambda *_: open({str(stops)!r}, 'w').close())\n"
+        "open(sys.argv[1], 'w').close()\n"
+        f"while not os.path.exists({str(goes_on)!r}): time.sleep(0.1)\n"
+        "print('saved')\n"
+    )
+    node.install_torchrun(
+        "import subprocess, sys\n"
+        f"sys.exit(subprocess.call([sys.executable, {str(node.workload / 'train.py')!r}, *sys.argv[-2:]]))\n"
+    )
+    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0", PATH=f"{programs}:{os.environ['PATH']}")
+    node.wait_until_ready()
+    process.terminate()
+    wait_until(stops.exists, what="the rank gets no SIGTERM")
+    looked = looks.stat().st_size
+    process.terminate()
+    # By then the shell has had the signal.
+    wait_until(lambda: looks.stat().st_size > looked + 1, what="the ranks are not looked for again")
+    goes_on.touch()
+    assert process.communicate(timeout=LONG_S)[0] == "saved\n"
+    assert process.returncode == 0
+
+
 def test_a_module_in_the_folder_of_the_submission_is_not_imported(node: Node, tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text("raise SystemExit('a file of the user')\n")
     node.install_torchrun("import random\nprint(random.Random.__name__)\n")
