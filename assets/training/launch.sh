@@ -183,9 +183,9 @@ start_ranks() {
   supervise "$python" -B "${torchrun[@]}" "$script" "${@:3}"
 }
 
-# supervise COMMAND...: runs it, passes a SIGTERM on to its ranks, and exits with its exit code. It records an unrequested
-# failure in $RUN_DIR/failed, since the ranks of other nodes then get a SIGTERM too, and job.slurm reports the first
-# failure.
+# supervise COMMAND...: runs it, passes a SIGTERM on to its ranks, and exits with its exit code, or with 143 if a SIGTERM
+# ended them. It records an unrequested failure in $RUN_DIR/failed, since the ranks of other nodes then get a SIGTERM too,
+# and job.slurm reports the first failure.
 #
 # Slurm signals only the process that it started (proctrack/cgroup), which is this shell.
 supervise() {
@@ -193,17 +193,25 @@ supervise() {
   trap 'told=yes; stop' TERM
   "$@" &
   launch_child=$!
-  if [[ -n $told ]]; then stop; fi
+  # A spot notice that came before this node's step told nobody here.
+  if [[ -n $told || -f ${SPOT_NOTICE:-} ]]; then
+    told=yes
+    stop
+  fi
   while true; do
     status=0
     wait "$launch_child" || status=$?
     # A signal also ends the wait.
     kill -0 "$launch_child" 2>/dev/null || break
   done
-  if ((status)) && [[ -z $told && -n ${RUN_DIR:-} ]]; then
-    # The first failure is the cause, so another node's file is kept.
-    (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
-      2>/dev/null || true
+  if ((status)) && [[ -n ${RUN_DIR:-} && ! -f ${RUN_DIR:-}/failed ]]; then
+    if [[ -n $told ]]; then
+      status=143 # torchrun ends with 1 if SIGTERM ended its ranks
+    else
+      # The first failure is the cause, so another node's file is kept.
+      (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
+        2>/dev/null || true
+    fi
   fi
   finish_output
   exit "$status"

@@ -10,7 +10,8 @@
 # A job starts again only if it advanced since its last start: a fault in the data or the code at one step would
 # otherwise repeat without end. Slurm itself requeues a job whose node was lost; the same rule then applies at its
 # start. Starts that ended before the training do not count (a node that its health check
-# refused, one that was lost during preparation).
+# refused, one that was lost during preparation). A start that EC2 ended by a spot notice counts, but needs no new
+# checkpoint: it says nothing about the data and the code.
 
 declare -i restarts=0 start_step=0 # check_restart reads them
 watch=""                           # process that waits for spot notices
@@ -50,15 +51,17 @@ check_checkpoints() {
 
 # Reads how often this job restarted the training, and its step. Refuses a start that would repeat the last one.
 check_restart() {
-  local job step last=-1
+  local job count step last=-1
   restarts=0
   check_checkpoints
   start_step="$(latest_step)"
   export START_STEP="$start_step" # the ranks take this checkpoint without a check of their own
   if [[ -f $RUN_DIR/starts ]]; then
     # tr: bash reads over NULs, which a damaged line may have.
-    while read -r _ step _ _ job; do
-      if [[ $job == "$SLURM_JOB_ID" && $step =~ ^[0-9]+$ ]]; then restarts=$((restarts + 1)) last=$((10#$step)); fi
+    while read -r count step _ _ job; do
+      if [[ $job != "$SLURM_JOB_ID" || ! $step =~ ^[0-9]+$ ]]; then continue; fi
+      restarts=$((restarts + 1)) last=-1
+      if [[ ! -f $RUN_DIR/spot-notice-$job-$count ]]; then last=$((10#$step)); fi
     done < <(tr '\0' '?' <"$RUN_DIR/starts")
   fi
   if ((restarts == 0)); then return; fi
@@ -166,13 +169,15 @@ end_of_training() {
     log "not started again: ${outcome#refused }"
     log "when that is fixed, go on from step $(latest_step): $(how_to_go_on)"
     exit 1
-  elif [[ $outcome == stopped* && -f $SPOT_NOTICE ]]; then
+  elif [[ $outcome == stopped* && -f $SPOT_NOTICE && -z $told ]]; then # scancel does not send a notice's signal to this script
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
     end_as_asked "stopped at step ${outcome#stopped } and saved"
   elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
     # Intel MPI's mpirun ends its ranks at once.
     end_as_asked "ended without saving since the checkpoint of step $(latest_step)"
+  elif (($1)) && [[ -f $SPOT_NOTICE && ! -f $RUN_DIR/failed ]]; then
+    restart_or_end "$1" "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training could not save"
   elif (($1)); then
     restart_or_end "$1" "the training failed ($failed)"
   fi
@@ -201,7 +206,7 @@ is_at_time_limit() {
   [[ $left == INVALID || $left == 0:00 || ($state == RUNNING && $left == [0-9]* && $left != *-*) ]]
 }
 
-# restart_or_end CODE WHY: starts again if the run advanced, else reports the reason and ends with CODE.
+# restart_or_end CODE WHY: starts again if the run advanced or EC2 takes a node, else reports the reason and ends with CODE.
 restart_or_end() {
   local at not=""
   at="$(latest_step)"
@@ -209,7 +214,7 @@ restart_or_end() {
     not="MAX_RESTARTS is 0"
   elif ((restarts >= MAX_RESTARTS)); then
     not="MAX_RESTARTS is $MAX_RESTARTS, and it was restarted so often"
-  elif ((at <= start_step)); then
+  elif ((at <= start_step)) && [[ ! -f $SPOT_NOTICE ]]; then
     not="no checkpoint was written since this start, at step $start_step"
   fi
   if [[ -z $not ]]; then

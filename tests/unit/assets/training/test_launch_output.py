@@ -178,6 +178,29 @@ def test_a_second_sigterm_does_not_end_a_save(node: Node, tmp_path: Path) -> Non
     assert process.returncode == 0
 
 
+def test_ranks_that_sigterm_ends_have_not_failed(node: Node) -> None:
+    """torchrun then ends with 1, which job.slurm could not distinguish from a failure."""
+    (node.workload / "train.py").write_text("import sys, time\nopen(sys.argv[1], 'w').close()\ntime.sleep(600)\n")
+    node.install_torchrun(
+        "import subprocess, sys\n"
+        f"subprocess.call([sys.executable, {str(node.workload / 'train.py')!r}, *sys.argv[-2:]])\nsys.exit(1)\n"
+    )
+    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0")
+    node.wait_until_ready()
+    process.terminate()
+    assert process.wait(timeout=LONG_S) == 128 + signal.SIGTERM
+    assert not (node.run_dir / "failed").exists()
+
+
+def test_ranks_do_not_start_after_a_spot_notice(node: Node, tmp_path: Path) -> None:
+    """Its signal has reached the steps that ran then, and no later one."""
+    notice = tmp_path / "notice"
+    notice.touch()
+    (node.workload / "train.py").write_text("import time\ntime.sleep(600)\n")
+    process = node.start(LAUNCHER="srun", SLURM_PROCID="0", SPOT_NOTICE=str(notice))
+    assert process.wait(timeout=LONG_S) == 128 + signal.SIGTERM
+
+
 def test_a_module_in_the_folder_of_the_submission_is_not_imported(node: Node, tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text("raise SystemExit('a file of the user')\n")
     node.install_torchrun("import random\nprint(random.Random.__name__)\n")

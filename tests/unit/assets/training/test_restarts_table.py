@@ -9,6 +9,7 @@ from training_cluster.paths import ROOT
 JOB = "slow/assets/training/test_job.py"
 RESTARTS = "slow/assets/training/test_restarts.py"
 STOPS = "slow/assets/training/test_restarts_stops.py"
+ENDS = "unit/assets/training/test_restarts.py"
 HANGS = "slow/assets/training/test_job_hangs.py"
 SAVES = "slow/assets/training/test_job_slow_saves.py"
 SPOT = "unit/assets/training/trainkit/run/test_stopping_saves.py"
@@ -38,6 +39,7 @@ TESTS = {
     ],
     "EC2 takes a spot node": [
         (STOPS, "test_a_spot_notice_and_the_job_saves_and_starts_again"),
+        (ENDS, "test_a_spot_notice_before_the_first_step_and_the_job_is_queued_again"),
         (SPOT, "test_a_spot_node_s_run_saves_more_often_from_its_eleventh_step_on_and_says_why"),
     ],
     "the loss or the gradients are not finite": [
