@@ -116,6 +116,9 @@ class Sweep:
                 process.terminate()
                 process.wait()
                 return Measured(nodes, None, f"no end within {self.limit_s:g} s")
+        if status and is_being_ended():
+            # The verdict would name good nodes, which trainctl check-nodes drains. 143: as SIGTERM ends the ranks.
+            sys.exit(143)
         return self._judge(nodes, output, environment, status)
 
     def _judge(
@@ -207,6 +210,13 @@ def last_words(files: Sequence[Path]) -> str:
         if said := [line for line in lines if line and "NCCL INFO" not in line]:
             return said[-1][:200]
     return "no output"
+
+
+def is_being_ended() -> bool:
+    """Return True if Slurm or EC2 ends the job, whose steps then fail; job.slurm's signal does not reach this process."""
+    job = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
+    state = subprocess.run(job, capture_output=True, text=True, check=False).stdout.strip()
+    return state not in ("RUNNING", "") or Path(os.environ.get("SPOT_NOTICE", "")).is_file()
 
 
 def address_of(node: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -106,6 +108,30 @@ def test_without_a_good_pair_no_node_is_blamed(program: ModuleType) -> None:
     verdicts = program.sweep(NODES[:4], Floors(BASE))
     assert [each.reason for each in verdicts] == [""] * 4
     assert all(each.note == "no good pair to compare with: too slow: 10 GB/s" for each in verdicts)
+
+
+@pytest.mark.parametrize(("state", "notice"), [("COMPLETING", ""), ("RUNNING", "notice")])
+def test_a_sweep_that_is_cancelled_names_no_node(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, notice: str
+) -> None:
+    (tmp_path / "notice").touch()
+    for name, line in {
+        "srun": "exit 143",
+        "squeue": f"echo {state}",
+        "scontrol": "if [ $2 = hostnames ]; then printf 'gpu-1\\ngpu-2\\n'; else echo 'x NodeAddr=::1'; fi",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    job = BASE | {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "gpu-[1-2]", "MASTER_PORT": "12007"}
+    job |= {"RUN_DIR": str(tmp_path), "SPOT_NOTICE": f"{tmp_path}/{notice}"}
+    job |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "NCCL_FLOORS": "", "EFA_INTERFACES": "0"}
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["sweep.py"])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert ended.value.code == 143
+    assert not (tmp_path / "sweep.json").exists()
 
 
 def test_the_table_names_speeds_and_verdicts(program: ModuleType) -> None:
