@@ -69,6 +69,7 @@ image_folder() {
 
 # import_image URI FILE: one job of the user imports an image at a time; the others wait and then find it.
 import_image() {
+  local told=""
   local -i lock
   if [[ -f $2 ]]; then
     log "the image was imported on $(date -r "$2" +%F); to import it again: rm $2"
@@ -88,6 +89,7 @@ import_image() {
     rm -f "$2".partial.*
     import_with_progress "$1" "$2.partial.$SLURM_JOB_ID" || {
       rm -f "$2.partial.$SLURM_JOB_ID"
+      if [[ -n $told ]]; then exit 143; fi # as a SIGTERM ends the rest of the preparation
       die "the image $CONTAINER_IMAGE was not imported: see the lines of enroot above." \
         "Is its name correct? Does its registry require a password (trainctl registry login $(image_registry "$CONTAINER_IMAGE"))? \
 trainctl diagnose explains most messages."
@@ -97,12 +99,12 @@ trainctl diagnose explains most messages."
   exec {lock}>&-
 }
 
-# import_with_progress URI FILE
+# import_with_progress URI FILE: sets the caller's `told` at a SIGTERM.
 import_with_progress() {
   local importer status=0 began="$SECONDS"
   enroot import --output "$2" "$1" </dev/null &
   importer=$!
-  trap 'kill "$importer" 2>/dev/null || true' TERM
+  trap 'told=yes; kill "$importer" 2>/dev/null || true' TERM
   while kill -0 "$importer" 2>/dev/null; do
     sleep 1
     if (((SECONDS - began) % ${IMPORT_NEWS_S:-30} == 0)); then

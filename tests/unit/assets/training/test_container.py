@@ -136,6 +136,15 @@ def test_two_jobs_import_an_image_once(job: Job) -> None:
     assert len(job.imports()) == 1
 
 
+def test_a_job_that_is_cancelled_while_it_imports_reports_no_wrong_image(job: Job) -> None:
+    began = job.begin(HELD="1")
+    read_until(began, "MiB of the image are written")
+    began.terminate()
+    said = began.communicate(timeout=LONG_S)[1]
+    assert (began.returncode, "was not imported" in said) == (143, False), said
+    assert {path.name for path in job.file.parent.iterdir()} == {f"{job.file.name}.lock"}
+
+
 def test_a_failed_import_leaves_nothing_and_says_what_to_look_at(job: Job) -> None:
     code, said = job.run(IMPORT_FAILS="1")
     assert code == 1

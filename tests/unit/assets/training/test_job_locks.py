@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -124,6 +125,18 @@ def test_a_preparation_that_a_spot_notice_ends_is_queued_again(cluster: Cluster)
     ((code, words),) = said(cluster.submit(8))
     assert code == 0, words
     assert "EC2 is about to take a node (n1: terminate): the training was not started; queued again" in words
+
+
+def test_a_job_that_is_cancelled_during_finish_sh_ends_at_once(cluster: Cluster) -> None:
+    """Only this script gets the signal; it would wait until KillWait."""
+    tiny, runs, goes_on = cluster.shared / "training" / "tiny", cluster.folder / "runs", cluster.folder / "go"
+    (tiny / "finish.sh").write_text(f"touch {runs}\n{until(str(goes_on))}\n")
+    cluster._program("srun", "#!/bin/sh\n")
+    job = cluster.submit(8, PREPARE_ONLY="0", HANG_TIMEOUT_S="0")
+    wait_until(runs.exists, what="finish.sh does not run")
+    job.terminate()
+    assert job.wait(timeout=LONG_S) == -signal.SIGTERM
+    goes_on.touch()
 
 
 @pytest.mark.slow
