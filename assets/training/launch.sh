@@ -258,7 +258,7 @@ ranks() {
   if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then
     printf '%s\n' "$launch_child"
   elif command -v pgrep >/dev/null; then
-    pgrep --parent "$launch_child"
+    pgrep -P "$launch_child"
   else # an image without it
     cat "/proc/$launch_child/task/$launch_child/children"
   fi

@@ -146,6 +146,10 @@ leave_doomed_nodes() {
 queue_again() {
   log "$2; queued again"
   tell "queued again" "$2"
+  # Meanwhile it may have been cancelled, and Slurm takes back a job that still ends.
+  if [[ -n $told ]] && ! is_at_time_limit; then
+    die "not queued again, since Slurm has asked the job to end." "Go on by hand, unless Slurm has queued it again: $(how_to_go_on)"
+  fi
   scontrol requeue "$SLURM_JOB_ID" || die "Slurm did not take the job back." "Go on by hand: $(how_to_go_on)"
   exit "$1"
 }
@@ -169,7 +173,7 @@ end_of_training() {
     log "not started again: ${outcome#refused }"
     log "when that is fixed, go on from step $(latest_step): $(how_to_go_on)"
     exit 1
-  elif [[ $outcome == stopped* && -f $SPOT_NOTICE && -z $told ]]; then # scancel does not send a notice's signal to this script
+  elif [[ $outcome == stopped* && -f $SPOT_NOTICE && -z $told ]]; then # a notice does not tell this script
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
     end_as_asked "stopped at step ${outcome#stopped } and saved"

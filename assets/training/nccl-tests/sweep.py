@@ -117,8 +117,8 @@ class Sweep:
                 process.wait()
                 return Measured(nodes, None, f"no end within {self.limit_s:g} s")
         if status and is_being_ended():
-            # The verdict would name good nodes, which trainctl check-nodes drains. 143: as SIGTERM ends the ranks.
-            sys.exit(143)
+            # A verdict would name good nodes, which trainctl check-nodes drains.
+            sys.exit(143)  # as a SIGTERM ends the ranks
         return self._judge(nodes, output, environment, status)
 
     def _judge(
@@ -213,7 +213,7 @@ def last_words(files: Sequence[Path]) -> str:
 
 
 def is_being_ended() -> bool:
-    """Return True if Slurm or EC2 ends the job, whose steps then fail; job.slurm's signal does not reach this process."""
+    """Return True if Slurm or EC2 ends the job, whose steps then fail; this process gets no signal."""
     job = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
     state = subprocess.run(job, capture_output=True, text=True, check=False).stdout.strip()
     return state not in ("RUNNING", "") or Path(os.environ.get("SPOT_NOTICE", "")).is_file()

@@ -180,10 +180,11 @@ def test_a_second_sigterm_does_not_end_a_save(node: Node, tmp_path: Path) -> Non
 
 def test_ranks_that_sigterm_ends_have_not_failed(node: Node) -> None:
     """torchrun then ends with 1, which job.slurm could not distinguish from a failure."""
-    (node.workload / "train.py").write_text("import sys, time\nopen(sys.argv[1], 'w').close()\ntime.sleep(600)\n")
+    rank = node.workload / "train.py"
+    rank.write_text("import sys, time\nopen(sys.argv[1], 'w').close()\ntime.sleep(600)\n")
     node.install_torchrun(
         "import subprocess, sys\n"
-        f"subprocess.call([sys.executable, {str(node.workload / 'train.py')!r}, *sys.argv[-2:]])\nsys.exit(1)\n"
+        f"subprocess.call([sys.executable, {str(rank)!r}, *sys.argv[-2:]])\nsys.exit(1)\n"
     )
     process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0")
     node.wait_until_ready()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -87,8 +88,24 @@ def test_a_job_that_is_cancelled_after_a_spot_notice_is_not_queued_again(job: Jo
     assert (code, "scontrol" in said) == (1, False)
 
 
+def test_a_job_that_is_cancelled_while_its_user_is_notified_is_not_queued_again(job: Job) -> None:
+    (job.checkpoints / "latest_step").write_text("9\n")
+    assert "scontrol requeue 7" in job.run("end_of_training 1")[1]
+    code, said = job.run("tell() { told=yes; }; end_of_training 1")
+    assert (code, "scontrol" in said) == (1, False)
+
+
 def test_ranks_that_a_time_limit_ends_before_their_first_step_have_not_failed(job: Job) -> None:
     """Its signal is for the ranks alone, so this script knows of it by their exit code."""
     code, said = job.run("end_of_training 143")
     assert "ended without saving since the checkpoint of step 4, as Slurm asked" in said
     assert (code, "failed" in said) == (1, False)
+
+
+def test_modules_that_scripts_run_exist() -> None:
+    """A report that fails is one line in the log of a job that ended well, and easily missed."""
+    scripts = [TRAINING / "job.slurm", *TRAINING.rglob("*.sh")]
+    text = "\n".join(file.read_text("utf-8") for file in scripts)
+    modules = set(re.findall(r"-m (trainkit[\w.]*)", text))
+    assert "trainkit.run.report" in modules
+    assert all((TRAINING / f"{name.replace('.', '/')}.py").is_file() for name in modules), modules
