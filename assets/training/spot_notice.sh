@@ -29,4 +29,7 @@ readonly found partial="$SPOT_NOTICE.$SLURMD_NODENAME"
 printf '%s: %s\n' "$SLURMD_NODENAME" "$found" >"$partial"
 mv -f "$partial" "$SPOT_NOTICE"
 printf '%s spot_notice.sh: EC2 takes %s: %s\n' "$(date +%H:%M:%S)" "$SLURMD_NODENAME" "$found" >&2
-scancel --signal=TERM "$SLURM_JOB_ID"
+# Slurm's controller may be down meanwhile.
+until scancel --signal=TERM "$SLURM_JOB_ID"; do
+  sleep "$POLL_S"
+done

@@ -68,9 +68,14 @@ class Heartbeat:
             # After the work, the next step gets its full time again.
             self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))
 
-    def limit_s(self) -> float:
-        """Return the seconds without a step that are a hang; after one row the length is that of its step."""
-        return max(self._timeout_s, MEDIANS * (median(self._lengths) if self._lengths else self._first_s))
+    def limit_s(self, timeout_s: float = 0.0) -> float:
+        """Return the seconds without a step that are a hang; after one row the length is that of its step.
+
+        Args:
+            timeout_s: least number of seconds, by default that of this watch.
+        """
+        usual_s = median(self._lengths) if self._lengths else self._first_s
+        return max(timeout_s or self._timeout_s, MEDIANS * usual_s)
 
     def silence_s(self, now: float) -> float:
         """Return the seconds since the last step of this start, 0 before the first."""
@@ -142,15 +147,31 @@ def kill_steps() -> None:
             return
 
 
-def watch(run_dir: Path, *, timeout_s: float) -> None:
-    """Wait for a hang, write down its evidence, and kill the ranks; the caller ends it with the ranks."""
+def is_being_ended() -> bool:
+    """Return True if Slurm ends the job: a lost node, scancel, its time limit."""
+    job = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
+    state = subprocess.run(job, capture_output=True, text=True, check=False).stdout.strip()
+    return state not in ("RUNNING", "")
+
+
+def watch(run_dir: Path, *, timeout_s: float, ending_timeout_s: float) -> None:
+    """Wait for a hang, write down its evidence, and kill the ranks; the caller ends it with the ranks.
+
+    Args:
+        run_dir: the run's folder.
+        timeout_s: seconds without a step that are a hang; at least MEDIANS of the usual ones are.
+        ending_timeout_s: the same while Slurm ends the job. The ranks of a lost node answer no more, and
+            without this the others would wait for them until KillWait.
+    """
     heartbeat, has_stacks = Heartbeat(run_dir, timeout_s=timeout_s, started=time.time()), False
     folder = folder_of(run_dir)
     while True:
-        time.sleep(min(5.0, timeout_s / 10))
+        time.sleep(min(5.0, timeout_s / 10, ending_timeout_s / 10))
         now = time.time()
         heartbeat.look(now)
         silence_s, limit_s = heartbeat.silence_s(now), heartbeat.limit_s()
+        if heartbeat.limit_s(ending_timeout_s) <= silence_s < limit_s and is_being_ended():
+            limit_s = silence_s
         if silence_s < limit_s / 2:
             has_stacks = False
         elif not has_stacks:
@@ -175,4 +196,8 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    watch(Path(sys.argv[1]), timeout_s=float(os.environ["HANG_TIMEOUT_S"]))
+    watch(
+        Path(sys.argv[1]),
+        timeout_s=float(os.environ["HANG_TIMEOUT_S"]),
+        ending_timeout_s=float(os.environ.get("AFTER_FAILURE_S") or 60),
+    )

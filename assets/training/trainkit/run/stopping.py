@@ -34,6 +34,13 @@ class Stop:
 
     def __init__(self) -> None:
         self.asked = False
+
+    def listen(self) -> None:
+        """Save at SIGTERM from now on, the end of a start's first step.
+
+        Until then the signal ends the process: there is nothing to save, and the first step may compile for
+        longer than Slurm waits.
+        """
         signal.signal(signal.SIGTERM, self._note)
 
     def _note(self, _number: int, _frame: types.FrameType | None) -> None:

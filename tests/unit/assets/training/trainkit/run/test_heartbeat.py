@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,9 +19,9 @@ WAITING, ELSEWHERE = '"loop.py", line 9 in all_reduce', '"data.py", line 3 in re
 
 
 def note_step(run_dir: Path, step: int, *, at: float, step_s: float | None = None) -> None:
-    time = datetime.fromtimestamp(at, UTC).isoformat()
+    written = datetime.fromtimestamp(at, UTC).isoformat()
     with (run_dir / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps({"step": step, "time": time, "step_s": step_s}) + "\n")
+        file.write(json.dumps({"step": step, "time": written, "step_s": step_s}) + "\n")
 
 
 @pytest.fixture
@@ -102,26 +103,41 @@ def test_no_rank_is_named_where_all_wait_for_each_other() -> None:
     assert sentence(two, 480) == "no rank made a step for 480 s", "one of two is no majority"
 
 
-def test_the_ranks_of_a_hang_are_ended_once_slurm_answers_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    programs = {
-        "squeue": f'if mkdir {tmp_path}/down; then exit 1; fi; printf "7.batch\\n7.extern\\n7.0\\n7.1\\n"',
-        "scancel": f'echo "$@" >{tmp_path}/killed',
-    }
-    for name, text in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / name).chmod(0o755)
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of Slurm's programs for job 7."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setattr(watch, "_AGAIN_S", 0)
+    install(tmp_path, scancel=f'echo "$@" >{tmp_path}/killed', srun="exit 1")
+    return tmp_path
+
+
+def install(folder: Path, **programs: str) -> None:
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+
+
+STEPS = 'printf "7.batch\\n7.extern\\n7.0\\n7.1\\n"'
+
+
+def test_the_ranks_of_a_hang_are_ended_once_slurm_answers_again(
+    slurm: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    install(slurm, squeue=f"if mkdir {slurm}/down; then exit 1; fi; {STEPS}")
     watch.kill_steps()
-    assert (tmp_path / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
+    assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
     assert "heartbeat: Slurm has not ended the ranks, and is asked again" in capfd.readouterr().err
 
 
-def test_only_the_first_ranks_are_named() -> None:
-    ranks = [Stacks(each, "node", each, "") for each in range(512)]
-    assert sentence(ranks, 480).endswith("; and 508 more ranks")
-    assert "rank 3 on" in sentence(ranks, 480)
-    assert "rank 4 on" not in sentence(ranks, 480)
+def test_ranks_that_wait_for_a_lost_node_are_ended_soon(slurm: Path) -> None:
+    """Slurm has then sent SIGTERM to the job; while it runs, a short silence is no hang."""
+    looks = slurm / "looks"
+    state = f"echo >>{looks}; if [ $(wc -l <{looks}) -lt 4 ]; then echo RUNNING; else echo COMPLETING; fi"
+    install(slurm, squeue=f'case "$*" in *--steps*) {STEPS} ;; *) {state} ;; esac')
+    note_step(slurm, 1, at=time.time() + 1)
+    watch.watch(slurm, timeout_s=3600, ending_timeout_s=0.2)
+    assert looks.read_text() == "\n" * 4
+    assert (slurm / "failed").read_text() == "no rank made a step for 0 s\n"
+    assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
