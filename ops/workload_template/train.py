@@ -228,7 +228,6 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         step_s = time.perf_counter() - started
         if trainer.step == first:
             process_group.shorten()
-            stop.listen()
         trainer.tokens += tokens_a_step
         if metrics:
             speed = tokens_a_step / step_s

@@ -154,10 +154,8 @@ def train_steps(
             loss, stopping = device.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
         taken += sequences
-        if step == first + 1:
-            stop.listen()
-            if device.kind == "cpu":  # XLA also compiles later
-                process_group.shorten()
+        if step == first + 1 and device.kind == "cpu":  # XLA also compiles later
+            process_group.shorten()
         if metrics:
             line = metrics.add(
                 step=step,

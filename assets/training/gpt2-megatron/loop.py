@@ -99,7 +99,6 @@ def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
         step_s = time.perf_counter() - started
         if step == first + 1:
             process_group.shorten()
-            stop.listen()
         rows.add(
             step=step,
             loss=loss,

@@ -172,7 +172,6 @@ def train_steps(
         step_s = time.perf_counter() - started
         if step == first + 1:
             process_group.shorten()
-            stop.listen()
         tokens_seen += tokens_a_step
         rows.add(
             step=step,

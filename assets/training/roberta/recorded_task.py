@@ -107,7 +107,6 @@ class Recorder:
         self.tokens += tokens
         if self.step == self._first:
             process_group.shorten()
-            self._stop.listen()
         self._saves.due(self.step)
         self.cfg.checkpoint.save_interval_updates = self._saves.every  # fairseq reads it next
         if total("stop"):

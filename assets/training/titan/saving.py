@@ -50,7 +50,6 @@ class Checkpoints(CheckpointManager):
         """Note if any rank was asked to stop, and how often to save; all ranks call it after each step."""
         asked = torch.tensor(float(self._stop.asked), device=utils.device_type)
         dist.all_reduce(asked)
-        self._stop.listen()
         self.is_stopping = bool(asked.item())
         self.saves.due(step)
         self.interval = self.saves.every

@@ -33,18 +33,22 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self._asked = self._listens = False
 
-    def listen(self) -> None:
-        """Save at SIGTERM from now on, the end of a start's first step.
+    @property
+    def asked(self) -> bool:
+        """True if a SIGTERM came after the first read, for which the end of a start's first step is best.
 
         Until then the signal ends the process: there is nothing to save, and the first step may compile for
         longer than Slurm waits.
         """
-        signal.signal(signal.SIGTERM, self._note)
+        if not self._listens:
+            self._listens = True
+            signal.signal(signal.SIGTERM, self._note)
+        return self._asked
 
     def _note(self, _number: int, _frame: types.FrameType | None) -> None:
-        self.asked = True
+        self._asked = True
 
 
 class Saves:

@@ -126,7 +126,6 @@ def main() -> None:
         asked = world.meet(step, asked=stop.asked)
         if step == first + 1:
             network.report()
-            stop.listen()
         if metrics:
             line = metrics.add(
                 step=step,

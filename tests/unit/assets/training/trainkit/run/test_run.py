@@ -144,10 +144,10 @@ def sigterm() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def test_sigterm_is_noted_and_nothing_else_after_the_first_step(sigterm: None) -> None:
-    stop, before = Stop(), signal.getsignal(signal.SIGTERM)
+def test_sigterm_is_noted_and_nothing_else_once_a_rank_asks_for_it(sigterm: None) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    stop = Stop()
     assert signal.getsignal(signal.SIGTERM) == before, "until then it ends the rank"
-    stop.listen()
     assert not stop.asked
     os.kill(os.getpid(), signal.SIGTERM)
     assert stop.asked
