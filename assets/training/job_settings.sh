@@ -3,21 +3,23 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
 #   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
-# Reads: CONTAINER_IMAGE, CONTAINER_MOUNTS, LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, PREPARE_ONLY, STRICT_NETWORK,
-#   REQUEUE_AT_TIME_LIMIT, LOCAL_ENVIRONMENT, NUMA_BINDING, NOTIFY, NCCL_DEBUG, VERIFY_DATA; the headers of the
+# Reads: CONTAINER_IMAGE, CONTAINER_MOUNTS, LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, AFTER_FAILURE_S, PREPARE_ONLY,
+#   STRICT_NETWORK, REQUEUE_AT_TIME_LIMIT, LOCAL_ENVIRONMENT, NUMA_BINDING, NOTIFY, NCCL_DEBUG, VERIFY_DATA; the headers of the
 #   workload beside this file.
-# Writes: LAUNCHER, MAX_RESTARTS and HANG_TIMEOUT_S, exported with their defaults.
+# Writes: LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S and AFTER_FAILURE_S, exported with their defaults.
 
 # shellcheck source=assets/training/container_image.sh
 source "$(dirname "${BASH_SOURCE[0]}")/container_image.sh"
 
 # check_job_settings FOLDER: FOLDER is that of the workload.
 check_job_settings() {
-  export MAX_RESTARTS="${MAX_RESTARTS:-3}" HANG_TIMEOUT_S="${HANG_TIMEOUT_S:-480}"
+  export MAX_RESTARTS="${MAX_RESTARTS:-3}" HANG_TIMEOUT_S="${HANG_TIMEOUT_S:-480}" AFTER_FAILURE_S="${AFTER_FAILURE_S:-60}"
   [[ $MAX_RESTARTS =~ ^[0-9]+$ ]] || die "MAX_RESTARTS is '$MAX_RESTARTS', which is not a number." \
     "Type a whole number, 0 for none: MAX_RESTARTS=3 sbatch ..."
   [[ $HANG_TIMEOUT_S =~ ^[0-9]+$ ]] || die "HANG_TIMEOUT_S is '$HANG_TIMEOUT_S', which is not a number." \
     "Type whole seconds, 0 for none: HANG_TIMEOUT_S=480 sbatch ..."
+  [[ $AFTER_FAILURE_S =~ ^[1-9][0-9]*$ ]] || die "AFTER_FAILURE_S is '$AFTER_FAILURE_S', which is not a number of seconds." \
+    "Type whole seconds, at least 1: AFTER_FAILURE_S=60 sbatch ..."
   check_word PREPARE_ONLY 0 1
   check_word REQUEUE_AT_TIME_LIMIT 0 1
   check_word STRICT_NETWORK 0 1

@@ -35,6 +35,7 @@ OF_PROGRAMS = (
 OF_JOBS = {
     *FACTS,
     *("MASTER_ADDR", "MASTER_PORT", "NNODES", "EXPECTED_WORLD_SIZE", "RUN_DIR", "DATA_DIR", "CHECKPOINT_DIR"),
+    *("START_STEP", "KILL_WAIT_S", "SPOT_NOTICE"),
 } - {"MIXED_PRECISION"}
 _IN_QUOTES = re.compile(r"""(?<=["'])[A-Z][A-Z0-9_]*(?=["'])""")
 _IN_SCRIPTS = re.compile(r"(?:(?<=\$)|(?<=\$\{)|(?<=check_word ))[A-Z][A-Z0-9_]*")

@@ -107,18 +107,19 @@ class Sweep:
         step = ["srun", "--overlap", "--kill-on-bad-exit=1", "--mpi=none", "--quiet", "--label"]
         step += [f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}", f"--ntasks={world}"]
         step += [f"--ntasks-per-node={self.ranks}", "bash", str(HERE / "train.sh")]
-        output = folder / "output.log"
+        output, late = folder / "output.log", ""
         with output.open("wb") as file:
             process = subprocess.Popen(step, env=environment, stdout=file, stderr=subprocess.STDOUT)
             try:
                 status = process.wait(self.limit_s)
             except subprocess.TimeoutExpired:
                 process.terminate()
-                process.wait()
-                return Measured(nodes, None, f"no end within {self.limit_s:g} s")
-        if status and is_being_ended():
+                status, late = process.wait(), f"no end within {self.limit_s:g} s"
+        if (status or late) and is_being_ended():
             # A verdict would name good nodes, which trainctl check-nodes drains.
             sys.exit(143)  # as a SIGTERM ends the ranks
+        if late:
+            return Measured(nodes, None, late)
         return self._judge(nodes, output, environment, status)
 
     def _judge(
@@ -216,7 +217,7 @@ def is_being_ended() -> bool:
     """Return True if Slurm or EC2 ends the job, whose steps then fail; this process gets no signal."""
     job = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
     state = subprocess.run(job, capture_output=True, text=True, check=False).stdout.strip()
-    return state not in ("RUNNING", "") or Path(os.environ.get("SPOT_NOTICE", "")).is_file()
+    return state == "COMPLETING" or Path(os.environ.get("SPOT_NOTICE", "")).is_file()
 
 
 def address_of(node: str) -> str:

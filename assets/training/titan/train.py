@@ -99,11 +99,11 @@ def main() -> None:
         with process_group.patient(run, "exporting"):
             to, tokenizer = source.to if source else run.run_dir / FOLDER, Path(data["tokenizer"])
             export(trainer, to, settings, tokenizer=tokenizer, config=written)
-    trainer.close()
     if source:
         outcome.finished(run)
     else:
         outcome.ended(run, None if is_done else trainer.step)
+    trainer.close()
     process_group.leave()
 
 

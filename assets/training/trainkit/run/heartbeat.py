@@ -148,10 +148,13 @@ def kill_steps() -> None:
 
 
 def is_being_ended() -> bool:
-    """Return True if Slurm ends the job: a lost node, scancel, its time limit."""
+    """Return True if Slurm ends the job: a lost node, scancel, its time limit.
+
+    squeue may list more than one job: the id of one task of an array is that of the whole array.
+    """
     job = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
     state = subprocess.run(job, capture_output=True, text=True, check=False).stdout.strip()
-    return state not in ("RUNNING", "")
+    return state == "COMPLETING"
 
 
 def watch(run_dir: Path, *, timeout_s: float, ending_timeout_s: float) -> None:
@@ -199,5 +202,5 @@ if __name__ == "__main__":
     watch(
         Path(sys.argv[1]),
         timeout_s=float(os.environ["HANG_TIMEOUT_S"]),
-        ending_timeout_s=float(os.environ.get("AFTER_FAILURE_S") or 60),
+        ending_timeout_s=float(os.environ["AFTER_FAILURE_S"]),
     )

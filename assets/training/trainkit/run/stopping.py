@@ -29,7 +29,8 @@ NAME, OPTION = "CHECKPOINT_EVERY", "--checkpoint-every"
 class Stop:
     """Request to stop, by the SIGTERM that Slurm sends before it ends the job.
 
-    Ranks get the signal in different steps: reduce it over ranks before acting, then decide together.
+    Ranks get the signal in different steps: read `asked` on each rank after each step, reduce it over ranks
+    before acting, then decide together.
     """
 
     def __init__(self) -> None:

@@ -48,6 +48,7 @@ REFUSED = {
     "a rule between settings": ("roberta", "ROBERTA_HEADS=7", "not a multiple of ROBERTA_HEADS 7"),
     "a word of megatron": ("gpt2-megatron", "TRANSFORMER_IMPL=fast", 'TRANSFORMER_IMPL is "fast"; allowed: '),
     "a word for a number of restarts": ("gpt2", "MAX_RESTARTS=many", "MAX_RESTARTS is 'many', which is no"),
+    "no second": ("gpt2", "AFTER_FAILURE_S=0", "Type whole seconds, at least 1: AFTER_"),
     "a word for seconds": ("titan", "HANG_TIMEOUT_S=8m", "Type whole seconds, 0 for none: HANG_"),
     "a binding that torch lacks": ("gpt2", "NUMA_BINDING=numa", "is 'numa'; allowed: node, socket"),
     "a binding without torchrun": ("nccl-tests", "NUMA_BINDING=node", "Leave NUMA_BINDING out."),

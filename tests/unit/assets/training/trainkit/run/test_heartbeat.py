@@ -132,9 +132,10 @@ def test_the_ranks_of_a_hang_are_ended_once_slurm_answers_again(
 
 
 def test_ranks_that_wait_for_a_lost_node_are_ended_soon(slurm: Path) -> None:
-    """Slurm has then sent SIGTERM to the job; while it runs, a short silence is no hang."""
+    """Slurm has then sent SIGTERM to the job; while it runs, here in an array, a short silence is no hang."""
     looks = slurm / "looks"
-    state = f"echo >>{looks}; if [ $(wc -l <{looks}) -lt 4 ]; then echo RUNNING; else echo COMPLETING; fi"
+    running = f"echo >>{looks}; if [ $(wc -l <{looks}) -lt 4 ]; then echo RUNNING; echo RUNNING"
+    state = f"{running}; else echo COMPLETING; fi"
     install(slurm, squeue=f'case "$*" in *--steps*) {STEPS} ;; *) {state} ;; esac')
     note_step(slurm, 1, at=time.time() + 1)
     watch.watch(slurm, timeout_s=3600, ending_timeout_s=0.2)
