@@ -193,7 +193,7 @@ supervise() {
   trap 'told=yes; stop' TERM
   "$@" &
   launch_child=$!
-  # A spot notice that came before this node's step told nobody here.
+  # A spot notice that came before this step started sent no signal to it.
   if [[ -n $told || -f ${SPOT_NOTICE:-} ]]; then
     told=yes
     stop

@@ -163,8 +163,8 @@ def watch(run_dir: Path, *, timeout_s: float, ending_timeout_s: float) -> None:
     Args:
         run_dir: the run's folder.
         timeout_s: seconds without a step that are a hang; at least MEDIANS of the usual ones are.
-        ending_timeout_s: the same while Slurm ends the job. The ranks of a lost node answer no more, and
-            without this the others would wait for them until KillWait.
+        ending_timeout_s: the same while Slurm ends the job, usually shorter. The ranks of a lost node no
+            longer answer, and the others would wait for them until KillWait.
     """
     heartbeat, has_stacks = Heartbeat(run_dir, timeout_s=timeout_s, started=time.time()), False
     folder = folder_of(run_dir)

@@ -38,10 +38,10 @@ class Stop:
 
     @property
     def asked(self) -> bool:
-        """True if a SIGTERM came after the first read, for which the end of a start's first step is best.
+        """True if a SIGTERM came since the first read; read it first at the end of a start's first step.
 
-        Until then the signal ends the process: there is nothing to save, and the first step may compile for
-        longer than Slurm waits.
+        Before that read, SIGTERM ends the process: there is nothing to save, and the first step may compile
+        for longer than Slurm waits.
         """
         if not self._listens:
             self._listens = True

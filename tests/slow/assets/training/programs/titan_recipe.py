@@ -1,4 +1,4 @@
-"""What a recipe computes with published weights, in titan's environment.
+"""Print what a recipe computes with published weights, in titan's environment.
 
 python titan_recipe.py CONFIG [WEIGHTS]: WEIGHTS is a folder with config.json. Prints as JSON the coefficient
 by which a step moves the bias of the experts of the last layer, the theta and scaling of its rotary
