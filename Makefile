@@ -91,8 +91,8 @@ stop: ## Stop a rehearsal that was kept with KEEP=1, or killed
 test: test-fast test-slow ## Run the tests, including a rehearsal
 
 .PHONY: test-slow
-test-slow: setup environment ## Run the tests that start a local AWS, a local Slurm or a training, as `make test` does
-	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "slow and not nightly" -n $(SLOW_WORKERS) --dist loadfile --no-loadscope-reorder
+test-slow: setup environment ## Run the tests that start a local AWS, a local Slurm or a training, and those that need root
+	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "(slow or root) and not nightly" -n $(SLOW_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: environment
 environment: setup ## Make the Python environment of gpt2, which rehearsals and the slow tests train with (minutes, once)
@@ -107,8 +107,8 @@ test-all: test ## Also run the nightly tests, of all workloads: hours more, and 
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m nightly -n 2 --dist loadfile
 
 .PHONY: test-fast
-test-fast: setup ## Run the tests that start no local AWS, no local Slurm and no training
-	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
+test-fast: setup ## Run the tests that start no local AWS, no local Slurm and no training, and need no root
+	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow and not root" -n 2
 
 .PHONY: check
 check: setup ## Run every static check that CI runs: ruff, mypy, shellcheck, shfmt, words, cdk-nag, cfn-lint

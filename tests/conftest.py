@@ -15,9 +15,15 @@ _TEMPORARY.mkdir(parents=True, exist_ok=True)
 # A test of the rehearsal compares /tmp before and after; jobs of tests beside it write where this names.
 os.environ.setdefault("TMPDIR", str(_TEMPORARY))
 tempfile.tempdir = None
-# The background jobs of a shell start with SIGINT ignored; tests of Ctrl-C would wait for ever.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts its background jobs with SIGINT ignored, and nohup its command with SIGHUP: tests of these signals
+# would wait for ever, or see none.
+for _number, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGTERM, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 # CDK's validation of templates takes two thirds of a synth; `make check` runs it once for each app.
 os.environ["CDK_VALIDATION"] = "false"
 

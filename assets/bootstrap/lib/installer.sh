@@ -5,17 +5,17 @@
 readonly INSTALLER=training-installer
 
 # as_installer FOLDER COMMAND...: makes FOLDER, which belongs to the installer while the command runs and to root afterwards,
-# when no process of the installer is left. A user other than root runs the command directly.
+# when no process of the installer is left. A user other than root keeps FOLDER and runs the command directly.
 as_installer() {
   local -r folder="$1"
   local home status=0
+  mkdir -p "$folder"
   if ((EUID)); then
     "${@:2}"
     return
   fi
   id -u "$INSTALLER" >/dev/null 2>&1 ||
     useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$INSTALLER"
-  mkdir -p "$folder"
   home="$(mktemp -d)"
   chown -R "$INSTALLER:$INSTALLER" "$folder" "$home"
   # Programs look for their caches and settings in HOME.
