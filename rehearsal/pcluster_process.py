@@ -17,6 +17,10 @@ _GRACE_S = 5.0
 _TAIL_LINES = 15
 
 
+class ProcessEndedError(RehearsalError):
+    """The process ended, so it answers no further question."""
+
+
 class PclusterProcess:
     """One script that keeps running, since loading the library takes seconds.
 
@@ -61,14 +65,14 @@ class PclusterProcess:
         """Send a line and wait for the answer.
 
         Raises:
-            RehearsalError: the process ended; with the end of its log.
+            ProcessEndedError: the process ended; with the end of its log.
         """
         self.send(question)
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
             tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
-            raise RehearsalError(
+            raise ProcessEndedError(
                 f"{self._script.name} ended during {question}. The end of {self._log}:\n{tail}"
             )
         answer: dict[str, Any] = json.loads(line)

@@ -15,8 +15,7 @@ _TEMPORARY.mkdir(parents=True, exist_ok=True)
 # A test of the rehearsal compares /tmp before and after; jobs of tests beside it write where this names.
 os.environ.setdefault("TMPDIR", str(_TEMPORARY))
 tempfile.tempdir = None
-# A shell starts its background jobs with SIGINT ignored, and nohup its command with SIGHUP: tests of these signals
-# would wait for ever, or see none.
+# A shell's background jobs ignore SIGINT, and nohup's command ignores SIGHUP: tests of signals would fail.
 for _number, _handler in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGHUP, signal.SIG_DFL),

@@ -96,13 +96,8 @@ def _left(address: LocalAwsAddress) -> list[str]:
 
 
 def _printed(environment: dict[str, str]) -> str:
-    """Return the command that `trainctl status` prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ops", "status"],
-        env=environment,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+    """Return the command that `trainctl status` prints. It exits with 1, since there is no cluster."""
+    done = subprocess.run(  # noqa: PLW1510
+        [sys.executable, "-m", "ops", "status"], env=environment, cwd=ROOT, capture_output=True, text=True
     )
     return next((line.strip() for line in done.stdout.splitlines() if _COMMAND in line), "")

@@ -13,11 +13,11 @@ from functools import partial
 from rehearsal.faults import first_deploy, whole_stacks
 from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, named_cases, sample
-from rehearsal.faults.verdict import Results, Verdict, summary
+from rehearsal.faults.verdict import Results, Verdict, raised, summary
 from rehearsal.faults.worker import Site, deployed_site, driver
 from rehearsal.local_aws.rights.denied import denied_calls
 from rehearsal.narrator import Narrator
-from rehearsal.pcluster_process import PclusterProcess
+from rehearsal.pcluster_process import PclusterProcess, ProcessEndedError
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import Workspace
 
@@ -122,7 +122,7 @@ def _cases(process: PclusterProcess, plan: Plan) -> list[Case]:
     if plan.size:
         share = plan.size // (len(REQUESTS) + 1)
         part = {request: sample(by_request[request], share, plan.seed) for request in REQUESTS}
-        whole = sample(whole_stacks.cases(), 1, plan.seed)
+        whole = sample([first_deploy.CASE, *whole_stacks.cases()], 1, plan.seed)
         cases = [*whole, *sample(named, share, plan.seed), *interleaved(part)]
     return cases
 
@@ -140,23 +140,33 @@ def _work(
                 case = todo.get_nowait()
             except queue.Empty:
                 return
-            if "first" in case.question:
-                folder = workspace.aws / "first-deploy"
-                table.add(first_deploy.try_first_deploy(folder, workspace.marker, site.assemblies, narrator))
-                continue
-            denied_before = len(denied_calls(site.address))
-            verdict = _try_out(case, site, process)
-            table.add(replace(verdict, denied=denied_calls(site.address)[denied_before:]))
+            try:
+                if "first" in case.question:
+                    folder = workspace.aws / "first-deploy"
+                    verdict = first_deploy.try_first_deploy(
+                        folder, workspace.marker, site.assemblies, narrator
+                    )
+                else:
+                    verdict = _try_out(case, site, process)
+            except ProcessEndedError as error:  # this worker can try no further case
+                table.add(raised(case, error))
+                raise
+            except Exception as error:  # a failed case, and not the end of the run
+                verdict = raised(case, error)
+            table.add(verdict)
 
     _side_by_side([partial(work, site, process) for site, process in sites])
 
 
 def _try_out(case: Case, site: Site, process: PclusterProcess) -> Verdict:
+    denied_before = len(denied_calls(site.address))
     if "whole" in case.question:
-        return whole_stacks.try_out(case, site, process)
-    answer = process.ask(case.question)
-    answer.pop("calls")
-    return Verdict(**answer)
+        verdict = whole_stacks.try_out(case, site, process)
+    else:
+        answer = process.ask(case.question)
+        answer.pop("calls")
+        verdict = Verdict(**answer)
+    return replace(verdict, denied=denied_calls(site.address)[denied_before:])
 
 
 def _side_by_side(jobs: Sequence[Callable[[], None]]) -> None:

@@ -34,8 +34,16 @@ class Scene:
         return f"TrainingClusterStack-{self.name}"
 
     def deploy(self, *options: str, **flags: str) -> bool:
-        """Run `cdk deploy TrainingClusterStack`; return True if it succeeded."""
-        return self._cdk(self.deploy_command(*options, **flags))
+        """Run `cdk deploy TrainingClusterStack`; return True if it succeeded.
+
+        Raises:
+            AssertionError: the deploy succeeded and changed nothing, so the case would show nothing.
+        """
+        before = self._events()
+        worked = self._cdk(self.deploy_command(*options, **flags))
+        if worked and self._events() == before:
+            raise AssertionError(f"a deploy with {flags or 'the same flags'} changed nothing")
+        return worked
 
     def deploy_command(self, *options: str, **flags: str) -> list[str]:
         """Return the arguments of `cdk` for a deploy with these context flags beside the cluster's own."""
@@ -83,14 +91,18 @@ class Scene:
 
     def reasons(self) -> list[str]:
         """Read the reasons of failed resources of our stack, the newest first."""
-        try:
-            events = self.client("cloudformation").describe_stack_events(StackName=self.stack_name)
-        except ClientError:
-            return []
-        failed = [e for e in events["StackEvents"] if _failed(e)]
+        failed = [e for e in self._events() if _failed(e)]
         return [
             str(e.get("ResourceStatusReason")) for e in failed if e["LogicalResourceId"] != self.stack_name
         ]
+
+    def _events(self) -> list[dict[str, Any]]:
+        """Read the events of our stack, the newest first; an empty list if there is no stack."""
+        try:
+            answer = self.client("cloudformation").describe_stack_events(StackName=self.stack_name)
+        except ClientError:
+            return []
+        return list(answer["StackEvents"])
 
     def fleet(self) -> str:
         """Read the status of the compute fleet; NONE if there is no fleet."""

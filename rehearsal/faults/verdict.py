@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from rehearsal.faults.cases import Case
 from training_cluster.paths import ROOT
 
 _REASON_SHOWN = 90
@@ -58,6 +59,27 @@ class Verdict:
         if self.reasons:
             line += f"\n          {self.reasons[0][:_REASON_SHOWN]}"
         return line
+
+
+def message(error: Exception) -> str:
+    """Return the text of an error that ended a case, with its type unless the case raised it on purpose."""
+    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+
+
+def raised(case: Case, error: Exception) -> Verdict:
+    """Return the verdict of a case that ended with an error."""
+    return Verdict(
+        id=case.id,
+        request=str(case.question.get("request", "stacks")),
+        fired=True,
+        ended="RAISED",
+        next="RAISED",
+        stuck=[message(error)],
+        orphans=[],
+        lost=[],
+        reasons=[],
+        seconds=0.0,
+    )
 
 
 def fingerprint() -> str:

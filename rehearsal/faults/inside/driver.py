@@ -53,6 +53,8 @@ class Driver:
                 self._do(request)
         except AssertionError as error:
             wrong.append(str(error))
+        except Exception as error:  # a failed case, and not the end of the run
+            wrong.append(f"{type(error).__name__}: {error}")
         calls, fired, ended = self._wire.calls, self._wire.fired or "named" in case, self._stack.status
         reasons = list(self._stack.reasons)
         self._wire.arm(None)
