@@ -38,6 +38,12 @@ SETTINGS = (
         source="our CustomSlurmSettings",
     ),
     Setting(
+        name="PrologFlags",
+        wanted="DeferBatch",
+        reason="a job starts once the health checks of all its nodes have passed",
+        source="our CustomSlurmSettings",
+    ),
+    Setting(
         name="EnforcePartLimits",
         wanted="ALL",
         reason="a job that exceeds its partition is refused, and does not wait",

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import NodeSet, NodeShape, Partition
 from rehearsal.local_slurm.ports import LOOPBACK
-from training_cluster.catalog.families import load_base
-from training_cluster.cluster.config import SHARED_CLUSTER_SETTINGS
+from training_cluster.cluster.config import JOB_SETTINGS, SHARED_CLUSTER_SETTINGS
 
 # Percentage of a node's memory that ParallelCluster lets Slurm allocate (SchedulableMemory's default).
 SCHEDULABLE_MEMORY_PERCENT = 95
@@ -65,12 +64,12 @@ def _jobs() -> Iterator[str]:
     yield "TaskPlugin=task/none"
     yield "JobAcctGatherType=jobacct_gather/none"
     yield "MpiDefault=none"
-    yield "\n# Whole CPUs, as on ParallelCluster; a job comes back after a lost node, and a node that"
-    yield "# returns is used; powered-down nodes are shown."
+    yield "\n# The settings that this app adds to ParallelCluster's."
+    for name, value in JOB_SETTINGS.items():
+        yield f"{name}={value}"
+    yield "\n# Whole CPUs, as on ParallelCluster; a node that returns is used; powered-down nodes are shown."
     yield "SelectType=select/cons_tres"
     yield "SelectTypeParameters=CR_CPU"
-    yield "JobRequeue=1"
-    yield f"KillWait={load_base().kill_wait_s}"
     yield "ReturnToService=2"
     yield "PrivateData=cloud"
     yield "\n# A job that asks for more nodes than this machine starts is refused at once."

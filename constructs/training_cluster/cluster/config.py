@@ -34,6 +34,19 @@ from training_cluster.overrides.storage import with_retention
 from training_cluster.problems import ConfigurationError
 
 HOME = "/home"
+JOB_SETTINGS: Rendered = {
+    # Slurm's default, stated: a job whose node was lost is queued again. ParallelCluster's own slurm.conf has
+    # EnforcePartLimits=ALL, which refuses a job that exceeds a partition, and AuthInfo=cred_expire=70, which
+    # holds such a job for 70 s: repeating them only logs an error in slurmctld's log.
+    "JobRequeue": 1,
+    # Ranks save a checkpoint between SIGTERM and SIGKILL.
+    "KillWait": load_base().kill_wait_s,
+    # By default a node's health checks run with the job's first step there, so after the start of the batch
+    # script. With these, the script starts once the checks of all nodes have passed. Contain gives each job a
+    # step on each node that holds processes from outside its own steps, which pam_slurm_adopt requires.
+    "PrologFlags": "Alloc,DeferBatch,Contain",
+}
+"""Settings of slurm.conf for the jobs of every cluster."""
 SHARED_CLUSTER_SETTINGS = {
     # A user of no account submits no job, and no job exceeds a limit of the file of users. Limits and reports
     # of GPU hours need GPUs to be counted.
@@ -170,12 +183,7 @@ def _open_to_us(ids: ResourceIds, **subnet: object) -> Rendered:
 def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
     rendered: Rendered = {
         "ScaledownIdletime": settings.idle_minutes or load_base().scaledown_idle_min,
-        # Slurm's default, stated: a job whose node was lost is queued again. ParallelCluster's own
-        # slurm.conf has EnforcePartLimits=ALL, which refuses a job that exceeds a partition, and
-        # AuthInfo=cred_expire=70, which holds such a job for 70 s: repeating them only logs an error in
-        # slurmctld's log.
-        # KillWait: ranks save a checkpoint between SIGTERM and SIGKILL.
-        "CustomSlurmSettings": [{"JobRequeue": 1, "KillWait": load_base().kill_wait_s}],
+        "CustomSlurmSettings": [dict(JOB_SETTINGS)],
     }
     if settings.accounting != "off" and ids.database:
         if settings.users:

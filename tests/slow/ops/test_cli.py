@@ -141,6 +141,7 @@ def test_verify_has_a_verdict_of_each_check_and_takes_back_what_it_did(terminal:
         "own-stack-time",
         "library-version",
         "slurm-killwait",
+        "slurm-prologflags",
         "dashboard",
         "training",
         "world-size",

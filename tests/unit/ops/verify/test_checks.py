@@ -16,7 +16,8 @@ from training_cluster.stack_names import STORAGE_STACK
 
 ON_HEAD_NODE = {
     *("lustre-mounted", "efs-mounted", "training-scripts", "bootstrap-steps", "cfn-init", "containers"),
-    *("slurm-jobrequeue", "slurm-killwait", "slurm-enforcepartlimits", "slurm-schedulerparameters"),
+    *("slurm-jobrequeue", "slurm-killwait", "slurm-prologflags"),
+    *("slurm-enforcepartlimits", "slurm-schedulerparameters"),
     *(
         "slurm-prolog",
         "slurm-epilog",
@@ -69,6 +70,7 @@ def test_a_stack_that_took_too_long_differs(expected: Any) -> None:
         ({"GetLayerVersionByArn": deployed.layer(size=9)}, "layer", "differs", "0 MiB"),
         ({"slurm": {"JobRequeue": "0"}}, "slurm-jobrequeue", "differs", "JobRequeue=0"),
         ({"slurm": {"KillWait": "5 sec"}}, "slurm-killwait", "differs", "KillWait=5 sec"),
+        ({"slurm": {"PrologFlags": "Alloc"}}, "slurm-prologflags", "differs", "PrologFlags=Alloc"),
         ({"slurm": {"EnforcePartLimits": "NO"}}, "slurm-enforcepartlimits", "differs", "NO"),
         ({"slurm": {"SchedulerParameters": "a=1"}}, "slurm-schedulerparameters", "differs", "a=1"),
         ({"slurm": {"Prolog[0]": None}}, "slurm-prolog", "differs", "no Prolog"),

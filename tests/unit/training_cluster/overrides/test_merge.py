@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.unit.training_cluster.overrides.conftest import Write
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.overrides.merge import merge, scripts_of
 from training_cluster.pcluster.check import check_cluster_config, config_before_deploy, override_changes
+from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
 
@@ -49,6 +52,15 @@ def test_a_slurm_setting_of_the_users_replaces_ours_in_any_case() -> None:
     ours = {"S": {"CustomSlurmSettings": [{"JobRequeue": 1}, {"KillWait": 30}]}}
     theirs = {"S": {"CustomSlurmSettings": [{"killwait": 600}]}}
     assert merge(ours, theirs)["S"]["CustomSlurmSettings"] == [{"JobRequeue": 1}, {"killwait": 600}]
+
+
+def test_prolog_flags_are_added_to_ours() -> None:
+    ours = {"S": {"CustomSlurmSettings": [{"KillWait": 30, "PrologFlags": "Alloc,DeferBatch"}]}}
+    theirs = {"S": {"CustomSlurmSettings": [{"prologflags": "alloc, X11"}]}}
+    merged = merge(ours, theirs)["S"]["CustomSlurmSettings"]
+    assert merged == [{"KillWait": 30}, {"prologflags": "alloc,DeferBatch,X11"}]
+    with pytest.raises(ConfigurationError, match=r"NoHold .*\n    remove NoHold; the app sets Alloc,DeferBatch"):
+        merge(ours, {"S": {"CustomSlurmSettings": [{"PrologFlags": "NoHold"}]}})
 
 
 def test_scripts_of_the_users_run_after_ours_on_each_kind_of_node(write: Write) -> None:
