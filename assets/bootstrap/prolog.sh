@@ -9,9 +9,10 @@
 #
 # 1. If the cluster config names another bundle than this node runs, the node's own bootstrap.sh fetches it.
 # 2. judge-node.sh of that bundle checks the node. An unhealthy node is drained with the reason, which `sinfo -R`
-#    shows, and the prolog ends with 1. Slurm then requeues the job, which starts elsewhere; the reason stays, since
-#    Slurm sets its own ("Prolog error") only on nodes without one. ParallelCluster replaces a drained node when its
-#    last job has ended (clustermgtd); the reason stays in the log, in CloudWatch.
+#    shows, and the prolog ends with 1. Slurm then requeues the job, whose script has not started yet
+#    (PrologFlags=Alloc,DeferBatch), and which starts elsewhere; the reason stays, since Slurm sets its own ("Prolog
+#    error") only on nodes without one. ParallelCluster replaces a drained node when its last job has ended
+#    (clustermgtd); the reason stays in the log, in CloudWatch.
 #
 # Slurm drains a node at any exit status other than 0, so only a verdict on this node ends with 1. A fault of the
 # prolog itself (no bundle, no cluster config, no settings of the partition, a bucket that does not answer, a faulty
@@ -28,9 +29,7 @@ readonly CURRENT="$TRAINING_BUNDLES/current"
 readonly CONFIG="${TRAINING_CLUSTER_CONFIG:-$TRAINING_ROOT/opt/parallelcluster/shared/cluster-config.yaml}"
 readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
 # Slurm kills no prolog (PrologEpilogTimeout: unlimited), but stops waiting: slurmctld takes a batch job as missing after
-# BatchStartTimeout, 180 s in ParallelCluster, and srun waits that long and MessageTimeout for other nodes
-# (_purge_missing_jobs, _launch_tasks). From MessageTimeout on, 60 s, the job's output says "Prolog hung on node". A
-# refresh runs start steps only, which take seconds.
+# BatchStartTimeout, 180 s in ParallelCluster (_purge_missing_jobs). A refresh runs start steps only, which take seconds.
 readonly REFRESH_S=30 LOCK_S=5 RETRY_MIN=15 UNHEALTHY=9
 
 # Logs to a file, since Slurm discards a prolog's output.

@@ -7,15 +7,17 @@
 # Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,spot-notice-*}. Writes: $RUN_DIR/{starts,ends},
 #   $RUN_DIR/settings-<job id>-<restart>.env, and the log of the watch for spot notices, $RUN_DIR/spot-watch.log.
 #
-# A job starts again only if it advanced since its last start: a fault in the data or the code at one step would
-# otherwise repeat without end. Slurm itself requeues a job whose node was lost; the same rule then applies at its
-# start. Starts that ended before the training do not count (a node that its health check
-# refused, one that was lost during preparation). A start that EC2 ended by a spot notice counts, but needs no new
-# checkpoint: it says nothing about the data and the code.
+# Starts without a new checkpoint are counted, since a fault in the data or the code at one step would otherwise repeat
+# without end; each new checkpoint sets both counts to 0. MAX_RESTARTS limits restarts after starts whose ranks ended by
+# themselves. Starts that Slurm or EC2 ended (a lost node, scontrol requeue, a spot notice) say nothing about the data and
+# the code, so they have a limit of their own. Starts that ended before the training do not count (a node that its health
+# check refused, one that was lost during preparation).
 
-declare -i restarts=0 start_step=0 # check_restart reads them
-watch=""                           # process that waits for spot notices
-told=""                            # set by job.slurm's trap if Slurm asked this script to end
+declare -i failures=0 interruptions=0 start_step=0 # check_restart reads them
+declare -i counted=-1                              # Slurm's restart count of the last start that counts
+readonly MAX_INTERRUPTIONS=10
+watch="" # process that waits for spot notices
+told=""  # set by job.slurm's trap if Slurm asked this script to end
 readonly ENDED_BY_SIGTERM=143
 # Parts of names of variables whose values no report shows.
 readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH'
@@ -49,28 +51,63 @@ check_checkpoints() {
   PYTHONPATH="$training" "$python" -B -m trainkit.run.checkpoints "$CHECKPOINT_DIR" || exit 1
 }
 
-# Reads how often this job restarted the training, and its step. Refuses a start that would repeat the last one.
+# Counts the starts of this job since its newest checkpoint, and ends a job with too many.
 check_restart() {
-  local job count step last=-1
-  restarts=0
+  local job count step by not
+  local -i newest=-1
+  local -A ends=()
   check_checkpoints
   start_step="$(latest_step)"
   export START_STEP="$start_step" # the ranks take this checkpoint without a check of their own
-  if [[ -f $RUN_DIR/starts ]]; then
-    # tr: bash reads over NULs, which a damaged line may have.
-    while read -r count step _ _ job; do
-      if [[ $job != "$SLURM_JOB_ID" || ! $step =~ ^[0-9]+$ ]]; then continue; fi
-      restarts=$((restarts + 1)) last=-1
-      if [[ ! -f $RUN_DIR/spot-notice-$job-$count ]]; then last=$((10#$step)); fi
-    done < <(tr '\0' '?' <"$RUN_DIR/starts")
+  while read -r job count _ _ by; do
+    if [[ $job == "$SLURM_JOB_ID" && -n $by ]]; then ends[$count]="$by"; fi
+  done < <(lines_of ends)
+  failures=0 interruptions=0
+  while read -r count step _ _ job; do
+    if [[ $job != "$SLURM_JOB_ID" || ! $count-$step =~ ^[0-9]+-[0-9]+$ ]]; then continue; fi
+    counted=$((10#$count))
+    if ((10#$step > newest)); then newest=$((10#$step)) failures=0 interruptions=0; fi
+    # Without a line in `ends`, Slurm killed this script.
+    if [[ ${ends[$count]:-slurm} == slurm ]]; then interruptions+=1; else failures+=1; fi
+  done < <(lines_of starts)
+  if ((newest < 0)); then return; fi
+  if ((start_step > newest)); then failures=0 interruptions=0; fi
+  not="$(why_not_again)"
+  if [[ -n $not ]]; then end_for_good 1 "the job was queued again (a lost node, or scontrol requeue)" "$not"; fi
+}
+
+# lines_of NAME: prints a file of the run, without the NULs of damaged lines, over which bash reads.
+lines_of() {
+  if [[ -f $RUN_DIR/$1 ]]; then tr '\0' '?' <"$RUN_DIR/$1"; fi
+}
+
+# Prints why the job may not start again, by the counts since its newest checkpoint; nothing if it may.
+why_not_again() {
+  if ((MAX_RESTARTS == 0)); then
+    printf 'MAX_RESTARTS is 0\n'
+  elif ((failures > MAX_RESTARTS)); then
+    printf 'MAX_RESTARTS is %s, and %s starts failed without a checkpoint after step %s\n' "$MAX_RESTARTS" "$failures" \
+      "$start_step"
+  elif ((interruptions > MAX_INTERRUPTIONS)); then
+    printf 'Slurm or EC2 ended %s starts before a checkpoint after step %s\n' "$interruptions" "$start_step"
   fi
-  if ((restarts == 0)); then return; fi
-  ((restarts <= MAX_RESTARTS)) || die \
-    "the job was queued again (a lost node, or scontrol requeue); MAX_RESTARTS is $MAX_RESTARTS, and the job was restarted so often." \
-    "When the reason is fixed: $(how_to_go_on)"
-  ((start_step > last)) || die \
-    "the job was queued again (a lost node, or scontrol requeue), and no checkpoint was written since the last start, at step $last." \
-    "Save more often (CHECKPOINT_EVERY), or start it again by hand: $(how_to_go_on)"
+}
+
+# Exports Slurm's name of this job. The last task of an array has the array's own id, which squeue, scancel and scontrol take
+# for all tasks. Another job may have inherited the array's variables from the job that submitted it.
+name_job() {
+  export THIS_JOB="$SLURM_JOB_ID"
+  if [[ ${SLURM_ARRAY_JOB_ID:-} == "$SLURM_JOB_ID" ]]; then THIS_JOB+="_$SLURM_ARRAY_TASK_ID"; fi
+}
+
+# Starts a step on each node before the start counts, since a node that is lost, or whose prolog has just failed, takes none.
+reach_nodes() {
+  local -r why="not every node of the job took a step"
+  if srun --overlap --quiet --mpi=none --ntasks-per-node=1 true; then return; fi
+  if ((${SLURM_RESTART_COUNT:-0} - counted > MAX_INTERRUPTIONS)); then
+    end_for_good 1 "$why" "no training has begun in $MAX_INTERRUPTIONS restarts"
+  fi
+  queue_again 1 "$why"
 }
 
 # Exports the seconds that Slurm leaves the ranks between SIGTERM and SIGKILL.
@@ -93,10 +130,21 @@ note_start() {
     log "the settings of this start could not be written down"
 }
 
-# note_end CODE: records when the ranks of this start ended, from which the cost of the nodes is computed.
+# note_end CODE: records when the ranks of this start ended, from which the cost of the nodes is computed, and who ended them.
 note_end() {
-  printf '%s %s %s %s\n' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" "$(date -u +%FT%TZ)" "$1" >>"$RUN_DIR/ends" ||
-    log "the end of this start could not be written down"
+  printf '%s %s %s %s %s\n' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" "$(date -u +%FT%TZ)" "$1" "$(ended_by "$1")" \
+    >>"$RUN_DIR/ends" || log "the end of this start could not be written down"
+}
+
+# ended_by CODE: prints `slurm` if Slurm or EC2 asked the ranks to stop, else `ranks`.
+ended_by() {
+  # A time limit's signal is for the ranks alone; they save, or it ends them at once.
+  if [[ -n $told || -f $SPOT_NOTICE ]] || { [[ ! -f $RUN_DIR/failed ]] &&
+    { (($1 == ENDED_BY_SIGTERM)) || grep -qs '^stopped' "$RUN_DIR/outcome"; }; }; then
+    printf 'slurm\n'
+  else
+    printf 'ranks\n'
+  fi
 }
 
 # note_settings FILE: writes the settings of this start for reports, as lines NAME=value.
@@ -121,7 +169,7 @@ names_of_settings() {
     sed -n 's/^    \([a-z][a-z0-9_]*\): .*/\1/p' "$folder"/*.py "$training/trainkit/run/settings.py" | tr '[:lower:]' '[:upper:]'
   } 2>/dev/null | LC_ALL=C sort -u | LC_ALL=C comm -12 - <(compgen -e | LC_ALL=C sort -u) |
     grep -Ev "$SECRET_NAMES" |
-    grep -Ev '^(PATH|HOME|USER|SHELL|PWD|LANG|TERM|TMPDIR|TRAINING_(SHARED|ETC|VENVS))$' |
+    grep -Ev '^(PATH|HOME|USER|SHELL|PWD|LANG|TERM|TMPDIR|TRAINING_(SHARED|ETC|VENVS)|THIS_JOB)$' |
     grep -Ev '^(SLURM|MASTER)_|^(RUN|DATA|CHECKPOINT)_DIR$' || true
 }
 
@@ -150,7 +198,7 @@ queue_again() {
   if [[ -n $told ]] && ! is_at_time_limit; then
     die "not queued again, since Slurm has asked the job to end." "Go on by hand, unless Slurm has queued it again: $(how_to_go_on)"
   fi
-  scontrol requeue "$SLURM_JOB_ID" || die "Slurm did not take the job back." "Go on by hand: $(how_to_go_on)"
+  scontrol requeue "$THIS_JOB" || die "Slurm did not take the job back." "Go on by hand: $(how_to_go_on)"
   exit "$1"
 }
 
@@ -174,26 +222,30 @@ end_of_training() {
     log "when that is fixed, go on from step $(latest_step): $(how_to_go_on)"
     exit 1
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE && -z $told ]]; then # a notice does not tell this script
-    restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"
+    restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }" slurm
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
     end_as_asked "stopped at step ${outcome#stopped } and saved"
   elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
     # Intel MPI's mpirun ends its ranks at once.
     end_as_asked "ended without saving since the checkpoint of step $(latest_step)"
   elif (($1)) && [[ -f $SPOT_NOTICE && ! -f $RUN_DIR/failed ]]; then
-    restart_or_end "$1" "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training could not save"
+    restart_or_end "$1" "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training could not save" slurm
   elif (($1)); then
-    restart_or_end "$1" "the training failed ($failed)"
+    restart_or_end "$1" "the training failed ($failed)" "$(ended_by "$1")"
   fi
   log "done"
   tell finished "exit code $1"
   exit "$1"
 }
 
-# end_as_asked HOW: ends a job whose ranks Slurm asked to stop; at its time limit it starts again, if the user wants that. A
-# cancelled job is not requeued.
+# end_as_asked HOW: ends a job whose ranks Slurm asked to stop; at its time limit it starts again, if the user wants that and
+# the next start would advance. A cancelled job is not requeued.
 end_as_asked() {
-  if is_at_time_limit; then restart_or_end 1 "the job is at its time limit: $1"; fi
+  if is_at_time_limit; then
+    (($(latest_step) > start_step)) ||
+      end_for_good 1 "the job is at its time limit: $1" "no checkpoint was written in that time, after step $start_step"
+    restart_or_end 1 "the job is at its time limit: $1" slurm
+  fi
   log "$1, as Slurm asked (time limit, scancel or requeue)"
   tell stopped "$1, as Slurm asked (time limit, scancel or requeue)"
   log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
@@ -206,26 +258,30 @@ end_as_asked() {
 is_at_time_limit() {
   local state left
   if [[ ${REQUEUE_AT_TIME_LIMIT:-0} != 1 ]]; then return 1; fi
-  read -r state left < <(squeue --noheader --jobs "$SLURM_JOB_ID" --format '%T %L') || return 1
+  read -r state left < <(squeue --noheader --jobs "$THIS_JOB" --format '%T %L') || return 1
   [[ $left == INVALID || $left == 0:00 || ($state == RUNNING && $left == [0-9]* && $left != *-*) ]]
 }
 
-# restart_or_end CODE WHY: starts again if the run advanced or EC2 takes a node, else reports the reason and ends with CODE.
+# restart_or_end CODE WHY BY: starts again, unless too many starts had no new checkpoint; BY (slurm or ranks) ended this one.
 restart_or_end() {
-  local at not=""
+  local at not tries=""
   at="$(latest_step)"
-  if ((MAX_RESTARTS == 0)); then
-    not="MAX_RESTARTS is 0"
-  elif ((restarts >= MAX_RESTARTS)); then
-    not="MAX_RESTARTS is $MAX_RESTARTS, and it was restarted so often"
-  elif ((at <= start_step)) && [[ ! -f $SPOT_NOTICE ]]; then
-    not="no checkpoint was written since this start, at step $start_step"
+  if ((at > start_step)); then
+    failures=0 interruptions=0
+  elif [[ $3 == slurm ]]; then
+    interruptions+=1 tries=", interruption $interruptions of $MAX_INTERRUPTIONS without a new checkpoint"
+  else
+    failures+=1 tries=", restart $failures of $MAX_RESTARTS without a new checkpoint"
   fi
-  if [[ -z $not ]]; then
-    queue_again "$1" "$2; goes on from step $at, restart $((restarts + 1)) of $MAX_RESTARTS"
-  fi
-  log "$2; not started again, since $not"
-  tell "given up" "$2; not started again, since $not"
+  not="$(why_not_again)"
+  if [[ -z $not ]]; then queue_again "$1" "$2; goes on from step $at$tries"; fi
+  end_for_good "$1" "$2" "$not"
+}
+
+# end_for_good CODE WHY NOT: ends the job with CODE, and reports why it does not start again.
+end_for_good() {
+  log "$2; not started again, since $3"
+  tell "given up" "$2; not started again, since $3"
   log "go on with it by hand: $(how_to_go_on)"
   exit "$1"
 }

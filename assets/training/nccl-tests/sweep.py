@@ -215,7 +215,7 @@ def last_words(files: Sequence[Path]) -> str:
 
 def is_being_ended() -> bool:
     """Return True if Slurm or EC2 ends the job, whose steps then fail; this process gets no signal."""
-    job = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
+    job = ["squeue", "--noheader", f"--jobs={os.environ['THIS_JOB']}", "--format=%T"]
     state = subprocess.run(job, capture_output=True, text=True, check=False).stdout.strip()
     return state == "COMPLETING" or Path(os.environ.get("SPOT_NOTICE", "")).is_file()
 

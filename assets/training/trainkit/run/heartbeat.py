@@ -134,7 +134,7 @@ def kill_steps() -> None:
 
     Slurm's controller may be down meanwhile, so this tries again until it succeeds.
     """
-    listing = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={os.environ['SLURM_JOB_ID']}"]
+    listing = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={os.environ['THIS_JOB']}"]
     while True:
         try:
             listed = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split()
@@ -148,11 +148,8 @@ def kill_steps() -> None:
 
 
 def is_being_ended() -> bool:
-    """Return True if Slurm ends the job: a lost node, scancel, its time limit.
-
-    squeue may list more than one job: the id of one task of an array is that of the whole array.
-    """
-    job = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
+    """Return True if Slurm ends the job: a lost node, scancel, its time limit."""
+    job = ["squeue", "--noheader", f"--jobs={os.environ['THIS_JOB']}", "--format=%T"]
     state = subprocess.run(job, capture_output=True, text=True, check=False).stdout.strip()
     return state == "COMPLETING"
 

@@ -57,7 +57,7 @@ def starts(run_dir: Path) -> tuple[list[dict[str, Any]], int]:
     damaged = 0
     for line in lines_of(run_dir / ENDS):
         try:
-            job, restart, time, code = line.split()
+            job, restart, time, code, *_ = line.split()  # and who ended the ranks, which restarts.sh reads
             ends[job, restart] = seconds(time), int(code)
         except ValueError:
             damaged += 1

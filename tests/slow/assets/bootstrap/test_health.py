@@ -12,15 +12,16 @@ import psutil
 import pytest
 
 from rehearsal.local_slurm import Job, LocalSlurm, NodeShape, parse_partitions
-from tests.slow.assets.training.training import wait_until
+from tests.slow.assets.training.tiny import TINY
+from tests.slow.assets.training.training import Training, wait_until
 from tests.unit.assets.bootstrap.health.health_node import BUNDLE_SHA256, HealthNode
 
 pytestmark = pytest.mark.slow
 
 RESOURCE = {"Name": "p4d", "InstanceType": "p4d.24xlarge", "MinCount": 0, "MaxCount": 4}
-QUEUE = {"Name": "gpu", "ComputeResources": [RESOURCE]}
+QUEUE = {"Name": "train", "ComputeResources": [RESOURCE]}
 SHAPES = {"p4d.24xlarge": NodeShape(vcpus=96, memory_mib=1_179_648)}
-NAME = "gpu-dy-p4d-{}"
+NAME = "train-dy-p4d-{}"
 WHERE = "srun --mpi=none bash -c 'echo $SLURMD_NODENAME'"
 REASON = "training-cluster: nvidia-smi lists 7 of 8 GPUs"
 
@@ -33,10 +34,10 @@ def wait_for(holds: Callable[[], bool], limit_s: float = 20.0) -> None:
 
 
 class Cluster:
-    """A Slurm, and the one disk of all its nodes."""
+    """A Slurm, the one disk of all its nodes, and the shared folder of job.slurm."""
 
-    def __init__(self, slurm: LocalSlurm, node: HealthNode) -> None:
-        self.slurm, self.node = slurm, node
+    def __init__(self, slurm: LocalSlurm, node: HealthNode, training: Training) -> None:
+        self.slurm, self.node, self.training = slurm, node, training
 
     def break_nodes(self, *numbers: int) -> None:
         """Give these nodes seven GPUs, and all others eight."""
@@ -52,7 +53,7 @@ class Cluster:
         """Wait for the end of a job; return it, and the nodes of its last start."""
         job = self.slurm.wait(job_id, timeout_s=60)
         lines = job.output.read_text().splitlines()
-        return job, sorted(line for line in lines[-8:] if line.startswith("gpu-dy-"))
+        return job, sorted(line for line in lines[-8:] if line.startswith("train-dy-"))
 
     def say(self, *command: str) -> str:
         environment = self.slurm.client_env()
@@ -66,7 +67,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("health")
-    node = HealthNode(folder / "node")
+    node = HealthNode(folder / "node", queue_name="train")
     node.be_well()
     node.install_prolog()
     with LocalSlurm(
@@ -77,18 +78,23 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         prolog=node.prolog_folder,
         credential_s=10,
     ) as slurm:
-        yield Cluster(slurm, node)
+        training = Training(slurm, folder, workload="tiny", env={"TRAINING_VENVS": str(folder / "venvs")})
+        shutil.copytree(TINY, training.shared / "training" / "tiny")
+        yield Cluster(slurm, node, training)
 
 
 def test_unhealthy_nodes_drain_with_the_reason_and_their_jobs_run_on_others(cluster: Cluster) -> None:
+    """The second node of a training is unhealthy: Slurm checks it before the batch script starts."""
     cluster.break_nodes(1, 3)
-    alone, together = cluster.submit(1), cluster.submit(2)
-    for job_id, nodes in ((alone, 1), (together, 2)):
-        job, ran_on = cluster.wait(job_id)
-        assert job.is_completed, job
+    alone, together = cluster.submit(1), cluster.training.submit("moved", MAX_STEPS="2", MAX_RESTARTS="0")
+    job, ran_on = cluster.wait(alone)
+    assert job.is_completed, job
+    assert ran_on in ([NAME.format(2)], [NAME.format(4)])
+    output = cluster.training.wait(together, state="COMPLETED")
+    (start,) = (cluster.training.run_dir("moved") / "starts").read_text().splitlines()
+    assert start.split()[0::3] == ["1", "train-dy-p4d-[2,4]"], output
+    for job_id in (alone, together):
         assert "Restarts=1" in cluster.say("scontrol", "show", "job", str(job_id))
-        assert len(ran_on) == nodes
-        assert set(ran_on) <= {NAME.format(2), NAME.format(4)}
     assert cluster.reasons() == {NAME.format(1): REASON, NAME.format(3): REASON}
     states = cluster.slurm.node_states()
     assert {states[NAME.format(n)].rstrip("*~%!") for n in (1, 3)} == {"drained"}

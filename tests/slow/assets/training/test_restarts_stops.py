@@ -34,7 +34,7 @@ def test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel(trainin
     job_id = training.submit("timed", "--time=1", "--signal=TERM@10", **settings)
     wait_for_words(training, job_id, "the job is at its time limit: stopped at step")
     at = steps(training, "timed")[-1]
-    wait_for_words(training, job_id, f"goes on from step {at}, restart 1 of 3; queued again")
+    wait_for_words(training, job_id, f"goes on from step {at}; queued again")
     training.wait_for_step(job_id, "timed", at + 2)
     assert f"training from step {at}" in training.output(job_id)
     training.end(job_id)
@@ -99,11 +99,11 @@ def test_a_spot_notice_and_the_job_saves_and_starts_again(training: Training, me
     Metadata.notice = notice
     wait_for_notice(training, job_id, 1)
     let_go(training, "spot")
-    wait_for_words(training, job_id, "restart 1 of 3; queued again")
+    wait_for_words(training, job_id, "and the training saved at step")
     Metadata.notice = ""
     said = training.wait(job_id, state="COMPLETED")
     training.settings.write_text(family)
     at = starts(training, "spot")[1][1]
     assert "EC2 takes a node (train-dy-p4d-" in said
-    assert f"the training saved at step {at}; goes on from step {at}, restart 1 of 3" in said
+    assert f"the training saved at step {at}; goes on from step {at}; queued again" in said
     assert steps(training, "spot") == list(range(1, 61))

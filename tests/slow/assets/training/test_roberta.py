@@ -313,7 +313,7 @@ def test_it_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training, 
 def test_a_wrong_setting_is_one_sentence(
     training: Training, whole_run: str, run: str, env: dict[str, str], words: str
 ) -> None:
-    said = training.wait(training.submit(run, **env), state="FAILED")
+    said = training.wait(training.submit(run, MAX_RESTARTS="0", **env), state="FAILED")
     assert words in said
     # torchrun has its own traceback, of the failure of a rank.
     assert 'roberta/train.py", line' not in said
@@ -326,7 +326,7 @@ def test_a_checkpoint_of_another_dictionary_is_refused(training: Training, whole
     noted = json.loads(progress.read_text())
     # The size stays: another one is an incomplete checkpoint.
     (other / "progress.json").write_text(json.dumps(noted | {"dictionary_sha256": "0" * 64}) + "\n")
-    said = training.wait(training.submit("other"), state="FAILED")
+    said = training.wait(training.submit("other", MAX_RESTARTS="0"), state="FAILED")
     assert "was trained with another dict.txt" in said
 
 
@@ -335,10 +335,10 @@ def test_corrupt_data_is_refused_with_the_files_name(training: Training, whole_r
     whole = file.read_bytes()
     try:
         file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        said = training.wait(training.submit("corrupt"), state="FAILED")
+        said = training.wait(training.submit("corrupt", MAX_RESTARTS="0"), state="FAILED")
         assert f"{file} is corrupt: its sha256 is" in said
         file.write_bytes(whole[:-1])
-        said = training.wait(training.submit("corrupt"), state="FAILED")
+        said = training.wait(training.submit("corrupt", MAX_RESTARTS="0"), state="FAILED")
         assert f"{file} is corrupt: it has {len(whole) - 1:,} bytes" in said
     finally:
         file.write_bytes(whole)

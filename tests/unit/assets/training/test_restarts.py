@@ -18,8 +18,9 @@ tell() {{ :; }}
 report() {{ :; }}
 find_python() {{ command -v python3; }}
 scontrol() {{ log "scontrol $*"; }}
-training=/fsx/training workload=tiny run=mine NNODES=2 MAX_RESTARTS=3 SLURM_JOB_ID=7
+training=/fsx/training workload=tiny run=mine NNODES=2 MAX_RESTARTS=${{MAX_RESTARTS:-3}} SLURM_JOB_ID=7
 source "{TRAINING}/restarts.sh"
+name_job
 """
 NOTICE = "EC2 takes a node (n2: terminate)"
 
@@ -35,7 +36,18 @@ class Job:
         (self.checkpoints / "trainers-own").touch()
         self.notice = self.run_dir / "spot-notice-7-0"
 
-    def run(self, line: str) -> tuple[int, str]:
+    def note(self, *starts: tuple[int, str]) -> None:
+        """Write earlier starts: the step at which each began, and who ended it, if job.slurm saw its end."""
+        for count, (step, by) in enumerate(starts):
+            self._add("starts", f"{count} {step} 2026-11-22T03:00:00Z n[1-2] 7")
+            if by:
+                self._add("ends", f"7 {count} 2026-11-22T03:10:00Z 1 {by}")
+
+    def _add(self, name: str, line: str) -> None:
+        with (self.run_dir / name).open("a") as file:
+            file.write(f"{line}\n")
+
+    def run(self, line: str, **settings: str) -> tuple[int, str]:
         """Return the exit code and the output of a line of job.slurm."""
         ended = subprocess.run(
             ["bash", "-c", f"{JOB}start_step=4\n{line}"],
@@ -44,6 +56,7 @@ class Job:
                 "RUN_DIR": str(self.run_dir),
                 "CHECKPOINT_DIR": str(self.checkpoints),
                 "SPOT_NOTICE": str(self.notice),
+                **settings,
             },
             capture_output=True,
             text=True,
@@ -62,19 +75,105 @@ def test_a_spot_notice_before_the_first_step_and_the_job_is_queued_again(job: Jo
     """Ranks that import torch do not yet save at SIGTERM: neither the data nor the code is at fault."""
     job.notice.write_text("n2: terminate\n")
     code, said = job.run("end_of_training 143")
-    assert f"{NOTICE}, and the training could not save; goes on from step 4, restart 1 of 3" in said
+    assert f"{NOTICE}, and the training could not save; goes on from step 4, interruption 1 of 10" in said
     assert (code, "scontrol requeue 7" in said) == (143, True)
-    (job.run_dir / "starts").write_text("0 4 2026-11-22T03:00:00Z n[1-2] 7\n")
-    assert job.run("check_restart && log restarts $restarts") == (0, "restarts 1\n")
-    job.notice.unlink()
-    code, said = job.run("check_restart")
-    assert (code, "no checkpoint was written since the last start, at step 4" in said) == (1, True)
 
 
-def test_a_run_that_ec2_always_interrupts_is_not_started_for_ever(job: Job) -> None:
-    job.notice.write_text("n2: terminate\n")
-    code, said = job.run("restarts=3; end_of_training 143")
-    assert (code, "not started again, since MAX_RESTARTS is 3" in said) == (143, True)
+COUNTS = "check_restart; log $failures $interruptions"
+
+
+@pytest.mark.parametrize(
+    ("starts", "counts"),
+    [
+        ([(4, "ranks"), (4, "ranks")], "2 0"),
+        ([(4, ""), (4, "slurm"), (4, "ranks"), (4, "")], "1 3"),
+        ([(2, "ranks"), (3, "ranks")], "0 0"),
+        ([(0, "ranks")] * 9 + [(4, "ranks")], "1 0"),
+        ([(8, "ranks"), (4, "ranks")], "2 0"),
+    ],
+    ids=["ranks", "Slurm", "checkpoint since", "checkpoint between", "damaged checkpoint"],
+)
+def test_starts_since_the_newest_checkpoint_count(
+    job: Job, starts: list[tuple[int, str]], counts: str
+) -> None:
+    job.note(*starts)
+    (job.run_dir / "starts").open("a").write("0 4 2026-11-22T03:00:00Z n[1-2] 6\n9 \0 torn")
+    assert job.run(COUNTS) == (0, f"{counts}\n")
+
+
+@pytest.mark.parametrize(
+    ("by", "count", "allowed", "why"),
+    [
+        ("ranks", "restart", 3, "MAX_RESTARTS is 3, and 4 starts failed without a checkpoint after step 4"),
+        ("slurm", "interruption", 10, "Slurm or EC2 ended 11 starts before a checkpoint after step 4"),
+    ],
+)
+def test_starts_without_a_checkpoint_have_a_limit(
+    job: Job, by: str, count: str, allowed: int, why: str
+) -> None:
+    job.note(*[(4, by)] * (allowed - 1))
+    again = f"check_restart; restart_or_end 1 'n2 failed' {by}"
+    code, said = job.run(again)
+    assert f"n2 failed; goes on from step 4, {count} {allowed}" in said
+    assert (code, "scontrol requeue 7" in said) == (1, True)
+    job.note((4, by))
+    code, said = job.run(again)
+    assert f"n2 failed; not started again, since {why}\n" in said
+    assert (code, "scontrol" in said) == (1, False)
+    (job.checkpoints / "latest_step").write_text("9\n")
+    assert (
+        "n2 failed; goes on from step 9; queued again\n"
+        in job.run(f"start_step=4; restart_or_end 1 'n2 failed' {by}")[1]
+    )
+
+
+def test_max_restarts_0_ends_a_job_after_any_start(job: Job) -> None:
+    job.note((2, ""))
+    code, said = job.run("check_restart", MAX_RESTARTS="0")
+    assert (code, "not started again, since MAX_RESTARTS is 0" in said) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("files", "line", "by"),
+    [
+        ((), "note_end 1", "ranks"),
+        (("failed",), "note_end 143", "ranks"),
+        (("failed", "spot-notice-7-0"), "note_end 1", "slurm"),
+        ((), "told=yes; note_end 1", "slurm"),
+        ((), "note_end 143", "slurm"),
+    ],
+    ids=["dead rank", "dead rank, others asked", "notice", "scancel or lost node", "time limit"],
+)
+def test_an_end_names_who_ended_it(job: Job, files: tuple[str, ...], line: str, by: str) -> None:
+    for name in files:
+        (job.run_dir / name).touch()
+    job.run(line)
+    assert (job.run_dir / "ends").read_text().split()[-1] == by
+
+
+def test_a_node_without_steps_counts_no_start(job: Job) -> None:
+    code, said = job.run("srun() { return 1; }; reach_nodes; note_start")
+    assert said.endswith("not every node of the job took a step; queued again\nscontrol requeue 7\n")
+    assert (code, (job.run_dir / "starts").exists()) == (1, False)
+    code, said = job.run("srun() { return 1; }; reach_nodes", SLURM_RESTART_COUNT="10")
+    assert (code, "not started again, since no training has begun in 10 restarts" in said) == (1, True)
+
+
+@pytest.mark.parametrize(("array", "name"), [("7", "7_3"), ("5", "7"), ("", "7")])
+def test_the_last_task_of_an_array_has_its_own_name(job: Job, array: str, name: str) -> None:
+    """A job that a task of another array submitted inherits the variables of that array."""
+    said = job.run("end_of_training 1", SLURM_ARRAY_JOB_ID=array, SLURM_ARRAY_TASK_ID="3")[1]
+    assert f"\nscontrol requeue {name}\n" in said
+
+
+def test_a_time_limit_without_a_checkpoint_ends_the_job(job: Job) -> None:
+    limit = "squeue() { echo RUNNING 1:59; }; end_of_training 143"
+    code, said = job.run(limit, REQUEUE_AT_TIME_LIMIT="1")
+    assert "not started again, since no checkpoint was written in that time, after step 4" in said
+    assert (code, "scontrol" in said) == (1, False)
+    (job.checkpoints / "latest_step").write_text("9\n")
+    said = job.run(limit, REQUEUE_AT_TIME_LIMIT="1")[1]
+    assert "goes on from step 9; queued again\nscontrol requeue 7\n" in said
 
 
 @pytest.mark.parametrize("outcome", ["", "stopped 9"])

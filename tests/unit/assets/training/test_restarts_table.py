@@ -23,13 +23,12 @@ NOT_FINITE = "a_loss_that_is_not_finite_before_a_checkpoint_has_it"
 TESTS = {
     "a rank died": [
         (RESTARTS, "test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on"),
-        (RESTARTS, "test_a_job_that_got_on_to_no_checkpoint_is_not_started_again"),
-        (RESTARTS, "test_a_job_starts_again_as_often_as_it_may_and_no_more"),
+        (RESTARTS, "test_ranks_that_die_before_a_checkpoint_end_the_job"),
+        (ENDS, "test_starts_without_a_checkpoint_have_a_limit"),
         (HANGS, "test_ranks_that_do_not_notice_a_dead_one_are_ended_and_the_run_goes_on"),
     ],
     "a node was lost": [
-        (RESTARTS, "test_a_lost_node_and_the_job_starts_on_another_and_goes_on"),
-        (RESTARTS, "test_a_lost_node_before_a_new_checkpoint_and_the_job_is_not_started_for_ever"),
+        (RESTARTS, "test_a_node_lost_before_a_checkpoint_costs_one_start"),
     ],
     "no step for": [
         (HANGS, "test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on"),
@@ -62,6 +61,7 @@ TESTS = {
     ],
     "time limit, with `REQUEUE_AT_TIME_LIMIT=1`": [
         (STOPS, "test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel"),
+        (ENDS, "test_a_time_limit_without_a_checkpoint_ends_the_job"),
     ],
     "`scontrol requeue`": [
         (SAVES, "test_a_save_of_more_than_30_s_survives_scancel_a_time_limit_and_a_requeue")

@@ -38,7 +38,7 @@ slurmstepd: error: *** STEP 31.0 ON gpu-dy-p4d-1 CANCELLED AT 2026-11-23T12:58:1
 was written since this start, at step 0
 """
 # Sentences of job.slurm on failures whose cause other lines name.
-OTHERS = ("see the lines above", "no checkpoint was written since the last start")
+OTHERS = ("see the lines above",)
 # The subclasses of Exception whose text lifecycle.main or fetch print as a sentence.
 ERRORS = {"ShardError", "DataError", "WeightsError", "BucketError", "FetchError"}
 

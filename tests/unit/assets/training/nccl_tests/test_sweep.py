@@ -122,7 +122,7 @@ def test_a_sweep_that_is_cancelled_names_no_node(
     }.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
-    job = BASE | {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "gpu-[1-2]", "MASTER_PORT": "12007"}
+    job = BASE | {"THIS_JOB": "7", "SLURM_JOB_NODELIST": "gpu-[1-2]", "MASTER_PORT": "12007"}
     job |= {"RUN_DIR": str(tmp_path), "SPOT_NOTICE": f"{tmp_path}/{notice}"}
     job |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "NCCL_FLOORS": "", "EFA_INTERFACES": "0"}
     for name, value in job.items():

@@ -107,7 +107,7 @@ def test_no_rank_is_named_where_all_wait_for_each_other() -> None:
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folder of Slurm's programs for job 7."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("THIS_JOB", "7")
     monkeypatch.setattr(watch, "_AGAIN_S", 0)
     install(tmp_path, scancel=f'echo "$@" >{tmp_path}/killed', srun="exit 1")
     return tmp_path
@@ -132,9 +132,9 @@ def test_the_ranks_of_a_hang_are_ended_once_slurm_answers_again(
 
 
 def test_ranks_that_wait_for_a_lost_node_are_ended_soon(slurm: Path) -> None:
-    """Slurm has then sent SIGTERM to the job; while it runs, here in an array, a short silence is no hang."""
+    """Slurm has then sent SIGTERM to the job; while it runs, a short silence is no hang."""
     looks = slurm / "looks"
-    running = f"echo >>{looks}; if [ $(wc -l <{looks}) -lt 4 ]; then echo RUNNING; echo RUNNING"
+    running = f"echo >>{looks}; if [ $(wc -l <{looks}) -lt 4 ]; then echo RUNNING"
     state = f"{running}; else echo COMPLETING; fi"
     install(slurm, squeue=f'case "$*" in *--steps*) {STEPS} ;; *) {state} ;; esac')
     note_step(slurm, 1, at=time.time() + 1)

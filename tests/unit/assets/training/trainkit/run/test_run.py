@@ -87,7 +87,7 @@ def end_of_training(run: Run) -> subprocess.CompletedProcess[str]:
         **os.environ,
         **{"TRAINING": str(TRAINING), "training": str(TRAINING), "workload": "gpt2", "run": "run"},
         **{"RUN_DIR": str(run.run_dir), "CHECKPOINT_DIR": str(run.checkpoint_dir), "SPOT_NOTICE": "/none"},
-        **{"MAX_RESTARTS": "3", "NNODES": "2", "SLURM_JOB_ID": "7"},
+        **{"MAX_RESTARTS": "3", "NNODES": "2", "SLURM_JOB_ID": "7", "THIS_JOB": "7"},
     }
     return subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=env, capture_output=True, text=True)
 
