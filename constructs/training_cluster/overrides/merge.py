@@ -14,7 +14,7 @@ _OURS = ("Scheduling.SlurmQueues", "ComputeResources")
 _POOLS = "LoginNodes.Pools"
 """List whose new items start as a copy of the rendered item, with its subnet, group, rights and scripts."""
 _FLAGS = "prologflags"
-"""Setting of slurm.conf whose words are added to ours, since a job must wait for the health checks of its nodes."""
+"""Setting of slurm.conf whose words are added to ours, which let a job wait for its nodes' health checks."""
 
 
 def merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,30 +75,31 @@ def _slurm_settings(ours: list[Any], theirs: list[Any]) -> list[Any]:
     """Merge lists of lines for slurm.conf: an override replaces the rendered line of the same name.
 
     Raises:
-        ConfigurationError: PrologFlags that contradict ours.
+        ConfigurationError: PrologFlags that contradict the rendered ones.
     """
     given = {str(name).lower() for each in theirs if isinstance(each, Mapping) for name in each}
     kept = [{name: value for name, value in each.items() if name.lower() not in given} for each in ours]
-    flags = [value for each in ours for name, value in each.items() if name.lower() == _FLAGS]
-    theirs = [_with_flags(each, flags) if isinstance(each, Mapping) else each for each in theirs]
-    return [*(each for each in kept if each), *theirs]
+    flags = [str(value) for each in ours for name, value in each.items() if name.lower() == _FLAGS]
+    added = [
+        {
+            name: _flags(*flags, value) if str(name).lower() == _FLAGS else value
+            for name, value in each.items()
+        }
+        if isinstance(each, Mapping)
+        else each
+        for each in theirs
+    ]
+    return [*(each for each in kept if each), *added]
 
 
-def _with_flags(line: Mapping[str, Any], ours: list[str]) -> dict[str, Any]:
-    return {
-        name: _prolog_flags(ours, str(value)) if name.lower() == _FLAGS else value
-        for name, value in line.items()
-    }
-
-
-def _prolog_flags(ours: list[str], theirs: str) -> str:
-    words = [word.strip() for word in ",".join([*ours, theirs]).split(",")]
-    if "nohold" in map(str.lower, words):
+def _flags(*values: Any) -> str:
+    words = {word.strip().lower(): word.strip() for word in ",".join(map(str, values)).split(",")}
+    if "nohold" in words:
         raise ConfigurationError(
-            "overrides: PrologFlags: NoHold starts jobs before their nodes are checked, and slurmctld refuses "
-            f"it together with Contain\n    remove NoHold; the app sets {','.join(ours)}"
+            "overrides: PrologFlags: NoHold starts jobs on unchecked nodes, and stops slurmctld "
+            f"together with Contain\n    remove NoHold; the app sets {', '.join(map(str, values[:-1]))}"
         )
-    return ",".join({word.lower(): word for word in words}.values())
+    return ",".join(words.values())
 
 
 def _are_named(items: list[Any]) -> bool:
