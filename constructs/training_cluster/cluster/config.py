@@ -42,9 +42,10 @@ JOB_SETTINGS: Rendered = {
     # Ranks save a checkpoint between SIGTERM and SIGKILL.
     "KillWait": load_base().kill_wait_s,
     # By default a node's health checks run with the job's first step there, so after the start of the batch
-    # script. With these, the script starts once the checks of all nodes have passed. Contain gives each job a
-    # step on each node that holds processes from outside its own steps, which pam_slurm_adopt requires.
-    "PrologFlags": "Alloc,DeferBatch,Contain",
+    # script. With these, the script starts once the checks of all nodes have passed. Without Contain: before
+    # Slurm 26.11, its step hides a job whose script a restarted slurmctld forgot during the checks, and which
+    # otherwise is queued again after BatchStartTimeout.
+    "PrologFlags": "Alloc,DeferBatch",
 }
 """Settings of slurm.conf for the jobs of every cluster."""
 SHARED_CLUSTER_SETTINGS = {

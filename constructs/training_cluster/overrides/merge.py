@@ -96,8 +96,8 @@ def _flags(*values: Any) -> str:
     words = {word.strip().lower(): word.strip() for word in ",".join(map(str, values)).split(",")}
     if "nohold" in words:
         raise ConfigurationError(
-            "overrides: PrologFlags: NoHold starts jobs on unchecked nodes, and stops slurmctld "
-            f"together with Contain\n    remove NoHold; the app sets {', '.join(map(str, values[:-1]))}"
+            "overrides: PrologFlags: NoHold starts jobs before the health checks of their nodes have passed\n"
+            f"    remove NoHold; the app sets {','.join(map(str, values[:-1]))}"
         )
     return ",".join(words.values())
 

@@ -25,7 +25,7 @@ HEAD_NODE = "i-0aaaaaaaaaaaaaaaa"
 COMMAND = "00000000-0000-0000-0000-000000000000"
 SLURM = {
     "JobRequeue": "1",
-    "PrologFlags": "Alloc,Contain,DeferBatch",
+    "PrologFlags": "Alloc,DeferBatch",
     "KillWait": "600 sec",
     "EnforcePartLimits": "ALL",
     "SchedulerParameters": "a=1,nohold_on_prolog_fail",

@@ -248,7 +248,7 @@ def test_a_capacity_block_always_runs_and_all_else_costs_nothing_until_a_job_wan
 
 def test_jobs_of_lost_spot_nodes_are_queued_again_and_ranks_have_time_to_save() -> None:
     assert render(capacity="spot")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [
-        {"JobRequeue": 1, "KillWait": 600, "PrologFlags": "Alloc,DeferBatch,Contain"}
+        {"JobRequeue": 1, "KillWait": 600, "PrologFlags": "Alloc,DeferBatch"}
     ]
 
 
