@@ -137,7 +137,7 @@ def begin_again(name: str, argv_of: Callable[[list[str]], list[str]], node: str 
     )
 
 
-def test_ranks_that_die_before_a_checkpoint_end_the_job(training: Training) -> None:
+def test_ranks_that_die_without_checkpoint_end_the_job(training: Training) -> None:
     job_id = training.submit("early", DIES_AFTER="1", DEATHS="9", MAX_RESTARTS="1")
     output = training.wait(job_id, state="FAILED")
     failed = "the training failed (train-dy-p4d-2: exit code 1)"
@@ -148,7 +148,7 @@ def test_ranks_that_die_before_a_checkpoint_end_the_job(training: Training) -> N
     assert starts(training, "early") == [("0", "0"), ("1", "0")]
 
 
-def test_a_restart_of_an_array_s_last_task_leaves_the_others_alone(training: Training) -> None:
+def test_an_array_s_last_task_restarts_alone(training: Training) -> None:
     """Slurm takes the id of the last task, which is the array's own, for all tasks."""
     array = training.submit("", "--nodes=1", "--array=0-1", HOLD_AT="6")
     last, other = f"job-{array}", f"job-{array + 1}"
@@ -197,7 +197,7 @@ def get_node_back(training: Training, name: str, job_id: int) -> None:
     wait_until(lambda: not states()[name].startswith("down"), timeout_s=180, what=f"{name} stays down")
 
 
-def test_a_node_lost_before_a_checkpoint_costs_one_start(training: Training, whole_run: str) -> None:
+def test_a_node_loss_before_a_checkpoint_restarts(training: Training, whole_run: str) -> None:
     job_id = training.submit("lost", CHECKPOINT_EVERY="1000", HOLD_AT="6")
     training.wait_for_step(job_id, "lost", 5)
     lose_node(training, NODES[1])

@@ -39,11 +39,12 @@ class Job:
     def note(self, *starts: tuple[int, str]) -> None:
         """Write earlier starts: the step at which each began, and who ended it, if job.slurm saw its end."""
         for count, (step, by) in enumerate(starts):
-            self._add("starts", f"{count} {step} 2026-11-22T03:00:00Z n[1-2] 7")
+            self.add("starts", f"{count} {step} 2026-11-22T03:00:00Z n[1-2] 7")
             if by:
-                self._add("ends", f"7 {count} 2026-11-22T03:10:00Z 1 {by}")
+                self.add("ends", f"7 {count} 2026-11-22T03:10:00Z 1 {by}")
 
-    def _add(self, name: str, line: str) -> None:
+    def add(self, name: str, line: str) -> None:
+        """Add a line to a file of the run."""
         with (self.run_dir / name).open("a") as file:
             file.write(f"{line}\n")
 
@@ -97,7 +98,7 @@ def test_starts_since_the_newest_checkpoint_count(
     job: Job, starts: list[tuple[int, str]], counts: str
 ) -> None:
     job.note(*starts)
-    (job.run_dir / "starts").open("a").write("0 4 2026-11-22T03:00:00Z n[1-2] 6\n9 \0 torn")
+    job.add("starts", "0 4 2026-11-22T03:00:00Z n[1-2] 6\n9 \0 torn")
     assert job.run(COUNTS) == (0, f"{counts}\n")
 
 
@@ -113,24 +114,22 @@ def test_starts_without_a_checkpoint_have_a_limit(
 ) -> None:
     job.note(*[(4, by)] * (allowed - 1))
     again = f"check_restart; restart_or_end 1 'n2 failed' {by}"
-    code, said = job.run(again)
-    assert f"n2 failed; goes on from step 4, {count} {allowed}" in said
-    assert (code, "scontrol requeue 7" in said) == (1, True)
+    code, output = job.run(again)
+    assert f"n2 failed; goes on from step 4, {count} {allowed}" in output
+    assert (code, "scontrol requeue 7" in output) == (1, True)
     job.note((4, by))
-    code, said = job.run(again)
-    assert f"n2 failed; not started again, since {why}\n" in said
-    assert (code, "scontrol" in said) == (1, False)
+    code, output = job.run(again)
+    assert f"n2 failed; not started again, since {why}\n" in output
+    assert (code, "scontrol" in output) == (1, False)
     (job.checkpoints / "latest_step").write_text("9\n")
-    assert (
-        "n2 failed; goes on from step 9; queued again\n"
-        in job.run(f"start_step=4; restart_or_end 1 'n2 failed' {by}")[1]
-    )
+    output = job.run(f"restart_or_end 1 'n2 failed' {by}")[1]
+    assert "n2 failed; goes on from step 9; queued again\n" in output
 
 
 def test_max_restarts_0_ends_a_job_after_any_start(job: Job) -> None:
     job.note((2, ""))
-    code, said = job.run("check_restart", MAX_RESTARTS="0")
-    assert (code, "not started again, since MAX_RESTARTS is 0" in said) == (1, True)
+    code, output = job.run("check_restart", MAX_RESTARTS="0")
+    assert (code, "not started again, since MAX_RESTARTS is 0" in output) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -152,28 +151,28 @@ def test_an_end_names_who_ended_it(job: Job, files: tuple[str, ...], line: str, 
 
 
 def test_a_node_without_steps_counts_no_start(job: Job) -> None:
-    code, said = job.run("srun() { return 1; }; reach_nodes; note_start")
-    assert said.endswith("not every node of the job took a step; queued again\nscontrol requeue 7\n")
+    code, output = job.run("srun() { return 1; }; reach_nodes; note_start")
+    assert output.endswith("not every node of the job took a step; queued again\nscontrol requeue 7\n")
     assert (code, (job.run_dir / "starts").exists()) == (1, False)
-    code, said = job.run("srun() { return 1; }; reach_nodes", SLURM_RESTART_COUNT="10")
-    assert (code, "not started again, since no training has begun in 10 restarts" in said) == (1, True)
+    code, output = job.run("srun() { return 1; }; reach_nodes", SLURM_RESTART_COUNT="10")
+    assert (code, "not started again, since no training has begun in 10 restarts" in output) == (1, True)
 
 
 @pytest.mark.parametrize(("array", "name"), [("7", "7_3"), ("5", "7"), ("", "7")])
-def test_the_last_task_of_an_array_has_its_own_name(job: Job, array: str, name: str) -> None:
+def test_the_last_array_task_has_its_own_name(job: Job, array: str, name: str) -> None:
     """A job that a task of another array submitted inherits the variables of that array."""
-    said = job.run("end_of_training 1", SLURM_ARRAY_JOB_ID=array, SLURM_ARRAY_TASK_ID="3")[1]
-    assert f"\nscontrol requeue {name}\n" in said
+    output = job.run("end_of_training 1", SLURM_ARRAY_JOB_ID=array, SLURM_ARRAY_TASK_ID="3")[1]
+    assert f"\nscontrol requeue {name}\n" in output
 
 
-def test_a_time_limit_without_a_checkpoint_ends_the_job(job: Job) -> None:
+def test_a_time_limit_without_checkpoint_ends_the_job(job: Job) -> None:
     limit = "squeue() { echo RUNNING 1:59; }; end_of_training 143"
-    code, said = job.run(limit, REQUEUE_AT_TIME_LIMIT="1")
-    assert "not started again, since no checkpoint was written in that time, after step 4" in said
-    assert (code, "scontrol" in said) == (1, False)
+    code, output = job.run(limit, REQUEUE_AT_TIME_LIMIT="1")
+    assert "not started again, since no checkpoint was written in that time, after step 4" in output
+    assert (code, "scontrol" in output) == (1, False)
     (job.checkpoints / "latest_step").write_text("9\n")
-    said = job.run(limit, REQUEUE_AT_TIME_LIMIT="1")[1]
-    assert "goes on from step 9; queued again\nscontrol requeue 7\n" in said
+    output = job.run(limit, REQUEUE_AT_TIME_LIMIT="1")[1]
+    assert "goes on from step 9; queued again\nscontrol requeue 7\n" in output
 
 
 @pytest.mark.parametrize("outcome", ["", "stopped 9"])

@@ -23,12 +23,12 @@ NOT_FINITE = "a_loss_that_is_not_finite_before_a_checkpoint_has_it"
 TESTS = {
     "a rank died": [
         (RESTARTS, "test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on"),
-        (RESTARTS, "test_ranks_that_die_before_a_checkpoint_end_the_job"),
+        (RESTARTS, "test_ranks_that_die_without_checkpoint_end_the_job"),
         (ENDS, "test_starts_without_a_checkpoint_have_a_limit"),
         (HANGS, "test_ranks_that_do_not_notice_a_dead_one_are_ended_and_the_run_goes_on"),
     ],
     "a node was lost": [
-        (RESTARTS, "test_a_node_lost_before_a_checkpoint_costs_one_start"),
+        (RESTARTS, "test_a_node_loss_before_a_checkpoint_restarts"),
     ],
     "no step for": [
         (HANGS, "test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on"),
@@ -61,7 +61,7 @@ TESTS = {
     ],
     "time limit, with `REQUEUE_AT_TIME_LIMIT=1`": [
         (STOPS, "test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel"),
-        (ENDS, "test_a_time_limit_without_a_checkpoint_ends_the_job"),
+        (ENDS, "test_a_time_limit_without_checkpoint_ends_the_job"),
     ],
     "`scontrol requeue`": [
         (SAVES, "test_a_save_of_more_than_30_s_survives_scancel_a_time_limit_and_a_requeue")
