@@ -7,9 +7,11 @@ import dataclasses
 import hashlib
 import json
 import logging
+import math
 import shutil
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, InitProcessGroupKwargs
 from accelerate.utils import set_seed
 from ahead import Ahead
-from model import learning_rate, loss_of, make_model, make_optimizer
+from behind import Behind, Mark, Step
+from model import learning_rate, make_model, make_optimizer
 from settings import Prepared, Settings, Shape, highest_learning_rate
 from trainkit import network
 from trainkit.data.order import Order
@@ -52,12 +55,20 @@ class Rank:
         if self.run.is_first:
             print(text)
 
-    def mean(self, *values: torch.Tensor | float) -> list[float]:
-        """Return the mean over ranks of each value, in one exchange; it waits for the GPU's pending work."""
-        device = self.accelerator.device
-        own = torch.stack([torch.as_tensor(value, dtype=torch.float64, device=device) for value in values])
-        summed = self.accelerator.reduce(own, reduction="sum").tolist()
-        return [value / self.run.world_size for value in summed]
+    def sums(self, *values: torch.Tensor | float) -> torch.Tensor:
+        """Sum each value over the ranks, in one exchange, which the device may not have made yet."""
+        exact = {"dtype": torch.float64, "device": self.accelerator.device}
+        # Copying a number to a GPU waits for its pending work; full() does not.
+        own = [v.to(**exact) if isinstance(v, torch.Tensor) else torch.full((), v, **exact) for v in values]
+        summed = self.accelerator.reduce(torch.stack(own), reduction="sum")
+        assert isinstance(summed, torch.Tensor)
+        return summed.to("cpu", non_blocking=True)
+
+    def mean(self, value: torch.Tensor) -> float:
+        """Return the mean over the ranks; it waits for the device's pending work."""
+        sums = self.sums(value)
+        Mark(self.accelerator.device).wait()
+        return float(sums.item()) / self.run.world_size
 
     def tokens(self, split: str) -> Tokens:
         """Open the tokens of one split."""
@@ -151,48 +162,64 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
 def train_steps(
     rank: Rank, model: Any, optimizer: Any, saves: Saves, *, ahead: Ahead, flops: float
 ) -> int | None:
-    """Do the remaining steps; return the step in which a rank was asked to stop, or None."""
+    """Do the remaining steps; return the last one if a rank was asked to stop, or None."""
     run, settings, accelerator = rank.run, rank.settings, rank.accelerator
     stop = Stop()
     tokens_a_step = run.world_size * settings.gradient_accumulation * settings.batch_size * rank.shape.context
     highest = highest_learning_rate(settings, rank.prepared.weights)
-    first, tokens_seen = resume(rank)
+    first, tokens = resume(rank)
     rows = Steps(run=run, settings=settings, after=first, device=accelerator.device, flops_per_token=flops)
-    for step in range(first + 1, settings.max_steps + 1):
-        started = time.perf_counter()
-        rate = learning_rate(step, settings, highest)
+    record = partial(record_step, rank, rows, tokens_a_step=tokens_a_step)
+    behind = Behind(record, ranks=run.world_size)
+    for number in range(first + 1, settings.max_steps + 1):
+        begin, started = behind.begin(accelerator.device), time.perf_counter()
+        rate = learning_rate(number, settings, highest)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        micro_batches = ahead.batches(tokens_seen // rank.shape.context)
+        micro_batches = ahead.batches(tokens // rank.shape.context)
         data_s = time.perf_counter() - started
-        own_loss, own_norm = update(accelerator, model, optimizer, micro_batches)
-        # The losses, and whether any rank was asked to stop: all ranks then decide the same. The norm is that
-        # of all ranks already, so its mean is itself.
-        loss, stopping, norm = rank.mean(own_loss, stop.asked, own_norm)
-        step_s = time.perf_counter() - started
-        if step == first + 1:
-            process_group.shorten()
-        tokens_seen += tokens_a_step
-        rows.add(
-            step=step,
-            loss=loss,
+        loss, norm = update(accelerator, model, optimizer, micro_batches)
+        sums = rank.sums(loss, stop.asked, norm, behind.last_s)
+        tokens += tokens_a_step
+        step = Step(
+            number=number,
             learning_rate=rate,
-            tokens=tokens_seen,
-            tokens_per_s=tokens_a_step / step_s,
-            step_s=step_s,
+            tokens=tokens,
             data_s=data_s,
+            begin=begin,
+            end=Mark(accelerator.device),
+            sums=sums,
         )
-        scale = accelerator.scaler.get_scale() if accelerator.scaler else None
-        check_finite(run, step=step, loss=loss, gradient_norm=norm, loss_scale=scale)
-        if saves.due(step) or stopping:
+        is_due, validates = saves.due(number), settings.validates_after(number)
+        stopping = behind.add(step, at_once=is_due or validates)
+        if is_due or stopping:
             with process_group.patient(run, "saving"), checkpoints.saving(run):
-                save(rank, model, step=step, tokens=tokens_seen)
+                save(rank, model, step=number, tokens=tokens)
         if stopping:
-            return step
-        if settings.validates_after(step):
-            validate(rank, model, rows, step=step)
+            return number
+        if validates:
+            validate(rank, model, rows, step=number)
     validate(rank, model, rows, step=max(first, settings.max_steps))
     return None
+
+
+def record_step(rank: Rank, rows: Steps, step: Step, loss: float, norm: float, *, tokens_a_step: int) -> None:
+    """Write a step, and die unless its numbers are finite; the device may compute the next step meanwhile."""
+    if step.number == rows.after + 1:
+        process_group.shorten()
+    rows.add(
+        step=step.number,
+        loss=loss,
+        learning_rate=step.learning_rate,
+        tokens=step.tokens,
+        tokens_per_s=tokens_a_step / step.seconds,
+        step_s=step.seconds,
+        data_s=step.data_s,
+    )
+    # To read the scale waits for the device. It decides only about gradients that overflowed.
+    scaler = None if math.isfinite(norm) else rank.accelerator.scaler
+    scale = scaler.get_scale() if scaler else None
+    check_finite(rank.run, step=step.number, loss=loss, gradient_norm=norm, loss_scale=scale)
 
 
 def update(
@@ -208,7 +235,7 @@ def update(
     for i, ids in enumerate(micro_batches, start=1):
         last = i == len(micro_batches)
         with contextlib.nullcontext() if last else accelerator.no_sync(model):
-            loss = loss_of(model, ids) / len(micro_batches)
+            loss = model(ids) / len(micro_batches)
             accelerator.backward(loss)
         total += loss.detach()
     norm = accelerator.clip_grad_norm_(model.parameters(), GRADIENT_CLIP)
@@ -229,8 +256,8 @@ def validate(rank: Rank, model: Any, rows: Steps, *, step: int) -> None:
         model.eval()
         with torch.no_grad():
             for i in range(batches):
-                total += loss_of(model, rank.batch("val", tokens, first=0, micro_step=i))
-        (loss,) = rank.mean(total / batches)
+                total += model(rank.batch("val", tokens, first=0, micro_step=i))
+        loss = rank.mean(total / batches)
     rows.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started)
 
 

@@ -1,19 +1,33 @@
-"""An update of gpt2 whose numbers may not be read; run in the environment of the workload."""
+"""Steps of gpt2 on a CPU, and when their numbers are read; run in the environment of the workload."""
 
 # mypy: disable-error-code="import-not-found"
 
 from __future__ import annotations
 
-from typing import NoReturn
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
+import behind
+import loop
 import torch
 from accelerate import Accelerator
-from loop import update
 from model import make_model, make_optimizer
-from settings import Settings, Shape
+from settings import Prepared, Settings, Shape
+from trainkit.run.run import Run
 
-# Not __bool__, which transformers reads in each forward pass that is not compiled.
-READERS = ("item", "tolist", "__float__")
+READERS = ("item", "tolist", "__float__", "__bool__")
+STEPS = 8
+SHAPE = Shape(1, 2, 16, 8, 64)
+IDS = torch.arange(16).reshape(2, 8)
 
 
 def refuse(*_: object) -> NoReturn:
@@ -21,20 +35,114 @@ def refuse(*_: object) -> NoReturn:
     raise AssertionError("a number was read")
 
 
-def main() -> None:
-    """Make one update of three micro-steps."""
-    settings, shape = Settings(device="cpu"), Shape(1, 2, 16, 8, 64)
-    accelerator = Accelerator(cpu=True)
-    model = make_model(settings, shape, None)
-    model, optimizer = accelerator.prepare(model, make_optimizer(model, settings))
-    ids = torch.arange(16).reshape(2, 8)
+@contextlib.contextmanager
+def unread() -> Iterator[None]:
+    """Refuse to read numbers."""
     own = {name: getattr(torch.Tensor, name) for name in READERS}
     for name in READERS:
         setattr(torch.Tensor, name, refuse)
-    loss, norm = update(accelerator, model, optimizer, [ids, ids, ids])
+    yield
     for name, function in own.items():
         setattr(torch.Tensor, name, function)
-    print(f"{loss.item():.3f} {norm.item() > 0}")
+
+
+class Scene:
+    """A run of a few steps, and what happened in it: ["give", 1], ["read", 1, loss], ["save", 8] ..."""
+
+    def __init__(self, folder: Path, *, saved_after: int = STEPS, slow_s: float = 60.0) -> None:
+        self.events: list[list[Any]] = []
+        behind.SLOW_S = slow_s
+        self._saved_after = saved_after
+        self._update, self._given = loop.update, 0
+        self.settings = Settings(device="cpu", max_steps=STEPS, eval_batches=0)
+        run = Run(run_dir=folder, data_dir=folder, checkpoint_dir=folder, rank=0, local_rank=0, world_size=1)
+        self.accelerator = Accelerator(cpu=True)
+        self.rank = loop.Rank(
+            run=run,
+            settings=self.settings,
+            shape=SHAPE,
+            prepared=Prepared(folder, None, "scratch"),
+            manifest=None,
+            accelerator=self.accelerator,
+        )
+        self.model = make_model(self.settings, SHAPE, None)
+
+    def update(self, *given: Any) -> Any:
+        """Make three micro-steps, whose numbers nothing may read; a step's own event comes first."""
+        self._given += 1
+        self.events.append(["give", self._given])
+        self.between(self._given)
+        with unread():
+            return self._update(*given)
+
+    def between(self, number: int) -> None:
+        """Do nothing before the update of a step."""
+
+    def train(self) -> dict[str, Any]:
+        """Return the events, the step of a stop, and the rows."""
+        loop.update = self.update
+        loop.save = lambda *_, step, **__: self.events.append(["save", step])
+        write = loop.Steps.add
+
+        def add(rows: Any, **row: Any) -> None:
+            self.events.append(["read", row["step"]])
+            write(rows, **row)
+
+        loop.Steps.add = add
+        saves = SimpleNamespace(due=lambda step: step in {self._saved_after, STEPS})
+        ahead = SimpleNamespace(batches=lambda _: [IDS, IDS, IDS])
+        model, optimizer = self.accelerator.prepare(self.model, make_optimizer(self.model, self.settings))
+        stopped_at = ended = None
+        started = time.perf_counter()
+        try:
+            stopped_at = loop.train_steps(self.rank, model, optimizer, saves, ahead=ahead, flops=1.0)
+        except SystemExit as error:
+            ended = str(error)
+        finally:
+            loop.update, loop.Steps.add = self._update, write
+        seconds = time.perf_counter() - started
+        text = (self.rank.run.run_dir / "metrics.jsonl").read_text(encoding="utf-8")
+        return {
+            "events": self.events,
+            "stopped_at": stopped_at,
+            "ended": ended,
+            "seconds": seconds,
+            "rows": [json.loads(line) for line in text.splitlines()],
+        }
+
+
+class Stopped(Scene):
+    """A run that gets SIGTERM in its fifth step."""
+
+    def between(self, number: int) -> None:
+        """Send it."""
+        if number == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Diverged(Scene):
+    """A run whose weights become NaN in its fifth step."""
+
+    def between(self, number: int) -> None:
+        """Break them."""
+        if number == 5:
+            with torch.no_grad():
+                next(self.model.parameters()).fill_(torch.nan)
+
+
+def main() -> None:
+    """Print what happened in each scene."""
+    found = {}
+    scenes: dict[str, Any] = {"whole": Scene, "stopped": Stopped, "diverged": Diverged}
+    with contextlib.redirect_stdout(sys.stderr):
+        for name, kind in scenes.items():
+            with tempfile.TemporaryDirectory() as folder:
+                found[name] = kind(Path(folder)).train()
+        with tempfile.TemporaryDirectory() as folder:
+            found["slow"] = Scene(Path(folder), slow_s=0.0).train()
+        with tempfile.TemporaryDirectory() as folder:
+            found["saved"] = Scene(Path(folder), saved_after=6).train()
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,78 @@
+"""The compiled graph of gpt2 in bf16, and transformers' own model; run in the environment of the workload."""
+
+# mypy: disable-error-code="import-not-found"
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from loop import update
+from model import make_model, make_optimizer
+from settings import Settings, Shape
+from transformers import GPT2Config, GPT2LMHeadModel
+
+SHAPE = Shape(layers=2, heads=2, width=32, context=64, vocab_size=256)
+IDS = torch.randint(SHAPE.vocab_size, (2, SHAPE.context), generator=torch.Generator().manual_seed(1))
+MASKED = 3  # place of scaled_dot_product_attention's mask
+
+
+def compiled(folder: str) -> dict[str, Any]:
+    """Make an update as train() does, with a compiler that keeps the graphs; write weights and config."""
+    graphs: list[torch.fx.GraphModule] = []
+
+    def keep(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    settings = Settings(device="cpu")
+    model = make_model(settings, SHAPE, None)
+    model.config.save_pretrained(folder)
+    torch.save(model.state_dict(), Path(folder) / "weights.pt")
+    model.compile(backend=keep)
+    found = updated(model, make_optimizer(model, settings))
+    nodes = [node for graph in graphs for node in graph.graph.nodes]
+    outputs = [each for node in nodes if node.op == "output" for each in node.args[0]]
+    attention = [node for node in nodes if "scaled_dot_product" in str(node.target)]
+    return found | {
+        "graphs": len(graphs),
+        "attention": len(attention),
+        "causal": sum(node.kwargs.get("is_causal") is True for node in attention),
+        "masks": sum(len(n.args) > MASKED or n.kwargs.get("attn_mask") is not None for n in attention),
+        "outputs": [list(each.meta["example_value"].shape) for each in outputs],
+    }
+
+
+def plain(folder: str) -> dict[str, Any]:
+    """Make the update of transformers' own model with those weights, not compiled."""
+
+    class Plain(GPT2LMHeadModel):  # type: ignore[misc]
+        def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+            logits = super().forward(input_ids=input_ids).logits[:, :-1]
+            return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), input_ids[:, 1:].flatten())
+
+    model = Plain(GPT2Config.from_pretrained(folder))
+    model.load_state_dict(torch.load(Path(folder) / "weights.pt"))
+    return updated(model, make_optimizer(model, Settings(device="cpu")))
+
+
+def updated(model: Any, optimizer: Any) -> dict[str, Any]:
+    """Make one update in bf16."""
+    accelerator = Accelerator(cpu=True, mixed_precision="bf16")
+    model, optimizer = accelerator.prepare(model, optimizer)
+    loss, norm = update(accelerator, model, optimizer, [IDS])
+    return {"loss": loss.item(), "norm": norm.item()}
+
+
+def main() -> None:
+    """Print both."""
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps({"compiled": compiled(folder), "plain": plain(folder)}))
+
+
+if __name__ == "__main__":
+    main()
