@@ -125,6 +125,7 @@ class Summary(_Record):
     seq_per_s: float | None = None
     mfu: float | None = None
     data_share: float | None = None
+    save_share: float | None = None
     memory_bytes: int | None = None
     busbw_gb_per_s: float | None = None
     message_bytes: int | None = None

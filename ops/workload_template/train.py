@@ -248,8 +248,11 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         check_finite(run, step=trainer.step, loss=loss, gradient_norm=norm, loss_scale=trainer.loss_scale())
         is_last = trainer.step == settings.max_steps
         if saves.due(trainer.step) or is_stop:
+            started = time.perf_counter()
             with process_group.patient(run, "saving"), checkpoints.saving(run):
                 trainer.save(order)
+            if metrics:
+                metrics.saved(time.perf_counter() - started)
         if is_stop and not is_last:
             outcome.stopped(run, trainer.step)
             return

@@ -174,8 +174,11 @@ def train_steps(
                 print(f"{line}, {sequences / step_s:,.1f} seq/s")
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if saves.due(step) or stopping:
+            started = time.perf_counter()
             with device.patient("saving"), checkpoints.saving(run):
                 save(rank, model, optimizer, step=step, taken=taken)
+            if metrics:
+                metrics.saved(time.perf_counter() - started)
         if stopping:
             return step
         if settings.validates_after(step):

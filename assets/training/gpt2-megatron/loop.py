@@ -110,8 +110,10 @@ def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
         )
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if saves.due(step) or stopping:
+            started = time.perf_counter()
             with process_group.patient(run, "saving"), checkpoints.saving(run):
                 save(rank, core, data, step=step)
+            rows.saved(time.perf_counter() - started)
         if stopping:
             return step
         if settings.validates_after(step):

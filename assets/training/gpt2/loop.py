@@ -193,8 +193,10 @@ def train_steps(
         is_due, validates = saves.due(number), settings.validates_after(number)
         stopping = behind.add(step, at_once=is_due or validates)
         if is_due or stopping:
+            started = time.perf_counter()
             with process_group.patient(run, "saving"), checkpoints.saving(run):
                 save(rank, model, step=number, tokens=tokens)
+            rows.saved(time.perf_counter() - started)
         if stopping:
             return number
         if validates:

@@ -151,7 +151,7 @@ class Recorder:
         if self.step == self._saved:  # an update whose gradients overflowed does not count
             return None
         self._saved = self.step
-        started = time.monotonic()
+        started, begin = time.monotonic(), time.perf_counter()
         trainer.consolidate_optimizer()
         path = None
         if trainer.should_save_checkpoint_on_current_rank:
@@ -168,6 +168,8 @@ class Recorder:
                 final = checkpoints.publish(partial, self.step, run=self.run, keep=keep, started=started)
             path = str(final)
             print(f"step {self.step}: checkpoint {path}")
+        if self._metrics:
+            self._metrics.saved(time.perf_counter() - begin)
         self.restart_clock()
         return path
 

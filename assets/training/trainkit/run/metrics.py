@@ -1,6 +1,7 @@
 """File metrics.jsonl of a run: rank 0 writes a JSON line for each step, null for numbers not finite.
 
-A validation has a line of its own behind that of its step, with val_loss and no loss.
+A validation has a line of its own behind that of its step, with val_loss and no loss. The seconds that a save
+kept the steps waiting, save_s, are in the line behind it, of a step or a validation; they belong to neither.
 
 Lines are read one at a time, and damaged ones (NULs, half a line, another encoding, no row) are left out and
 counted. Only the standard library, and Python 3.9: the head node's python3 runs the reading part.
@@ -32,6 +33,7 @@ NUMBERS = {
     "tokens_per_s",
     "step_s",
     "data_s",
+    "save_s",
     "memory_bytes",
     "world_size",
     "mfu",
@@ -94,6 +96,7 @@ class Metrics:
 
     def __init__(self, file: Path, *, after_step: int) -> None:
         self._file = file
+        self._save_s = 0.0
         rows, damaged, last = Rows(file), 0, 0
         with whole_file(file) as kept:
             for line, row in rows.lines():
@@ -162,7 +165,13 @@ class Metrics:
         self._write({"step": step, "val_loss": loss, "val_s": seconds})
         return f"step {step}: validation loss {loss:.4f} ({seconds:.1f} s)"
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def saved(self, seconds: float) -> None:
+        """Note the seconds for which a save has just kept the steps waiting; the next row has them."""
+        self._save_s += seconds
+
+    def _write(self, row: dict[str, Any]) -> None:
+        if self._save_s:
+            row["save_s"], self._save_s = self._save_s, 0.0
         now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.9 and 3.10 have no UTC)
         with self._file.open("a", encoding="utf-8") as file:
             file.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))

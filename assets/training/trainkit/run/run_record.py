@@ -57,6 +57,8 @@ class Reading:
         self.buckets = Buckets()
         self.highest: dict[str, tuple[float, Row]] = {}
         self.medians = {name: Median() for name in MEDIANS}
+        self.save_s = self.spent_s = 0.0
+        """Seconds of saves, and of steps, validations and saves together."""
         self.wrong: dict[str, dict[str, Any]] = {}
         """Count the values that are not finite, and name the step of the first, by series."""
         self.last_times: list[float | None] = [None] * len(starts)
@@ -65,6 +67,9 @@ class Reading:
     def add(self, row: Row) -> None:
         """Add the next row of the run."""
         values = values_of(row)
+        seconds = {name: row.get(name) or 0.0 for name in ("step_s", "val_s", "save_s")}
+        self.save_s += seconds["save_s"]
+        self.spent_s += sum(seconds.values())
         if metrics.is_validation(row):
             # A validation belongs to the previous step, and has its place on the axes.
             self.validations = [*self.validations[:1], row]
@@ -161,6 +166,8 @@ def summary_of(reading: Reading, *, start_count: int) -> dict[str, Any]:
     if "busbw_gb_per_s" in reading.highest:
         busbw, row = reading.highest["busbw_gb_per_s"]
         found |= {"busbw_gb_per_s": busbw, "message_bytes": row.get("message_bytes")}
+    if reading.save_s:
+        found["save_share"] = _finite(reading.save_s / reading.spent_s)
     found["restarts"] = max(0, start_count - 1)
     return {name: value for name, value in found.items() if value is not None}
 

@@ -40,11 +40,15 @@ class Steps:
         tokens_per_s: float,
         step_s: float,
         data_s: float,
+        flops_per_token: float | None = None,
     ) -> None:
-        """Write a step, as Metrics.add describes it; print the first, the last, and each log_every-th."""
+        """Write a step, as Metrics.add describes it; print the first, the last, and each log_every-th.
+
+        `flops_per_token` is that of this step's batches, if it depends on them.
+        """
         if not self._metrics:
             return
-        flops, run = self.flops_per_token, self.run
+        flops, run = flops_per_token or self.flops_per_token, self.run
         line = self._metrics.add(
             step=step,
             loss=loss,
@@ -64,6 +68,11 @@ class Steps:
         """Write and print the validation after a step; `seconds` belong to no step."""
         if self._metrics:
             print(self._metrics.add_validation(step=step, loss=loss, seconds=seconds))
+
+    def saved(self, seconds: float) -> None:
+        """Note the seconds for which a save has just kept the steps waiting."""
+        if self._metrics:
+            self._metrics.saved(seconds)
 
 
 def peak_bytes(device: Any) -> int:

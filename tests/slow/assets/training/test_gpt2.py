@@ -67,6 +67,10 @@ def test_each_rank_flushes_its_own_file_of_a_checkpoint_and_the_first_one_all_in
     files = {f"{STEPS}/{file.relative_to(last)}" for file in last.rglob("*") if file.is_file()}
     assert files - set(training.flushed("whole", 0)) == {f"{STEPS}/checkpoint.json"}, "it is renamed"
     assert all(row["step_s"] < 3600 for row in whole_run)
+    (after_last,) = training.validations("whole")
+    waited = {row["step"]: row["save_s"] for row in [*whole_run, after_last] if "save_s" in row}
+    assert list(waited) == [SAVED_EVERY + 1, 2 * SAVED_EVERY + 1, STEPS]
+    assert min(waited.values()) > 3600
 
 
 def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_same_losses(

@@ -17,7 +17,9 @@ import pytest
 from ops.account.head_node import MAX_OUTPUT_BYTES
 from ops.report.html import table_html
 from ops.report.record import Run, unpack
-from ops.report.tables import profiles_table
+from ops.report.tables import profiles_table, summary_table
+from tests.unit.assets.training.trainkit.run.runs import metrics
+from tests.unit.assets.training.trainkit.run.runs import row as whole_row
 from tools.pictures.example_run import write_all_reduce, write_training
 from training_cluster.paths import TRAINING
 
@@ -265,3 +267,19 @@ def test_validations_are_measured_beside_the_steps_and_compared_with_validations
     said = tell(run_dir, "--figures", str(figures), "--family", "p4d").stdout
     assert "loss 3.9000 -> 3.0000, validation loss 3.9000 -> 3.5000," in said
     assert "3.4 nats; this run: 3.5" in said.replace(" (paper; not reproduced here)", "")
+
+
+def test_saves_are_a_share_of_all_the_time(tmp_path: Path) -> None:
+    run_dir = write(tmp_path / "runs" / "gpt2" / "job-7", [])
+    written = metrics.Metrics(run_dir / metrics.FILE, after_step=0)
+    for step in range(1, 9):
+        written.add(**whole_row(step, step_s=1.0))
+        if step % 4 == 0:
+            written.saved(1.0)
+    written.add_validation(step=8, loss=1.0, seconds=2.0)
+    rows = [json.loads(line) for line in (run_dir / metrics.FILE).read_text().splitlines()]
+    assert [(each["step"], each["save_s"]) for each in rows if "save_s" in each] == [(5, 1.0), (8, 1.0)]
+    run = recorded(run_dir)
+    assert run.summary.save_share == pytest.approx(2 / 12)
+    assert ("waiting for saves (of all the time)", "16.7%") in summary_table([run]).rows
+    assert ", 16.7% of the time waiting for saves, " in tell(run_dir).stdout
