@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -64,15 +63,22 @@ _AS_TORCHTITAN = 0.98
 _TORCHTITAN_ALONE = ROOT / "bench" / "baselines" / "torchtitan_alone.py"
 _TITAN_AGAINST = f"{_TITAN} against torchtitan alone, tokens/s"
 _NO_GPU = "no GPU"
+_WHAT = (
+    "MFU of gpt2 counts 6N + 12LHQT operations a token (PaLM, arXiv 2204.02311, appendix B). That of titan "
+    "counts attention within documents alone, as the attention mask does: T is the mean over tokens of the "
+    "length of a token's document. gpt2 and nanoGPT have the same sizes, batch and tokens, and are compiled. "
+    "torchtitan alone has the model, batch and options of titan, reads the same documents, and writes no "
+    "checkpoints."
+)
 
 
 def measure() -> Result:
     """Measure all rows; without a GPU they are marked as not run."""
     gpu = describe_machine()["gpu"]
     if gpu is None:
-        return Result(rows=_not_run(_NO_GPU))
+        return Result(rows=_not_run(_NO_GPU), notes=[_WHAT])
     if why := _unready():
-        return Result(rows=_not_run(why))
+        return Result(rows=_not_run(why), notes=[_WHAT])
     peak = peak_tflops(gpu)
     nanogpt = find_baseline("nanoGPT")
     speeds: dict[str, list[float]] = {}
@@ -99,9 +105,7 @@ def measure() -> Result:
             bars=[bar(name, values) for name, values in mfus.items()],
         ),
         notes=[
-            "MFU counts 6N + 12LHQT operations a token (PaLM, arXiv 2204.02311, appendix B). gpt2 and "
-            "nanoGPT have the same sizes, batch and tokens, and are compiled. torchtitan alone has the "
-            "model, batch and options of titan, random tokens, and no checkpoints.",
+            _WHAT,
             *([nanogpt.note] if nanogpt else []),
         ],
     )
@@ -219,13 +223,12 @@ class Titan:
     def alone(self) -> float:
         """Run torchtitan's own Trainer."""
         sizes = [self._settings[name] for name in ("size", "seq_len", "batch_size", "max_steps")]
-        tokenizer = json.loads(self._note.read_text(encoding="utf-8"))["tokenizer"]
         folder, device = self._workload.shared / "alone", self._settings["device"]
         environment = self._workload.environment("alone", self._settings)
-        # torchtitan starts its ranks with this; cpu.py is in titan's folder.
+        # torchtitan starts its ranks with this. The loader is titan's.
         environment["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
-        environment["PYTHONPATH"] = str(TRAINING / "titan")
-        command: Command = [self._workload.python, _TORCHTITAN_ALONE, *map(str, sizes), tokenizer, folder]
+        environment["PYTHONPATH"] = f"{TRAINING / 'titan'}:{TRAINING}"
+        command: Command = [self._workload.python, _TORCHTITAN_ALONE, *map(str, sizes), self._note, folder]
         watched = watch(
             [*command, str(device)],
             cwd=self._workload.shared,

@@ -195,7 +195,8 @@ def build(
         initial_load_path=str(weights) if weights else None,
         initial_load_in_hf=bool(weights),
         initial_load_in_hf_quantized=bool(weights and config_of(weights).get("quantization_config")),
-        async_mode="disabled" if settings.is_cpu else "async",
+        # A CPU would compute and write at the same time. saving.py falls back to "async".
+        async_mode="disabled" if settings.is_cpu else "async_with_pinned_mem",
     )
     config.metrics = Rows.Config(
         enable_tensorboard=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,14 @@ from trainkit.run.run import Run
 from trainkit.run.steps import Steps
 
 
+def attention_flops(config: Any, model: torch.nn.Module, seq_len: int) -> float:
+    """Return the operations of a token's attention to a whole sequence: those that grow with its length."""
+    logging.disable(logging.INFO)  # torchtitan logs the parameters that it counts
+    flops = [config.get_nparams_and_flops(model, length)[1] for length in (1, seq_len)]
+    logging.disable(logging.NOTSET)
+    return float(flops[1] - flops[0]) * seq_len / (seq_len - 1)
+
+
 class Rows(MetricsProcessor):
     """torchtitan's metrics, with a row of metrics.jsonl for each step."""
 
@@ -27,9 +36,14 @@ class Rows(MetricsProcessor):
     ntokens_since_last_log: int
     time_last_log: float
 
-    def begin(self, run: Run, settings: Settings, step: int, checkpoints: Any) -> None:
-        """Remove the rows behind the step from which the run goes on."""
+    def begin(self, run: Run, settings: Settings, step: int, checkpoints: Any, *, attention: float) -> None:
+        """Remove the rows behind the step from which the run goes on.
+
+        Args:
+            attention: operations of a token's attention to a whole sequence, a part of those of the token.
+        """
         self._run, self.settings, self._checkpoints = run, settings, checkpoints
+        self._attention = attention
         flops = None if self.has_quantization else self.num_flops_per_token
         self._steps = Steps(
             run=run, settings=settings, after=step, device=utils.device_type, flops_per_token=flops
@@ -39,7 +53,24 @@ class Rows(MetricsProcessor):
         """Begin a step or a validation, to which the time since the last one does not belong."""
         self.ntokens_since_last_log = 0
         self.data_loading_times.clear()
+        self._tokens = self._pairs = 0
         self.time_last_log = time.perf_counter()
+
+    def read(self, batch: tuple[dict[str, torch.Tensor], Any]) -> tuple[dict[str, torch.Tensor], Any]:
+        """Return a batch, and count its pairs of tokens of one document, which alone attend to each other."""
+        positions = batch[0].get("positions")
+        if positions is not None:
+            self._tokens += positions.numel()
+            # The positions of a document of n tokens, 0 to n - 1, give n squared.
+            self._pairs += int((2 * positions.long() + 1).sum())
+        return batch
+
+    def _flops_per_token(self) -> float | None:
+        """Return the operations of a token in the batches of this step; None if they are unknown."""
+        if self.has_quantization or not self._tokens:
+            return None
+        attended = self._pairs / self._tokens / self.settings.seq_len
+        return float(self.num_flops_per_token - self._attention * (1 - attended))
 
     def should_log(self, step: int) -> bool:  # noqa: ARG002
         """Return True: torchtitan passes on, and checks, the numbers of logged steps alone."""
@@ -67,6 +98,7 @@ class Rows(MetricsProcessor):
             tokens_per_s=rate,
             step_s=step_s,
             data_s=sum(self.data_loading_times),
+            flops_per_token=self._flops_per_token(),
         )
         check_finite(
             self._run,
@@ -80,6 +112,10 @@ class Rows(MetricsProcessor):
         self.logger.log(
             {"loss": global_avg_loss, "grad_norm": grad_norm, "tokens_per_s": rate, **extra}, step
         )
+
+    def saved(self, seconds: float) -> None:
+        """Note the seconds for which a save has just kept the steps waiting."""
+        self._steps.saved(seconds)
 
     def log_validation(
         self,

@@ -1,23 +1,61 @@
-"""Checkpoints of torchtitan in the layout of every workload here: complete as soon as they have a name."""
+"""Checkpoints of torchtitan in the layout of every workload here: complete as soon as they have a name.
+
+On GPUs the state is copied into pinned memory of the host while the next step computes; a thread then writes
+it. torchtitan would write it from another process for each rank, with the copy in /dev/shm. The SIGTERM by
+which Slurm stops a job ends such a process, and with it the save for which the stop waits.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
-from torchtitan.components.checkpoint import CheckpointManager
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from torch.distributed.tensor import DTensor
+from torchtitan.components.checkpoint import AsyncMode, CheckpointManager
 from torchtitan.tools import utils
 from trainkit.data.order import die_of_old_order
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die, reason
+from trainkit.run.settings import ranks_of_node
 from trainkit.run.stopping import Saves, Stop
 
+if TYPE_CHECKING:
+    from rows import Rows
+
 SAVE_ERRORS = (OSError, RuntimeError, CheckpointException)
+ADAM_MOMENTS = 2
+"""Tensors of AdamW beside each parameter that is trained, in the parameter's size."""
+PINNED_SHARE = 0.5
+"""Most of a node's memory that its ranks pin, which the system can then use for nothing else."""
+
+
+class Stager(DefaultStager):
+    """The copy of the state, in pinned memory, which stays for the next save."""
+
+    def __init__(self) -> None:
+        # A CPU build of torch neither pins nor copies without waiting.
+        is_pinned = utils.device_type == "cuda"
+        super().__init__(
+            StagingOptions(
+                use_pinned_memory=is_pinned,
+                use_shared_memory=False,
+                use_async_staging=True,
+                use_non_blocking_copy=is_pinned,
+            )
+        )
+
+    def stage(self, state_dict: dict[str, Any], **options: Any) -> Any:
+        """Begin the copy on a stream of its own, which would not wait for the work that made the state."""
+        utils.device_module.synchronize()
+        return super().stage(state_dict, **options)
 
 
 class Checkpoints(CheckpointManager):
@@ -32,7 +70,8 @@ class Checkpoints(CheckpointManager):
     pg: dist.ProcessGroup | None
     save_future: Future[Any] | None
     saves: Saves
-    """Set by the trainer once it has the model and trains."""
+    rows: Rows
+    """Set, as `saves` is, by the trainer once it has the model and trains."""
 
     def __init__(self, config: Config, **parts: Any) -> None:
         super().__init__(config, **parts)
@@ -42,9 +81,45 @@ class Checkpoints(CheckpointManager):
         self.is_stopping = False
         if self.pg is not None:
             self.pg = process_group.background_group()
+        if self.async_mode == AsyncMode.ASYNC_WITH_PINNED_MEM:
+            self._pin(parts["model_parts"])
         if self._run.is_first:
             checkpoints.clear_partials(self._run.checkpoint_dir)
         dist.barrier()
+
+    def _pin(self, models: list[torch.nn.Module]) -> None:
+        """Prepare the copy into pinned memory, or choose another way if the host has too little memory."""
+        needed = ranks_of_node() * state_bytes(models, own=True)
+        host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if needed <= PINNED_SHARE * host:
+            self.stager = Stager()
+            return
+        self.async_mode = AsyncMode.ASYNC
+        if self._run.is_first:
+            print(
+                f"checkpoints: the ranks of a node save {needed / 1e9:,.1f} GB, more than {PINNED_SHARE:.0%} "
+                f"of its {host / 1e9:,.1f} GB of memory. Nothing is pinned, and steps wait longer (save_s).",
+                flush=True,
+            )
+
+    def dcp_save(
+        self, state_dict: dict[str, Any], checkpoint_id: str, async_mode: AsyncMode, **options: Any
+    ) -> Any:
+        """Save; what is copied into pinned memory is written by a thread of this process."""
+        if async_mode != AsyncMode.ASYNC_WITH_PINNED_MEM:
+            return super().dcp_save(state_dict, checkpoint_id, async_mode, **options)
+        return dcp.async_save(
+            state_dict, checkpoint_id=checkpoint_id, process_group=self.pg, async_stager=self.stager
+        )
+
+    def _maybe_wait_for_staging(self) -> None:
+        try:
+            super()._maybe_wait_for_staging()
+        except SAVE_ERRORS as error:
+            die(
+                f"the state could not be copied into pinned memory ({reason(error, line=0)}): submit with "
+                "-- --checkpoint.async-mode async, which needs none."
+            )
 
     def agree_to_stop(self, step: int) -> None:
         """Note if any rank was asked to stop, and how often to save; all ranks call it after each step."""
@@ -75,6 +150,7 @@ class Checkpoints(CheckpointManager):
                 self.save_future = self._publisher.submit(
                     self._publish, curr_step, started, after=self.save_future
                 )
+        self.rows.saved(time.monotonic() - started)
         return True
 
     def _publish(self, step: int, started: float, *, after: Future[Any] | None = None) -> None:
@@ -137,3 +213,14 @@ class Checkpoints(CheckpointManager):
     def _find_load_step(self, folder: str = "") -> int:  # noqa: ARG002
         found = checkpoints.resume_from(self._run)
         return checkpoints.step_of(found) if found else -1
+
+
+def state_bytes(models: list[torch.nn.Module], *, own: bool = False) -> int:
+    """Estimate the bytes of the parameters and, of those trained, the moments: all, or this rank's part."""
+    parameters = [each for model in models for each in model.parameters()]
+    return sum(
+        (each.to_local() if own and isinstance(each, DTensor) else each).numel()
+        * each.element_size()
+        * (1 + ADAM_MOMENTS * each.requires_grad)
+        for each in parameters
+    )

@@ -9,6 +9,8 @@ from typing import Any
 
 import corrections
 import torch
+from rows import attention_flops
+from saving import state_bytes
 from settings import FILE as SETTINGS
 from settings import Settings
 from torchtitan.components.metrics import LoggerContainer, WandBLogger
@@ -19,9 +21,6 @@ from trainkit.run.files import write_whole
 from trainkit.run.finite import end_diverged
 from trainkit.run.run import Run, die
 from trainkit.run.stopping import Saves
-
-ADAM_MOMENTS = 2
-"""Tensors of AdamW beside each parameter that is trained, in the parameter's size."""
 
 
 class ClusterTrainer(Trainer):
@@ -46,14 +45,20 @@ class ClusterTrainer(Trainer):
 
         An export, which saves nothing, does not come here.
         """
-        run, settings, size = self._run, self._settings, checkpoint_bytes(self.model_parts)
+        run, settings, size = self._run, self._settings, state_bytes(self.model_parts)
         self.checkpointer.saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
         if run.is_first:  # not before: the settings of a start that fails are not the run's
             noted = json.dumps(dataclasses.asdict(settings), indent=1)
             write_whole(run.run_dir / SETTINGS, noted + "\n")
-        self.metrics_processor.begin(run, settings, self.step, self.checkpointer)
-        batches: Iterator[Any] = super().batch_generator(data_iterable)
-        return batches
+        self.metrics_processor.begin(
+            run,
+            settings,
+            self.step,
+            self.checkpointer,
+            attention=attention_flops(self.model_config, self.model_parts[0], self.config.training.seq_len),
+        )
+        self.checkpointer.rows = self.metrics_processor
+        return map(self.metrics_processor.read, super().batch_generator(data_iterable))
 
     def train_step(self, data_iterator: Iterator[Any]) -> None:
         """Do one step, and agree with the other ranks whether to go on."""
@@ -95,12 +100,3 @@ class ClusterTrainer(Trainer):
         with process_group.patient(self._run, "saving"):
             self.checkpointer.maybe_wait_for_saving()
         return bool(self.step >= self.config.training.steps)
-
-
-def checkpoint_bytes(models: list[torch.nn.Module]) -> int:
-    """Estimate the bytes of a checkpoint of all ranks: the parameters and, of those trained, the moments."""
-    return sum(
-        each.numel() * each.element_size() * (1 + ADAM_MOMENTS * each.requires_grad)
-        for model in models
-        for each in model.parameters()
-    )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.slow.assets.training.titan.runs import (  # noqa: F401 (fixtures)
+    SAVED_EVERY,
     STEPS,
     train_on_one_node,
     trainctl,
@@ -23,6 +24,7 @@ from tests.slow.assets.training.titan.runs import (  # noqa: F401 (fixtures)
 from tests.slow.assets.training.training import (
     Training,
     check_that_divergence_ends_a_run,
+    in_environment,
     losses,
     ranks,
     wait_until,
@@ -50,6 +52,13 @@ def pipeline():
     recipe = tiny()
     recipe.parallelism.pipeline_parallel_degree = 2
     return recipe
+"""
+# Saves as on GPUs, but for the kind of memory.
+IN_THE_BACKGROUND = ("--", "--checkpoint.async-mode", "async_with_pinned_mem")
+LITTLE_MEMORY = """
+import os
+known = os.sysconf
+os.sysconf = lambda name: 16 if name == "SC_PHYS_PAGES" else known(name)
 """
 # A recipe has its own schedule.
 RECIPE = {"CONFIG": "my_recipes:tiny", "WARMUP_STEPS": ""}
@@ -93,14 +102,26 @@ def test_a_save_takes_time_of_no_step_and_of_no_validation(
 ) -> None:
     assert training.flushed("whole", 0), "a flush takes an hour"
     assert all(row["step_s"] < 3600 for row in whole_run)
-    assert all(row["val_s"] < 3600 for row in training.validations("whole"))
+    validations = training.validations("whole")
+    assert all(row["val_s"] < 3600 for row in validations)
+    waited = {row["step"]: row["save_s"] for row in [*whole_run, *validations] if "save_s" in row}
+    assert list(waited) == [SAVED_EVERY + 1, 2 * SAVED_EVERY + 1, STEPS]
+    assert min(waited.values()) > 0
+
+
+def test_mfu_counts_attention_within_documents() -> None:
+    found = json.loads(in_environment("titan", "titan_mfu.py").splitlines()[-1])
+    assert found.pop("none") is None, "the whole sequence counts where no document is known"
+    assert found == pytest.approx(dict.fromkeys(found, 1.0))
 
 
 def test_a_recipe_of_one_s_own_trains_with_options_of_torchtitan(training: Training, recipes: Path) -> None:
     mine = RECIPE | {"PYTHONPATH": str(recipes)}
-    options = ("--", "--checkpoint.async-mode", "async", "--metrics.save-tb-folder", "curves")
+    options = (*IN_THE_BACKGROUND, "--metrics.save-tb-folder", "curves")
+    (recipes / "sitecustomize.py").write_text(LITTLE_MEMORY)
     job_id = training.submit("recipe", arguments=options, **mine)
     said = training.wait(job_id, state="COMPLETED")
+    assert "more than 50% of its 0.0 GB of memory. Nothing is pinned" in said
     rows = training.metrics("recipe")
     assert rows[-1]["loss"] < rows[0]["loss"]
     # The rate of the recipe, in place of LEARNING_RATE.
@@ -115,9 +136,9 @@ def test_a_recipe_of_one_s_own_trains_with_options_of_torchtitan(training: Train
 
 def test_a_stop_waits_for_a_checkpoint_that_is_written_in_the_background(training: Training) -> None:
     slow = {"MAX_STEPS": "500", "CHECKPOINT_EVERY": "400", "EVAL_EVERY": "0"}
-    job_id = training.submit("stopped", arguments=("--", "--checkpoint.async-mode", "async"), **slow)
+    job_id = training.submit("stopped", arguments=IN_THE_BACKGROUND, **slow)
     training.wait_for_step(job_id, "stopped", 3, timeout_s=600)
-    training.end(job_id)
+    assert "Nothing is pinned" not in training.end(job_id)
     stopped = (training.run_dir("stopped") / "outcome").read_text().split()
     assert stopped[0] == "stopped"
     checkpoints = training.checkpoints("stopped")
