@@ -126,12 +126,13 @@ def test_gpt2_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training
     assert [row["step"] for row in training.metrics("ended")] == list(range(1, at + 3))
 
 
-def test_the_compiled_graph_has_no_mask_and_one_loss() -> None:
+def test_compiled_gpt2_takes_no_mask_returns_a_loss() -> None:
     found = json.loads(in_environment("gpt2", "gpt2_graph.py"))
-    compiled = found["compiled"]
-    assert (compiled["attention"], compiled["causal"], compiled["masks"]) == (2, 2, 0)
-    assert (compiled["graphs"], compiled["outputs"]) == (1, [[]])
-    assert (compiled["loss"], compiled["norm"]) == (found["plain"]["loss"], found["plain"]["norm"])
+    for start in ("scratch", "weights"):
+        compiled = found[start]
+        assert (compiled["attention"], compiled["causal"], compiled["masks"]) == (2, 2, 0)
+        assert (compiled["graphs"], compiled["outputs"]) == (1, [[]])
+        assert (compiled["loss"], compiled["norm"]) == (found["plain"]["loss"], found["plain"]["norm"])
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def test_a_stop_saves_the_step_after(scenes: dict[str, dict[str, Any]]) -> None:
     assert scenes["stopped"]["stopped_at"] == 6
 
 
-def test_a_loss_that_is_not_finite_is_never_saved(scenes: dict[str, dict[str, Any]]) -> None:
+def test_a_loss_not_finite_is_never_saved(scenes: dict[str, dict[str, Any]]) -> None:
     assert order(scenes["diverged"]).endswith("g5 r4 g6 r5")
     assert "step 5: the loss is nan" in scenes["diverged"]["ended"]
     assert scenes["diverged"]["rows"][-1]["loss"] is None

@@ -13,26 +13,33 @@ import torch
 from accelerate import Accelerator
 from loop import update
 from model import make_model, make_optimizer
+from safetensors.torch import save_model
 from settings import Settings, Shape
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2LMHeadModel
 
 SHAPE = Shape(layers=2, heads=2, width=32, context=64, vocab_size=256)
 IDS = torch.randint(SHAPE.vocab_size, (2, SHAPE.context), generator=torch.Generator().manual_seed(1))
 MASKED = 3  # place of scaled_dot_product_attention's mask
 
 
-def compiled(folder: str) -> dict[str, Any]:
-    """Make an update as train() does, with a compiler that keeps the graphs; write weights and config."""
+def compiled(weights: Path | None, *, to: Path) -> dict[str, Any]:
+    """Make an update as train() does, with a compiler that keeps the graphs.
+
+    Args:
+        weights: folder of the weights to begin with; None for random ones.
+        to: folder for the first weights and the config, as checkpoints have them.
+    """
     graphs: list[torch.fx.GraphModule] = []
 
     def keep(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
         graphs.append(graph)
         return graph
 
+    torch.compiler.reset()
     settings = Settings(device="cpu")
-    model = make_model(settings, SHAPE, None)
-    model.config.save_pretrained(folder)
-    torch.save(model.state_dict(), Path(folder) / "weights.pt")
+    model = make_model(settings, SHAPE, weights)
+    model.config.save_pretrained(to)
+    save_model(model, str(to / "model.safetensors"), metadata={"format": "pt"})
     model.compile(backend=keep)
     found = updated(model, make_optimizer(model, settings))
     nodes = [node for graph in graphs for node in graph.graph.nodes]
@@ -47,16 +54,16 @@ def compiled(folder: str) -> dict[str, Any]:
     }
 
 
-def plain(folder: str) -> dict[str, Any]:
-    """Make the update of transformers' own model with those weights, not compiled."""
+def plain(weights: Path) -> dict[str, Any]:
+    """Make the update of transformers' own model with the weights of a folder, not compiled."""
 
     class Plain(GPT2LMHeadModel):  # type: ignore[misc]
         def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-            logits = super().forward(input_ids=input_ids).logits[:, :-1]
-            return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), input_ids[:, 1:].flatten())
+            logits = super().forward(input_ids=input_ids).logits
+            following = torch.nn.functional.pad(input_ids[:, 1:], (0, 1), value=-100)
+            return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), following.flatten())
 
-    model = Plain(GPT2Config.from_pretrained(folder))
-    model.load_state_dict(torch.load(Path(folder) / "weights.pt"))
+    model = Plain.from_pretrained(weights)
     return updated(model, make_optimizer(model, Settings(device="cpu")))
 
 
@@ -69,9 +76,13 @@ def updated(model: Any, optimizer: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print both."""
-    with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps({"compiled": compiled(folder), "plain": plain(folder)}))
+    """Print a start from random weights, one from these weights, and transformers' own."""
+    with tempfile.TemporaryDirectory() as name:
+        first, second = Path(name) / "first", Path(name) / "second"
+        for folder in (first, second):
+            folder.mkdir()
+        found = {"scratch": compiled(None, to=first), "weights": compiled(first, to=second)}
+        print(json.dumps({**found, "plain": plain(second)}))
 
 
 if __name__ == "__main__":
