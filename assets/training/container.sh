@@ -141,7 +141,9 @@ check_image_file() {
         "Copy it: cp $1 $TRAINING_SHARED/images/"
       ;;
   esac
-  if [[ ! $(stat --format %U "$1") =~ ^(root|$(id -un)|$(environment_cluster_user))$ ]]; then
+  if environment_is_imported "$(realpath "$1")"; then
+    log "the image $1 is in $TRAINING_SHARED/datasets, where every job can write by the bucket; its programs now run as $(id -un)"
+  elif [[ ! $(stat --format %U "$1") =~ ^(root|$(id -un)|$(environment_cluster_user))$ ]]; then
     log "the image $1 belongs to $(stat --format %U "$1"), whose programs now run as $(id -un)"
   fi
 }

@@ -2,7 +2,7 @@
 # Decides whether another user could put code into a Python environment that a job is about to use.
 #
 # Sourced by: environment.sh. Only defines functions.
-# Reads: TRAINING_REHEARSAL, TRAINING_ROOT (a folder in place of /, for tests).
+# Reads: TRAINING_REHEARSAL, TRAINING_SHARED, TRAINING_ROOT (a folder in place of /, for tests).
 
 # environment_is_safe VENV: succeeds if only root, this user and the cluster's user, who has sudo, can write to the
 # environment: its folders, those above it, and links among them. Access control lists (ACLs) are not read.
@@ -20,6 +20,11 @@ environment_is_safe() {
   fi
   # Starts no program if the environment exists.
   environment_real="$(cd -P "$environment_full" 2>/dev/null && pwd)" || environment_real="$(realpath -m "$1")"
+  if environment_is_imported "$environment_real"; then
+    printf '%s on %s is in %s, where every job can write files of any owner by the bucket.\n  %s\n' "$1" "$(hostname)" \
+      "${TRAINING_SHARED:-/fsx}/datasets" "Name a folder elsewhere: TRAINING_VENVS=/folder sbatch ..." >&2
+    return 1
+  fi
   for environment_above in "${environment_full%/}" "$environment_real"; do
     while [[ $environment_above == /?* ]]; do
       environment_above="${environment_above%/*}"
@@ -27,6 +32,14 @@ environment_is_safe() {
     done
   done
   environment_paths_are_safe above "${environment_folders[@]}"
+}
+
+# environment_is_imported PATH: true if a path without links is below the datasets. FSx takes owners there from the metadata
+# of the bucket's objects, which every job may write, so an owner shows nothing.
+environment_is_imported() {
+  local environment_datasets
+  environment_datasets="$(cd -P "${TRAINING_SHARED:-/fsx}/datasets" 2>/dev/null && pwd)" || return
+  [[ $1/ == "$environment_datasets"/* ]]
 }
 
 # environment_paths_are_safe inside|above PATH...: the same for existing paths, of links themselves; reports an unsafe path.

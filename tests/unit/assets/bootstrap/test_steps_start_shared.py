@@ -162,7 +162,7 @@ def test_what_a_user_made_under_such_a_name_stays_and_is_reported(node: Node, na
     theirs.parent.mkdir(parents=True, exist_ok=True)
     theirs.write_text("mine")
     os.chown(theirs, NOBODY, NOBODY)
-    assert f"{theirs} exists already and belongs to nobody" in node.does("70", node_type="HeadNode")
+    assert f"{theirs} exists already as a regular file of nobody" in node.does("70", node_type="HeadNode")
     assert (theirs.read_text(), theirs.stat().st_uid) == ("mine", NOBODY)
     assert (fsx / "checkpoints" / "gpt2").is_dir(), "the others are made"
 
@@ -183,6 +183,20 @@ def test_a_users_own_folder_is_not_opened_and_a_users_link_is_not_followed(node:
     assert (fsx / "runs" / "gpt2").stat().st_mode & 0o777 == 0o700
     assert secret.stat().st_mode & 0o777 == 0o700
     assert list(secret.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["efs", *(f"fsx/{each}" for each in ("runs", "images", "datasets/gpt2"))])
+def test_a_link_of_root_is_not_followed(node: Node, name: str) -> None:
+    """FSx creates such a link below datasets/ from an object that a job uploads."""
+    link, target = node.slash / name, node.slash / "cron.d"
+    target.mkdir(mode=0o700)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(target)
+    said = node.does("70", node_type="HeadNode")
+    assert target.stat().st_mode & 0o7777 == 0o700
+    assert list(target.iterdir()) == []
+    assert f"{link} exists already as a symbolic link of" in said
+    assert (node.slash / "fsx" / "checkpoints" / "gpt2").is_dir(), "the others are made"
 
 
 LOGIN = "UMASK\t022\n#HOME_MODE\t0700\nHOME_MODE\t0750\n"

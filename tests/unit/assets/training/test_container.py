@@ -187,6 +187,17 @@ def test_what_cannot_run_ends_the_job_with_one_message(job: Job, env: dict[str, 
     assert stderr.splitlines()[-1].startswith("  ")
 
 
+def test_an_image_among_the_datasets_is_reported(job: Job) -> None:
+    image, link = job.shared / "datasets" / "x.sqsh", job.shared / "x.sqsh"
+    image.parent.mkdir()
+    image.write_bytes(b"hsqs the image")
+    link.symlink_to(image)
+    for path in (image, link):
+        code, said = job.run(CONTAINER_IMAGE=str(path))
+        assert code == 0, said
+        assert f"the image {path} is in {job.shared}/datasets, where every job can write by the bucket" in said
+
+
 def test_a_node_without_enroot_says_so(job: Job) -> None:
     (job.root / "bin" / "enroot").unlink()
     code, said = job.run(PATH=f"{job.root}/bin:/usr/bin:/bin")

@@ -162,6 +162,18 @@ def test_a_folder_above_that_another_user_made_is_refused(shared: Shared, above:
     assert not shared.has_run()
 
 
+@pytest.mark.parametrize("name", ["datasets/venvs", "link"])
+def test_roots_environment_among_the_datasets_is_refused(shared: Shared, name: str) -> None:
+    """Every job can make it: FSx takes the owner from an object's metadata."""
+    fsx = shared.venvs.parent
+    (fsx / "link").symlink_to(fsx / "datasets" / "venvs")
+    shared.make(0, at=fsx / "datasets" / "venvs" / "tiny")
+    done = shared.bash(FIND, *AS_VICTIM, TRAINING_SHARED=str(fsx), TRAINING_VENVS=str(fsx / name))
+    assert done.returncode != 0
+    assert f"is in {fsx}/datasets, where every job can write files of any owner" in done.stderr
+    assert not shared.has_run()
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
 @pytest.mark.parametrize("inside", ["", "bin", "bin/python"])
 def test_an_environment_into_which_others_may_write_is_refused(
