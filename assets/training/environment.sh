@@ -35,7 +35,7 @@ find_python() {
   local environment_python environment_version environment_first=""
   local -r environment_pythons="$(sed -n 's/^# Pythons: //p' "${1:-}/requirements.lock" 2>/dev/null)"
   for environment_python in ${TRAINING_PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
-    environment_version="$("$environment_python" -c "import sys
+    environment_version="$("$environment_python" -I -c "import sys
 print('%d.%d' % sys.version_info[:2])
 sys.exit(sys.version_info < (${OLDEST_PYTHON/./, }))" 2>/dev/null)" || continue
     if [[ -z $environment_pythons || " $environment_pythons " == *" $environment_version "* ]]; then
@@ -86,7 +86,7 @@ environment_content() {
 # environment_is_made FOLDER VENV: succeeds if the environment exists and belongs to this folder.
 environment_is_made() {
   [[ -f $2/requirements.sha256 && $(<"$2/requirements.sha256") == "$(environment_content "$1")" ]] &&
-    environment_is_safe "$2" && "$2/bin/python" -c '' 2>/dev/null
+    environment_is_safe "$2" && "$2/bin/python" -I -c '' 2>/dev/null
 }
 
 # environment_of FOLDER: prints the environment that this job makes and uses: that of the node's image or the one shared by
@@ -199,7 +199,7 @@ install_environment() {
 
 # venv_is_whole VENV: true if it is complete; an interrupted venv has no pip yet.
 venv_is_whole() {
-  if uses_container; then "$1/bin/python" -c '' 2>/dev/null; else "$1/bin/python" -m pip --version >/dev/null 2>&1; fi
+  if uses_container; then "$1/bin/python" -I -c '' 2>/dev/null; else "$1/bin/python" -I -m pip --version >/dev/null 2>&1; fi
 }
 
 # make_venv PYTHON VENV
@@ -207,7 +207,7 @@ make_venv() {
   if uses_container; then
     make_container_venv "$1" "$2"
   else
-    (umask 022 && "$1" -m venv --clear "$2" >&2)
+    (umask 022 && "$1" -I -m venv --clear "$2" >&2)
   fi
 }
 
@@ -297,7 +297,7 @@ environment_lock_of() {
       'Type "make lock" and deploy, or remove it: packages are then installed without a check of their hashes' >&2
     return 1
   fi
-  environment_version="$("$2/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" || return 1
+  environment_version="$("$2/bin/python" -I -c 'import sys; print("%d.%d" % sys.version_info[:2])')" || return 1
   if [[ " $(sed -n 's/^# Pythons: //p' "$environment_lock_file") " == *" $environment_version "* &&
   $HOSTTYPE == x86_64 ]]; then
     printf '%s\n' "$environment_lock_file"
@@ -313,13 +313,13 @@ environment_lock_of() {
 
 # environment_pip VENV ARGUMENT...
 environment_pip() {
-  "$1/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${@:2}"
+  "$1/bin/python" -I -m pip install --quiet --quiet --disable-pip-version-check "${@:2}"
 }
 
 # torch_knows_volta VENV: true if its torch has code for the V100. torch.cuda.get_arch_list() is empty on a machine without
 # a GPU, such as one that builds an image, so its underlying function is called. A torch for CPUs has no such function.
 torch_knows_volta() {
-  "$1/bin/python" - <<'PYTHON' >&2
+  "$1/bin/python" -I - <<'PYTHON' >&2
 import sys
 import torch
 

@@ -15,7 +15,7 @@ watch_for_hangs() {
   rm -f "$RUN_DIR/busy"
   if ((HANG_TIMEOUT_S == 0)); then return; fi
   python="$(find_python)" || exit 1
-  PYTHONPATH="$training" "$python" -B -m trainkit.run.heartbeat "$RUN_DIR" &
+  "$python" -I -B "$training/run_module.py" trainkit.run.heartbeat "$RUN_DIR" &
   heartbeat=$!
 }
 

@@ -173,7 +173,7 @@ start_ranks() {
   else
     torchrun_logs
     if [[ -n ${NUMA_BINDING:-} ]]; then launch_options+=(--numa-binding "$NUMA_BINDING"); fi
-    # Not with -m, which would search the folder of the submission first for every module.
+    # Not with -m, which would search the current folder first for every module.
     torchrun=(
       "$(dirname "$python")/torchrun" "${launch_options[@]}"
       --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE"

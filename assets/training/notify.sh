@@ -11,7 +11,7 @@ check_notify() {
   local python said
   if [[ -z ${NOTIFY:-} ]]; then return; fi
   python="$(find_python)" || exit 1
-  said="$(PYTHONPATH="$training" "$python" -B -m trainkit.notify --check 2>&1)" ||
+  said="$("$python" -I -B "$training/run_module.py" trainkit.notify --check 2>&1)" ||
     die "NOTIFY is $NOTIFY, but notifications cannot be sent." "${said#notify.py: }"
 }
 
@@ -20,6 +20,6 @@ tell() {
   local python
   if [[ -z ${NOTIFY:-} ]]; then return; fi
   python="$(find_python)" || return 0
-  PYTHONPATH="$training" timeout 40 "$python" -B -m trainkit.notify "$1" "$2" ||
+  timeout 40 "$python" -I -B "$training/run_module.py" trainkit.notify "$1" "$2" ||
     log "no notification of this was sent: see the line above"
 }

@@ -48,7 +48,7 @@ check_checkpoints() {
   fi
   if ! compgen -G "$CHECKPOINT_DIR/step-*" >/dev/null; then return; fi
   python="$(find_python)" || exit 1
-  PYTHONPATH="$training" "$python" -B -m trainkit.run.checkpoints "$CHECKPOINT_DIR" || exit 1
+  "$python" -I -B "$training/run_module.py" trainkit.run.checkpoints "$CHECKPOINT_DIR" || exit 1
 }
 
 # Counts the starts of this job since its newest checkpoint, and ends a job with too many.

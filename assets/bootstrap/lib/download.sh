@@ -57,10 +57,10 @@ unpack_wheel() {
   rm -rf "$folder.part"
   mkdir -p "$folder.part"
   printf '%s==%s --hash=sha256:%s\n' "$name" "$version" "${sha256:-none}" >"$folder.part/wanted.txt"
-  if ! { python3 -m venv "$folder.part/venv" &&
-    "$folder.part/venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+  if ! { python3 -I -m venv "$folder.part/venv" &&
+    "$folder.part/venv/bin/python" -I -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
       --require-hashes --dest "$folder.part" --requirement "$folder.part/wanted.txt" &&
-    python3 -m zipfile -e "$folder.part"/*.whl "$folder.part/files"; } >&2; then
+    python3 -I -m zipfile -e "$folder.part"/*.whl "$folder.part/files"; } >&2; then
     printf 'could not fetch the wheel %s %s with the SHA-256 %s: see the lines above\n' "$name" "$version" "$sha256" >&2
     return 1
   fi

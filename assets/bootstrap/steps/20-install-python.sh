@@ -29,7 +29,7 @@ sys.exit(sys.version_info < floor or not os.path.exists(headers))
 has_python() {
   local python
   for python in python3.13 python3.12 python3.11 python3.10 python3; do
-    if "$python" -c "$COMPLETE" "$PYTHON_FLOOR_VERSION" 2>/dev/null; then return; fi
+    if "$python" -I -c "$COMPLETE" "$PYTHON_FLOOR_VERSION" 2>/dev/null; then return; fi
   done
   return 1
 }

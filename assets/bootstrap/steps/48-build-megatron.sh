@@ -27,7 +27,7 @@ readonly wheels="$TRAINING_OPT/wheels" build="$TRAINING_OPT/src/megatron" cuda="
 readonly wanted="transformer-engine $TRANSFORMER_ENGINE_VERSION torch $MEGATRON_TORCH_VERSION megatron-core \
 $MEGATRON_CORE_VERSION for $CUDA_CAPABILITIES_GPU"
 
-pip() { "$build/venv/bin/python" -m pip --quiet --disable-pip-version-check "$@" >&2; }
+pip() { "$build/venv/bin/python" -I -m pip --quiet --disable-pip-version-check "$@" >&2; }
 
 # Installs the build tools before torch, which requires some of them.
 install_build_tools() {
@@ -51,7 +51,7 @@ compilers() {
 # Engine's set-up adds only the folder of the CUDA toolkit, which has neither.
 find_headers() {
   local packages header
-  packages="$("$build/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+  packages="$("$build/venv/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
   for header in nvidia/cudnn/include/cudnn.h nvidia/nccl/include/nccl.h; do
     if [[ ! -f $packages/$header ]]; then
       printf 'torch %s installed no %s: Transformer Engine requires the CUDA build of torch, not a CPU build\n' \
@@ -81,7 +81,7 @@ compile() {
 
 build() {
   mkdir "$build/wheels"
-  "$(find_python)" -m venv "$build/venv" >&2
+  "$(find_python)" -I -m venv "$build/venv" >&2
   install_build_tools
   pip install "torch==$MEGATRON_TORCH_VERSION" "transformer_engine[core_cu13]==$TRANSFORMER_ENGINE_VERSION"
   find_headers

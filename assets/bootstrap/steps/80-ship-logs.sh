@@ -39,7 +39,7 @@ END
 
 # Prints the cluster's log group; nothing without one.
 log_group() {
-  python3 - "$DNA" <<'END'
+  python3 -I - "$DNA" <<'END'
 import json, sys
 cluster = json.load(open(sys.argv[1]))["cluster"]
 print(cluster["log_group_name"] if cluster["cw_logging_enabled"] == "true" else "")

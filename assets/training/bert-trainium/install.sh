@@ -22,7 +22,7 @@ readonly NEURON_REQUIRED=(libneuronxla==2.2.17544.0+fb9962bf nki==0.5.0+28631259
 readonly NEURON_INDEX=https://pip.repos.neuron.amazonaws.com
 readonly TORCH=torch==2.13.0
 
-install() { "$python" -m pip install --quiet --quiet --disable-pip-version-check "$@"; }
+install() { "$python" -I -m pip install --quiet --quiet --disable-pip-version-check "$@"; }
 
 for_neuron() { [[ ${IMAGE_RECIPE:-${RECIPE:-}} == neuron && ${TRAINING_REHEARSAL:-0} != 1 ]]; }
 

@@ -35,5 +35,5 @@ elif [[ -z $wheel ]]; then
 fi
 version="$(basename "$wheel")"
 version="${version#transformer_engine_torch-}"
-"$1/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --only-binary transformer-engine-torch \
+"$1/bin/python" -I -m pip install --quiet --quiet --disable-pip-version-check --only-binary transformer-engine-torch \
   "transformer_engine[core_cu13,pytorch]==${version%%-*}"

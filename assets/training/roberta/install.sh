@@ -14,7 +14,7 @@ readonly package="fairseq-fixed==0.12.3.1"
 # The checksum of its source archive, which pip reported on 2026-11-22.
 readonly sha256=c607577a54ab30e2ee0f0b0a754ea5cdbc6ad0a9f99a1726638a2201445bc1cc
 
-header="$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
+header="$("$python" -I -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 readonly header
 if [[ ! -f $header ]] || ! command -v g++ >/dev/null; then
   printf 'install.sh: %s is compiled here, and there is no g++ or no %s.\n  %s\n' "$package" "$header" \
@@ -23,5 +23,5 @@ if [[ ! -f $header ]] || ! command -v g++ >/dev/null; then
 fi
 # --no-deps: requirements.txt has what masked language modelling needs. --no-build-isolation: compile against the
 # environment's own torch and numpy. Without CUDA_HOME: its CUDA kernels are for generation, not for training.
-env -u CUDA_HOME "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+env -u CUDA_HOME "$python" -I -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation \
   --require-hashes --requirement <(printf '%s --hash=sha256:%s\n' "$package" "$sha256")

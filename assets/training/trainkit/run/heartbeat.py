@@ -121,7 +121,8 @@ def sentence(ranks: list[Stacks], silence_s: float) -> str:
 
 def write_stacks(folder: Path) -> None:
     """Let all ranks of the job write their stacks."""
-    module = [sys.executable, "-B", "-m", "trainkit.run.stacks", str(folder)]
+    starter = Path(__file__).parents[2] / "run_module.py"
+    module = [sys.executable, "-I", "-B", str(starter), "trainkit.run.stacks", str(folder)]
     step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1"]
     try:
         subprocess.run([*step, *module], timeout=_SIGNAL_TIMEOUT_S, check=True)

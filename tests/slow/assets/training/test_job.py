@@ -2,7 +2,9 @@
 
 import contextlib
 import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -20,6 +22,19 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/../environment.sh"
 venv="$(environment_of "$here")"
 make_environment "$here" "$venv"
+"""
+
+
+SPAWNS = """\
+cp "$here/torchrun.py" "$venv/bin/torchrun"
+cat >"$RUN_DIR/spawns.py" <<'END'
+import multiprocessing
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=print)
+    process.start()
+    process.join()
+END
+"$venv/bin/python" -B "$RUN_DIR/spawns.py"
 """
 
 
@@ -44,6 +59,24 @@ def test_a_run_that_nothing_interrupts_ends_with_its_report_and_the_published_fi
     (settings,) = training.run_dir("whole").glob("settings-*.env")
     assert "FAMILY=p4d" in settings.read_text()
     assert "MAX_STEPS" not in settings.read_text(), "it was not set"
+
+
+def test_nothing_runs_from_the_folder_of_submission(training: Training, tmp_path: Path) -> None:
+    """Others may write to it, as to /fsx. The spawned process stands for what a workload starts itself."""
+    folder, ran, webhook = tmp_path / "submitted", tmp_path / "ran", tmp_path / "webhook"
+    folder.mkdir()
+    for name in (*sys.stdlib_module_names, "pip", "torch", "trainkit", "yaml"):
+        (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write(__name__ + ' ')\n")
+    workload = training.shared / "training" / "poisoned"
+    shutil.copytree(TINY, workload)
+    (workload / "prepare.sh").write_text(WITH_REQUIREMENTS + SPAWNS)
+    webhook.write_text("http://127.0.0.1:9/none")
+    webhook.chmod(0o600)
+    env = {"workload": "poisoned", "NOTIFY": "webhook", "NOTIFY_FILE": str(webhook)}
+    for max_steps in ("4", "8"):  # the second job also checks a checkpoint
+        job = training.submit("poisoned", f"--chdir={folder}", MAX_STEPS=max_steps, **env)
+        assert "report: " in training.wait(job, state="COMPLETED")
+    assert not ran.exists(), ran.read_text()
 
 
 def test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it(training: Training) -> None:

@@ -44,13 +44,13 @@ class Machine:
         for name in ("useradd", "chown", "pkill"):
             self.program(name)
         self.program("setpriv", 'while [[ $1 == --* ]]; do shift; done\nexec "$@"')
-        # `python3 -m venv` copies an environment, which the first such call of all tests makes: ensurepip
+        # `python3 -I -m venv` copies an environment, which the first such call of all tests makes: ensurepip
         # takes seconds. All else is the real Python.
         python = (self.bin / "python3").resolve()
         make = f'"{python}" -m venv "{venv}.$$" && mv -T "{venv}.$$" "{venv}"'
         copy = f'[[ -d "{venv}" ]] || {{ {make}; }} || [[ -d "{venv}" ]] || exit\n'
         copy += f'mkdir -p "${{@: -1}}"; exec cp -a "{venv}/." "${{@: -1}}"'
-        self.program("python3", f'if [[ "$1 $2" == "-m venv" ]]; then {copy}; fi\nexec "{python}" "$@"')
+        self.program("python3", f'if [[ "$1 $2 $3" == "-I -m venv" ]]; then {copy}; fi\nexec "{python}" "$@"')
         self.environment = {
             "PATH": str(self.bin),
             "HOME": str(folder),

@@ -156,7 +156,7 @@ def test_what_roberta_compiles_is_verified_before_it_runs(machine: Machine) -> N
         machine.program(name, 'if [[ $1 == -u ]]; then shift 2; fi\nexec "$@"')
     header = machine.folder / "Python.h"
     header.touch()
-    answer = f'if [[ $1 == -c ]]; then echo "{header.parent}"; else cat "${{@: -1}}"; fi'
+    answer = f'if [[ $2 == -c ]]; then echo "{header.parent}"; else cat "${{@: -1}}"; fi'
     machine.program("python", answer, at=python)
     done = subprocess.run(
         ["bash", str(ASSETS / "training" / "roberta" / "install.sh"), str(python.parents[1])],

@@ -204,6 +204,6 @@ def test_modules_that_scripts_run_exist() -> None:
     """A report that fails is one line in the log of a job that ended well, and easily missed."""
     scripts = [TRAINING / "job.slurm", *TRAINING.rglob("*.sh")]
     text = "\n".join(file.read_text("utf-8") for file in scripts)
-    modules = set(re.findall(r"-m (trainkit[\w.]*)", text))
+    modules = set(re.findall(r'run_module.py" (trainkit[\w.]*)', text))
     assert "trainkit.run.report" in modules
     assert all((TRAINING / f"{name.replace('.', '/')}.py").is_file() for name in modules), modules

@@ -1,0 +1,65 @@
+"""No Python of ours searches the folder that its caller is in."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from training_cluster.paths import ASSETS, TRAINING
+
+# In a container the current folder is always the run's, and -I would hide packages on the image's PYTHONPATH.
+IN_CONTAINERS = TRAINING / "container_environment.sh"
+SHELL = sorted({*ASSETS.rglob("*.sh"), *ASSETS.rglob("*.slurm")} - {IN_CONTAINERS})
+# An interpreter, or what names one, and its flags before -m, -c or a script on stdin.
+CALL = re.compile(r'(?:python[\w.]*\)?"?|"\$1"|find_python\)") (?P<flags>(?:-[A-Za-z]+ )*?)-[mc]? ')
+POISON = 'import os\nos.write(2, f"poison: {__name__}\\n".encode())\n'
+
+
+def poison(folder: Path) -> Path:
+    """Fill a folder with files of the names of all modules that a program may import."""
+    folder.mkdir()
+    for name in (*sys.stdlib_module_names, "pip", "torch", "trainkit", "yaml"):
+        (folder / f"{name}.py").write_text(POISON)
+    return folder
+
+
+@pytest.mark.parametrize("script", SHELL, ids=lambda path: str(path.relative_to(ASSETS)))
+def test_each_call_of_a_module_is_isolated(script: Path) -> None:
+    calls = CALL.finditer(script.read_text("utf-8"))
+    assert [call[0] for call in calls if "-I" not in call["flags"].split()] == []
+
+
+def test_no_program_runs_a_module_by_its_name() -> None:
+    programs = [*TRAINING.rglob("*.py"), *(ASSETS / "bootstrap").rglob("*.py")]
+    assert [path for path in programs if '"-m"' in path.read_text("utf-8")] == []
+
+
+def test_the_pattern_finds_calls() -> None:
+    lines = [
+        "python3 -m venv x",
+        '"$python" -B -c 1',
+        '"$1" -m venv',
+        '"$(find_python)" -m x',
+        'b/python" - <<',
+    ]
+    assert all(CALL.search(f"{line} ") for line in lines)
+    assert not CALL.search('python3 -B "$here/prepare.py"')
+
+
+def test_a_module_runs_from_a_poisoned_folder(tmp_path: Path) -> None:
+    module = "trainkit.run.report"
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", TRAINING / "run_module.py", module, tmp_path, "--find", "none"],
+        cwd=poison(tmp_path / "poisoned"),
+        env=os.environ | {"PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"found": []' in done.stdout
