@@ -84,10 +84,12 @@ make_environments() (
   fi
 )
 
-mkdir -p "$TRAINING_SHARED" "$(dirname "$TRAINING_EFS")"
+# Only root can write to the folders of these two paths, so it may have made a link (65-link-shared-folders.sh).
+efs="$(realpath -m "$TRAINING_EFS")"
+mkdir -p "$TRAINING_SHARED" "$(dirname "$efs")"
 # The mode of an EFS that is not empty stays unchanged, since the EFS may be in use elsewhere.
-if [[ ! -d $TRAINING_EFS || -z "$(ls -A "$TRAINING_EFS")" ]]; then
-  (cd "$(dirname "$TRAINING_EFS")" && make_world_writable "$(basename "$TRAINING_EFS")")
+if [[ ! -d $efs || -z "$(ls -A "$efs")" ]]; then
+  (cd "$(dirname "$efs")" && make_world_writable "$(basename "$efs")")
 fi
 cd -P "$TRAINING_SHARED"
 if [[ -d $BUNDLE/users ]]; then make_environments venvs; else make_world_writable venvs; fi

@@ -195,7 +195,7 @@ def test_an_image_among_the_datasets_is_reported(job: Job) -> None:
     for path in (image, link):
         code, said = job.run(CONTAINER_IMAGE=str(path))
         assert code == 0, said
-        assert f"the image {path} is in {job.shared}/datasets, where every job can write by the bucket" in said
+        assert f"the image {path} is in {job.shared}/datasets, where every job can write" in said
 
 
 def test_a_node_without_enroot_says_so(job: Job) -> None:
