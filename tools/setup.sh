@@ -214,8 +214,8 @@ tidy() {
   done
 }
 
-# mmdebstrap makes throw-away machines (rehearsal/node_root), which need root's rights; without them their tests are
-# skipped.
+# mmdebstrap makes throw-away machines (rehearsal/node_root), and a test of the nodes' firewall runs iptables. Both need
+# root's rights; without them their tests are skipped.
 install_programs() {
   local program
   local -a missing=()
@@ -224,8 +224,10 @@ install_programs() {
   done
   if [[ $(id -u) != 0 ]]; then
     say "not root: the tests that start nodes in throw-away machines will be skipped"
-  elif ! command -v mmdebstrap >/dev/null; then
-    missing+=(mmdebstrap)
+  else
+    for program in mmdebstrap iptables; do
+      command -v "$program" >/dev/null || missing+=("$program")
+    done
   fi
   if ((${#missing[@]})); then install_packages "${missing[@]}"; fi
   # `sbatch --version` would search for a slurm.conf.

@@ -19,12 +19,14 @@ from training_cluster.overrides.merge import scripts_of
 
 REGION = "us-east-1"
 _HERE = Path(__file__).parent / "stand_ins"
+_IPTABLES = ("iptables", "iptables-restore", "ip6tables", "ip6tables-restore")
 _STAND_INS = {
     "/usr/local/bin/aws": "aws.sh",
     "/usr/local/bin/curl": "curl.sh",
     "/usr/local/sbin/sysctl": "sysctl.sh",
     "/usr/local/bin/systemctl": "systemctl.sh",
     "/usr/local/sbin/ami_cleanup.sh": "ami-cleanup.sh",
+    **{f"/usr/local/sbin/{name}": "iptables.sh" for name in _IPTABLES},
     "/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl": "cloudwatch-agent-ctl.sh",
     "/opt/slurm/bin/scontrol": "scontrol.sh",
 }

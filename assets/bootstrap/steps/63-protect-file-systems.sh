@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+#
+# Lets only root and system users connect to the servers of EFS, NFS and Lustre.
+#
+# These servers trust the uid that a client sends, so a job with an NFS client of its own could act as root on EFS. Mounts
+# are connections of the kernel, and efs-utils' tunnels, whose loopback ports ask for no identity, run as root. The rules
+# match the owner of a socket: uids from 1000 on, which are the cluster's user, users of a file or a directory, subordinate
+# ids of containers, and nobody.
+#
+# A reboot loses the rules: training-cluster-firewall.service adds them before users can log in. ParallelCluster's own
+# service then replaces all rules by those that it saved at an earlier boot, so a drop-in adds them after it, too.
+#
+#   63-protect-file-systems.sh          adds the rules, and installs the service
+#   63-protect-file-systems.sh rules    adds the rules
+#
+# Called by: run-steps.sh, as root; with `rules`, both services. Environment: BUNDLE, TRAINING_ROOT. Safe to run again: the
+#   rules are replaced in one step.
+# Moment: start
+# Recipes: all
+# Nodes: all
+# Where: node
+# Required: yes
+# Budget: 15 s
+set -euo pipefail
+shopt -s inherit_errexit
+
+# Lustre, NFS. The range of efs-utils' tunnels (/etc/amazon/efs/efs-utils.conf, port_range_lower_bound, _upper_bound).
+readonly SERVERS=988,2049 TUNNELS=20049:21049
+readonly CHAIN=TRAINING_CLUSTER
+readonly OF_USERS=(--match owner --uid-owner 1000-4294967294 --jump "$CHAIN")
+readonly UNITS="${TRAINING_ROOT:-}/etc/systemd/system"
+
+report_failure() {
+  local -r status=$?
+  if ((status)); then printf 'this node does not keep users from EFS: see the line above (%s)\n' "$status" >&2; fi
+}
+trap report_failure EXIT
+
+# add_rules PROGRAM LOOPBACK: with --noflush only this chain is replaced.
+add_rules() {
+  "$1-restore" --wait --noflush <<END
+*filter
+:$CHAIN - [0:0]
+-A $CHAIN --protocol tcp --match multiport --dports $SERVERS --jump REJECT --reject-with tcp-reset
+-A $CHAIN --protocol tcp --destination $2 --dport $TUNNELS --jump REJECT --reject-with tcp-reset
+COMMIT
+END
+  if ! "$1" --wait --check OUTPUT "${OF_USERS[@]}" 2>/dev/null; then
+    "$1" --wait --insert OUTPUT "${OF_USERS[@]}"
+  fi
+}
+
+add_rules iptables 127.0.0.0/8
+if [[ -e /proc/net/if_inet6 ]]; then add_rules ip6tables ::1; fi
+if [[ ${1:-} == rules ]]; then exit; fi
+
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
+readonly COMMAND="/usr/bin/env bash $BUNDLE/bootstrap/steps/63-protect-file-systems.sh rules"
+put "$UNITS/training-cluster-firewall.service" <<END
+[Unit]
+Description=Training Cluster: let only root connect to the servers of file systems
+Before=systemd-user-sessions.service cron.service crond.service slurmd.service
+
+[Service]
+Type=oneshot
+Environment="PATH=$PATH"
+ExecStart=$COMMAND
+
+[Install]
+WantedBy=multi-user.target
+END
+# After ExecStop, with which that service saves all rules.
+put "$UNITS/parallelcluster-iptables.service.d/training-cluster.conf" <<END
+[Service]
+Environment="PATH=$PATH"
+ExecStopPost=$COMMAND
+END
+timeout 5 systemctl daemon-reload
+timeout 5 systemctl enable training-cluster-firewall.service
