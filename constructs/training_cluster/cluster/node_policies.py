@@ -38,6 +38,8 @@ SESSION_ACTIONS = (
 _REGISTRY_LOGIN = "ecr:GetAuthorizationToken"
 _PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 _REPOSITORIES = f"arn:{Aws.PARTITION}:ecr:{Aws.REGION}:{Aws.ACCOUNT_ID}:repository/*"
+# Key of that item: DB_KEY of pcluster/models/compute_fleet_status_manager.py.
+_FLEET_STATUS = "COMPUTE_FLEET"
 # A multipart upload that fails is aborted: its parts would cost, unseen.
 _WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload")
 
@@ -113,7 +115,7 @@ def datasets_policy_arn(
 ) -> str:
     """Let compute nodes upload prepared data to the bucket and download it, and their jobs send mail.
 
-    It lets them delete nothing. The right to publish is here, since a role takes ten policies.
+    It lets them delete nothing. The rights of jobs and of the fleet are here, since a role takes ten policies.
 
     S3Access is no way: EnableWriteAccess gives s3:*, old versions included (ParallelCluster 3.16.1), and an
     update would see a change each time, since it tells the entries of a bucket apart by its name only.
@@ -126,6 +128,7 @@ def datasets_policy_arn(
         statements=[
             iam.PolicyStatement(actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[datasets]),
             *_publish(topic),
+            _keep_fleet_status(cluster_name),
         ],
     )
     acknowledge_wildcards(policy, [datasets], "data sets of all workloads, whose names are the users'")
@@ -194,6 +197,22 @@ def _publish(topic: str | None) -> list[iam.PolicyStatement]:
     if topic is None:
         return []
     return [iam.PolicyStatement(actions=["sns:Publish"], resources=[_topic_arn(topic)])]
+
+
+def _keep_fleet_status(cluster_name: str) -> iam.PolicyStatement:
+    """Deny writes of the item with the status of the compute fleet, by which a job would stop all nodes.
+
+    ParallelCluster lets each compute node write all items of the table (ComputeNodeIamResources in
+    pcluster/templates/cdk_builder_utils.py, 3.16.1). Nodes need to write CLUSTER_CONFIG.<instance> only
+    (cookbook, aws-parallelcluster-slurm/libraries/dynamo.rb).
+    """
+    table = f"arn:{Aws.PARTITION}:dynamodb:{Aws.REGION}:{Aws.ACCOUNT_ID}:table/parallelcluster-{cluster_name}"
+    return iam.PolicyStatement(
+        effect=iam.Effect.DENY,
+        actions=["dynamodb:PutItem", "dynamodb:UpdateItem"],
+        resources=[table],
+        conditions={"ForAnyValue:StringEquals": {"dynamodb:LeadingKeys": [_FLEET_STATUS]}},
+    )
 
 
 def _list_statement(entry: str) -> iam.PolicyStatement:

@@ -8,6 +8,7 @@ from copy import deepcopy
 
 import pytest
 from aws_cdk.assertions import Template
+from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from tests.unit.stacks.security_proofs import App, Json, attached_aws_policies
@@ -42,9 +43,7 @@ def own_policy(app: App, part: str) -> tuple[str, list[Json]]:
         for each in names(app, "AWS::IAM::ManagedPolicy")
         if part in flat(each[1].get("ManagedPolicyName", ""))
     ]
-    statements = policy["PolicyDocument"]["Statement"]
-    assert {each["Effect"] for each in statements} == {"Allow"}
-    return f"<{ours}>", statements
+    return f"<{ours}>", policy["PolicyDocument"]["Statement"]
 
 
 def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nodes_write_data_sets(
@@ -56,7 +55,7 @@ def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nod
     scripts = {"BucketName": "TrainingCluster-Storage:BucketName", "KeyName": "bootstrap/training/*"}
     # A reference, so the policy outlives the roles that have it.
     ours, _ = own_policy(found, "parallelcluster-training-nodes-")
-    data, (statement, mail) = own_policy(found, "parallelcluster-training-datasets-")
+    data, (statement, mail, fleet) = own_policy(found, "parallelcluster-training-datasets-")
     head, *compute = [each["Iam"] for each in nodes]
     metrics, sends = own_policy(found, "parallelcluster-training-metrics-")
     assert head == {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": metrics}]}
@@ -72,9 +71,30 @@ def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nod
         flat(statement["Resource"])
         == "arn:<AWS::Partition>:s3:::TrainingCluster-Storage:BucketName/datasets/*"
     )
+    assert [each["Effect"] for each in (statement, mail, fleet)] == ["Allow", "Allow", "Deny"]
     assert mail["Action"] == "sns:Publish"
     assert flat(mail["Resource"]).endswith(":TrainingCluster_training_Jobs"), "that topic and no other"
     assert found.exported(scripts["BucketName"]).strip("<>") in dict(names(found, "AWS::S3::Bucket"))
+
+
+@pytest.mark.parametrize(("item", "is_allowed"), [("COMPUTE_FLEET", False), ("CLUSTER_CONFIG.i-1", True)])
+def test_no_job_may_stop_the_compute_fleet(app: Callable[..., App], item: str, *, is_allowed: bool) -> None:
+    """A job has its node's role, which ParallelCluster lets write all items of the cluster's table."""
+    table = "arn:<AWS::Partition>:dynamodb:<AWS::Region>:<AWS::AccountId>:table/parallelcluster-training"
+    of_library = {"Effect": "Allow", "Action": ["dynamodb:UpdateItem"], "Resource": [table]}
+    _, statements = own_policy(app(), "-datasets-")
+    resolved = [each | {"Resource": flat(each["Resource"])} for each in statements]
+    policies = [parse_policy_document({"Statement": each}) for each in ([of_library], resolved)]
+    context = EvalContext(
+        principal_arn="arn:aws:sts::123456789012:assumed-role/compute/i-1",
+        principal_type="AssumedRole",
+        principal_account="123456789012",
+        region="us-east-1",
+        action="dynamodb:UpdateItem",
+        resource_arn=table,
+        service_context={"dynamodb:leadingkeys": [item]},
+    )
+    assert (evaluate(context, policies).decision == "Allow") == is_allowed
 
 
 def test_nodes_have_what_a_session_and_a_command_need_and_read_no_parameter(
