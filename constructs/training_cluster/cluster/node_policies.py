@@ -115,7 +115,8 @@ def datasets_policy_arn(
 ) -> str:
     """Let compute nodes upload prepared data to the bucket and download it, and their jobs send mail.
 
-    It lets them delete nothing. The rights of jobs and of the fleet are here, since a role takes ten policies.
+    It lets them delete nothing. The rights of jobs' mail and the fleet's status are here, since a role takes
+    ten policies.
 
     S3Access is no way: EnableWriteAccess gives s3:*, old versions included (ParallelCluster 3.16.1), and an
     update would see a change each time, since it tells the entries of a bucket apart by its name only.
