@@ -10,7 +10,7 @@
 # Nodes: all
 # Where: node
 # Required: yes
-# Budget: 240 s
+# Budget: 230 s
 # Reads: bootstrap/lib/packages.sh
 set -euo pipefail
 shopt -s inherit_errexit

@@ -20,19 +20,19 @@
 # Nodes: all
 # Where: node
 # Required: yes
-# Budget: 15 s
+# Budget: 10 s
 set -euo pipefail
 shopt -s inherit_errexit
 
-# Lustre, NFS. The range of efs-utils' tunnels (/etc/amazon/efs/efs-utils.conf, port_range_lower_bound, _upper_bound).
-readonly SERVERS=988,2049 TUNNELS=20049:21049
+# TUNNELS: port_range_lower_bound and _upper_bound of efs-utils (/etc/amazon/efs/efs-utils.conf).
+readonly LUSTRE=988 NFS=2049 TUNNELS=20049:21049
 readonly CHAIN=TRAINING_CLUSTER
 readonly OF_USERS=(--match owner --uid-owner 1000-4294967294 --jump "$CHAIN")
 readonly UNITS="${TRAINING_ROOT:-}/etc/systemd/system"
 
 report_failure() {
   local -r status=$?
-  if ((status)); then printf 'this node does not keep users from EFS: see the line above (%s)\n' "$status" >&2; fi
+  if ((status)); then printf 'this node does not keep users from the servers of EFS: see the line above (%s)\n' "$status" >&2; fi
 }
 trap report_failure EXIT
 
@@ -41,7 +41,8 @@ add_rules() {
   "$1-restore" --wait --noflush <<END
 *filter
 :$CHAIN - [0:0]
--A $CHAIN --protocol tcp --match multiport --dports $SERVERS --jump REJECT --reject-with tcp-reset
+-A $CHAIN --protocol tcp --dport $LUSTRE --jump REJECT --reject-with tcp-reset
+-A $CHAIN --protocol tcp --dport $NFS --jump REJECT --reject-with tcp-reset
 -A $CHAIN --protocol tcp --destination $2 --dport $TUNNELS --jump REJECT --reject-with tcp-reset
 COMMIT
 END
@@ -76,5 +77,5 @@ put "$UNITS/parallelcluster-iptables.service.d/training-cluster.conf" <<END
 Environment="PATH=$PATH"
 ExecStopPost=$COMMAND
 END
-timeout 5 systemctl daemon-reload
-timeout 5 systemctl enable training-cluster-firewall.service
+timeout 4 systemctl daemon-reload
+timeout 4 systemctl enable training-cluster-firewall.service
