@@ -4,8 +4,9 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log and die, and its variables training and
 #   RUN_DIR. Only defines functions.
-# Reads: HANG_TIMEOUT_S, the seconds without a step that are a hang (job_settings.sh; at least ten steps of usual length;
-#   0: no watch). The watch is trainkit/run/heartbeat.py. Writes: $RUN_DIR/stacks/, $RUN_DIR/failed.
+# Reads: HANG_TIMEOUT_S, the seconds without a step that are a hang (job_settings.sh; at least ten steps of usual length,
+#   and an hour for the first step; 0: no watch). LAUNCHER: a sweep has no steps, and limits its measurements itself.
+#   The watch is trainkit/run/heartbeat.py. Writes: $RUN_DIR/stacks/, $RUN_DIR/failed.
 
 heartbeat=""
 
@@ -13,7 +14,7 @@ heartbeat=""
 watch_for_hangs() {
   local python
   rm -f "$RUN_DIR/busy"
-  if ((HANG_TIMEOUT_S == 0)); then return; fi
+  if ((HANG_TIMEOUT_S == 0)) || [[ $LAUNCHER == sweep ]]; then return; fi
   python="$(find_python)" || exit 1
   "$python" -I -B "$training/run_module.py" trainkit.run.heartbeat "$RUN_DIR" &
   heartbeat=$!

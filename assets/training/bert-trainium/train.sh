@@ -36,6 +36,8 @@ precompile() {
   if [[ ! -x $compiler ]]; then compiler=neuron_parallel_compile; fi # that of a container's image
   "$compiler" --command collect "${trial[@]}"
   if [[ $SLURM_NODEID == 0 ]]; then
+    # The compiler may take hours, and the watch for hangs allows one hour after this time (trainkit/run/heartbeat.py).
+    touch -d '1 day' "$RUN_DIR/busy"
     "$compiler" --command compile "${trial[@]}"
     "$1/bin/python" -B "$here/compile_cache.py" "$NEURON_COMPILE_CACHE_URL"
   fi

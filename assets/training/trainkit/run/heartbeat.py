@@ -1,7 +1,8 @@
 """Detection of a run that makes no steps: job.slurm runs it beside the ranks, on the job's first node.
 
-A step is a row of metrics.jsonl. A start that hangs before its first row is ended by the process group's
-timeout, not here. A save or a validation ($RUN_DIR/busy), and the time after the last step, may take LONG_S.
+A step is a row of metrics.jsonl. The first step with all that precedes it, a save or a validation ($RUN_DIR/busy),
+and the time after the last step may each take LONG_S. The process group's timeout does not end a rank that reads
+its data forever, since no rank waits in a collective.
 At half of the limit all ranks write their stacks. At the limit the job's steps are killed, and restarts.sh
 decides whether the job starts again. Only the standard library.
 """
@@ -48,7 +49,7 @@ class Heartbeat:
 
     def __init__(self, run_dir: Path, *, timeout_s: float, started: float) -> None:
         self._run_dir, self._timeout_s, self._started = run_dir, timeout_s, started
-        self._row_time, self._beat = "", 0.0
+        self._row_time, self._beat = "", started
         self._lengths: list[float] = []
         self._first_s = 0.0
 
@@ -64,7 +65,7 @@ class Heartbeat:
             else:
                 self._first_s = float(row.get("step_s") or 0.0)
             self._row_time, self._beat = time_of_row, now
-        if self._beat and self._is_long_work():
+        if self._is_long_work():
             # After the work, the next step gets its full time again.
             self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))
 
@@ -72,14 +73,16 @@ class Heartbeat:
         """Return the seconds without a step that are a hang; after one row the length is that of its step.
 
         Args:
-            timeout_s: least number of seconds, by default that of this watch.
+            timeout_s: least number of seconds after the first step, by default that of this watch.
         """
+        if not self._row_time:
+            return max(LONG_S, self._timeout_s)
         usual_s = median(self._lengths) if self._lengths else self._first_s
         return max(timeout_s or self._timeout_s, MEDIANS * usual_s)
 
     def silence_s(self, now: float) -> float:
-        """Return the seconds since the last step of this start, 0 before the first."""
-        return now - self._beat if self._beat else 0.0
+        """Return the seconds since the last step of this start, before the first since the start."""
+        return now - self._beat
 
     def _is_long_work(self) -> bool:
         return self._busy_since() > 0

@@ -6,6 +6,7 @@ import getpass
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,9 @@ def test_a_precompilation_collects_on_all_nodes_and_compiles_on_the_first(
     assert said.count("--nproc-per-node 32") == 1
     assert ("compiler --command compile" in said) is compiles
     assert ("precompiled: 1 graphs in " in done.stdout) is compiles
+    # The watch for hangs waits for the compiler.
+    busy = node.run_dir / "busy"
+    assert (busy.is_file() and busy.stat().st_mtime > time.time() + 80_000) is compiles
 
 
 def test_a_precompilation_that_compiled_nothing_fails(node: Node) -> None:

@@ -34,16 +34,20 @@ def test_rows_of_an_earlier_start_are_no_steps_of_this_one(
 ) -> None:
     note_step(tmp_path, 1, at=START - 5)
     heartbeat.look(START + 100)
-    assert heartbeat.silence_s(START + 9000) == 0
+    assert heartbeat.silence_s(START + 100) == 100
     note_step(tmp_path, 2, at=START + 100)
     heartbeat.look(START + 101)
     assert heartbeat.silence_s(START + 111) == 10
 
 
+def test_the_first_step_may_take_an_hour(heartbeat: watch.Heartbeat, tmp_path: Path) -> None:
+    assert heartbeat.limit_s() == heartbeat.limit_s(5) == LONG_S
+    assert Heartbeat(tmp_path, timeout_s=9000, started=START).limit_s() == 9000
+
+
 def test_the_limit_is_ten_usual_times_between_rows_where_these_are_longer(
     heartbeat: watch.Heartbeat, tmp_path: Path
 ) -> None:
-    assert heartbeat.limit_s() == 60
     for step, seconds in ((10, 0.0), (20, 500.0), (30, 509.0), (40, 518.0)):
         note_step(tmp_path, step, at=START + seconds)
         heartbeat.look(START + seconds)
@@ -140,5 +144,14 @@ def test_ranks_that_wait_for_a_lost_node_are_ended_soon(slurm: Path) -> None:
     note_step(slurm, 1, at=time.time() + 1)
     watch.watch(slurm, timeout_s=3600, ending_timeout_s=0.2)
     assert looks.read_text() == "\n" * 4
+    assert (slurm / "failed").read_text() == "no rank made a step for 0 s\n"
+    assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
+
+
+@pytest.mark.timeout(20)
+def test_ranks_that_never_make_a_step_are_ended(slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(slurm, squeue=STEPS)
+    monkeypatch.setattr(watch, "LONG_S", 0.2)
+    watch.watch(slurm, timeout_s=0.1, ending_timeout_s=0.1)
     assert (slurm / "failed").read_text() == "no rank made a step for 0 s\n"
     assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
