@@ -14,13 +14,14 @@ import dataclasses
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from nodes import check_vocabulary, check_weights, known_model
+from nodes import check_vocabulary, check_weights, fit, known_model
 from settings import Settings, read_settings, split_arguments
 from texts import STREAM, address
 from trainkit.data import bpe
-from trainkit.data.chats import prepare_chats
+from trainkit.data.chats import TokensOf, check_ranks, prepare_chats
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import fingerprint_of, text_files
 from trainkit.data.hf_weights import WeightsError, find_weights
@@ -31,7 +32,7 @@ from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards, f
 from trainkit.fitting import Choice
 from trainkit.loggers import check_logger
 from trainkit.run.run import Run, reason
-from trainkit.run.settings import VALIDATION_SHARES
+from trainkit.run.settings import VALIDATION_SHARES, ranks_of_node
 
 WORKLOAD = "titan"
 VALIDATION_EVERY = 20
@@ -50,7 +51,7 @@ def run() -> None:
     if settings.parts[0].name.startswith(STREAM):
         note = prepare_streams(settings.parts, tokenizer, validates=settings.eval_batches > 0)
     elif settings.task == "sft" and weights:  # settings.py refuses it without
-        note = prepare_sft(data, settings.parts, weights)
+        note = prepare_sft(data, settings, weights)
     else:
         note = prepare_texts(data, settings, tokenizer)
     if weights:
@@ -99,6 +100,7 @@ def prepare_texts(data: Path, settings: Settings, tokenizer: Path | None) -> dic
         tokenizer = tokenizer or folders[0] / TOKENIZER
     return {
         "shards": [str(folder) for folder in folders],
+        "sequences": [(read_manifest(each).tokens("train") - 1) // settings.seq_len for each in folders],
         "tokenizer": str(folders[0]),
         "vocab_size": read_manifest(folders[0]).vocab_size,
         "end_of_text": bpe.Bpe((folders[0] / TOKENIZER,)).end_of_text,
@@ -148,23 +150,61 @@ def validation_split(name: str) -> str:
     return found[0]
 
 
-def prepare_sft(data: Path, parts: Sequence[Part], weights: Path) -> dict[str, object]:
+def prepare_sft(data: Path, settings: Settings, weights: Path) -> dict[str, object]:
     """Prepare chats of each text; return the note for train.py.
 
     Raises:
-        ShardError: the weights have no template of chats.
+        ShardError: the weights have no template of chats, or a rank would have no chat.
     """
     template = weights / "chat_template.jinja"
     if not template.is_file() and not has_key(weights / TOKENIZER_CONFIG, "chat_template"):
         raise ShardError(
             f"{weights} has no template of chats: take an instruction-tuned model, or write {template}."
         )
-    every, folders = whole_number("VALIDATION_EVERY", VALIDATION_EVERY, VALIDATION_SHARES), []
-    for part in parts:
+    every, length = whole_number("VALIDATION_EVERY", VALIDATION_EVERY, VALIDATION_SHARES), settings.seq_len
+    tokenizer = [
+        sha256_of(file)
+        for file in (weights / TOKENIZER, weights / TOKENIZER_CONFIG, template)
+        if file.is_file()
+    ]
+    ranks, folders, sequences = data_ranks(settings, weights), list[str](), list[int]()
+    for part in settings.parts:
         files = text_files(folder_of(part.name, data=data))
-        fingerprint = f"{part.name} {fingerprint_of(files)}"
-        folders.append(prepare_chats(files, data, fingerprint, validation_every=every))
-    return {"chats": [str(folder) for folder in folders], "tokenizer": str(weights)}
+        folder, counts = prepare_chats(
+            files,
+            data,
+            f"{part.name} {fingerprint_of(files)} {tokenizer}",
+            validation_every=every,
+            seq_len=length,
+            load_tokenizer=partial(load_tokenizer, settings, weights),
+        )
+        check_ranks(folder, counts, ranks=ranks, validates=settings.eval_batches > 0, seq_len=length)
+        folders.append(str(folder))
+        sequences.append(counts.sequences)
+    return {"chats": folders, "sequences": sequences, "tokenizer": str(weights)}
+
+
+def load_tokenizer(settings: Settings, weights: Path) -> TokensOf:
+    """Return a function that counts the tokens of a chat."""
+    if settings.is_cpu:
+        import cpu  # noqa: PLC0415
+
+        cpu.install()
+    from hf_loaders import chat_tokens  # noqa: PLC0415 (after the replacements; torchtitan takes seconds)
+
+    return chat_tokens(weights)
+
+
+def data_ranks(settings: Settings, weights: Path) -> int:
+    """Return the number of ranks that read different data; 1 where nothing is trained.
+
+    Dies if the model cannot fit, as the ranks would.
+    """
+    if not settings.trains:
+        return 1
+    ranks = int(os.environ["EXPECTED_WORLD_SIZE"])
+    fitted, _ = fit(settings, count=ranks // ranks_of_node(), weights=str(weights))
+    return ranks // (fitted.tp * fitted.cp)
 
 
 def has_key(file: Path, key: str) -> bool:

@@ -32,6 +32,11 @@ FILE = "titan.json"
 VOCAB_SIZES = range(300, 262_145)
 """Sizes of a tokenizer that is trained here: the 256 bytes and the end of text have to fit."""
 
+LEARNING_RATE_SCRATCH = 3e-4
+LEARNING_RATE_TUNING = 2e-5
+"""That of torchtitan's own recipe for fine-tuning (models/qwen3/config_registry.py, sft_qwen3_8b_math)."""
+LEARNING_RATE_LORA = 2e-4
+
 
 @dataclass(frozen=True)
 class Settings(TrainSettings, ExportSettings):
@@ -75,7 +80,9 @@ class Settings(TrainSettings, ExportSettings):
     """yes or no; empty for yes on GPUs."""
     float8: Literal["yes", "no"] = "no"
     """yes: matrix products in float8, for Hopper GPUs and newer."""
-    learning_rate: float = 3e-4
+    learning_rate: float = 0.0
+    """Highest learning rate; the last one is a tenth of it. 0: 3e-4 from random weights, 2e-5 from others,
+    2e-4 for LoRA, and with CONFIG that of the recipe."""
     device: Literal["", "cpu", "cuda"] = ""
     mixed_precision: Literal["bf16", "no"] = "no"
     checkpoint_every: int = 500
@@ -144,7 +151,28 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     check_window(settings)
     check_float8(settings)
     compiles = settings.compile or ("no" if settings.is_cpu else "yes")
-    return dataclasses.replace(settings, compile=compiles)
+    rate = settings.learning_rate or (0.0 if settings.config else usual_learning_rate(settings))
+    return dataclasses.replace(settings, compile=compiles, learning_rate=rate)
+
+
+def usual_learning_rate(settings: Settings) -> float:
+    """Return the default learning rate of a task; a model that is trained further forgets at higher ones."""
+    if settings.lora_rank:
+        return LEARNING_RATE_LORA
+    return LEARNING_RATE_TUNING if settings.init_from else LEARNING_RATE_SCRATCH
+
+
+def describe_length(settings: Settings, sequences: list[int]) -> str:
+    """Return the learning rate and the length of the run in one sentence.
+
+    Args:
+        sequences: number of sequences in an epoch of each text; empty for streams.
+    """
+    steps, batch = settings.max_steps, settings.global_batch
+    parts = zip(settings.parts, sequences, strict=False)
+    epochs = [f"{steps * batch * part.weight / each:,.3g} epochs of {part.name}" for part, each in parts]
+    rate = f"LEARNING_RATE={settings.learning_rate:g}, " if settings.learning_rate else ""
+    return f"{rate}{steps:,} steps of {batch:,} sequences" + (f": {', '.join(epochs)}" if epochs else "")
 
 
 def settings_of(run_dir: Path) -> Settings:

@@ -23,7 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from nodes import fit
-from settings import FILE, Settings, read_settings, settings_of_export, split_arguments
+from settings import (
+    FILE,
+    Settings,
+    describe_length,
+    read_settings,
+    settings_of_export,
+    split_arguments,
+)
 from trainkit.run.checkpoints import resume_from
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note
@@ -39,7 +46,7 @@ def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     reasons = [] if settings == given else [f"GLOBAL_BATCH={settings.global_batch}: that of the run so far"]
     settings, chosen = fit(settings, count=run.world_size // ranks_of_node(), weights=data.get("weights"))
     if run.is_first:
-        for each in [*reasons, *chosen]:
+        for each in [*reasons, *chosen, describe_length(settings, data.get("sequences", []))]:
             print(each, flush=True)
     return settings, data
 

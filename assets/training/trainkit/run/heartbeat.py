@@ -1,8 +1,9 @@
 """Detection of a run that makes no steps: job.slurm runs it beside the ranks, on the job's first node.
 
-A step is a row of metrics.jsonl. The first step with all that precedes it, a save or a validation ($RUN_DIR/busy),
-and the time after the last step may each take LONG_S. The process group's timeout does not end a rank that reads
-its data forever, since no rank waits in a collective.
+A step is a row of metrics.jsonl. The first step with all that precedes it, a save or a validation
+($RUN_DIR/busy), and the time after the last step may each take LONG_S. The process group's timeout does not
+end a rank that reads its data forever, since no rank waits in a collective.
+
 At half of the limit all ranks write their stacks. At the limit the job's steps are killed, and restarts.sh
 decides whether the job starts again. Only the standard library.
 """

@@ -54,7 +54,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 
 
-STILL = {"MAX_STEPS": "1", "LEARNING_RATE": "0", "EVAL_BATCHES": "0"}
+STILL = {"MAX_STEPS": "1", "LEARNING_RATE": "1e-30", "EVAL_BATCHES": "0"}
 """A step that changes nothing."""
 
 
@@ -142,15 +142,44 @@ def test_a_state_dict_is_divided_among_the_ranks_and_gives_the_hub_s_weights(
     assert verdict == "equal"
 
 
+def write_chats(training: Training, folder: str, *, count: int, words: int = 1) -> None:
+    """Write chats, whose answers have `words` parts, into a folder of datasets."""
+    raw = training.shared / "datasets" / folder
+    raw.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}." * words} for n in range(count)
+    ]
+    (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "sentence"),
+    [
+        (15, 1, "has 14 and 1 that fit SEQ_LEN=64: give EVAL_BATCHES=0 (no validation), VALIDATION_EVERY=7"),
+        (30, 100, "has 0 and 0 that fit SEQ_LEN=64: give SEQ_LEN="),
+    ],
+)
+def test_chats_that_a_rank_would_lack_end_the_preparation(
+    training: Training, weights: Path, count: int, words: int, sentence: str
+) -> None:
+    run = f"lacking-{count}"
+    write_chats(training, run, count=count, words=words)
+    job_id = training.submit(run, TASK="sft", DATA=run, INIT_FROM=str(weights))
+    said = training.wait(job_id, state="FAILED")
+    assert sentence in said
+    assert "Traceback" not in said
+    assert not (training.run_dir(run) / "starts").exists()
+
+
 def test_chats_fine_tune_exported_weights_with_lora_and_give_weights_again(
     training: Training, weights: Path
 ) -> None:
-    raw = training.shared / "datasets" / "titan" / "raw"
-    raw.mkdir(parents=True, exist_ok=True)
-    rows = [{"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}."} for n in range(400)]
-    (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_chats(training, "titan/raw", count=400)
     lora = {"TASK": "sft", "DATA": "raw", "LORA_RANK": "4", "LEARNING_RATE": "3e-3"}
-    training.run("chats", INIT_FROM=str(weights), **lora)
+    said = training.run("chats", INIT_FROM=str(weights), **lora)
+    assert "380 chats of " in said
+    assert f"LEARNING_RATE=0.003, {STEPS} steps of 8 sequences: " in said
+    assert " epochs of raw" in said
     found = training.metrics("chats")
     assert found[-1]["loss"] < found[0]["loss"] - 0.5
     names = (training.run_dir("chats") / "export" / "model.safetensors.index.json").read_text()

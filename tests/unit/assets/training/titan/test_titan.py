@@ -104,6 +104,30 @@ def test_a_wrong_setting_is_one_sentence(load: Import, arguments: list[str], sen
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "rate"),
+    [
+        ([], 3e-4),
+        (["--init-from", "a/b"], 2e-5),
+        (["--init-from", "a/b", "--task", "sft", "--lora-rank", "8"], 2e-4),
+        (["--init-from", "a/b", "--learning-rate", "1e-3"], 1e-3),
+    ],
+)
+def test_the_default_learning_rate_is_that_of_the_task(
+    load: Import, arguments: list[str], rate: float
+) -> None:
+    assert load("settings").read_settings(arguments).learning_rate == rate
+
+
+def test_a_start_says_how_many_epochs_it_trains(load: Import) -> None:
+    read, describe = load("settings").read_settings, load("settings").describe_length
+    settings = read(["--data", "books:0.75,code:0.25", "--global-batch", "64", "--max-steps", "2000"])
+    assert describe(settings, [4800, 160_000]) == (
+        "LEARNING_RATE=0.0003, 2,000 steps of 64 sequences: 20 epochs of books, 0.2 epochs of code"
+    )
+    assert describe(settings, []) == "LEARNING_RATE=0.0003, 2,000 steps of 64 sequences"
+
+
 def test_the_variable_of_other_workloads_for_a_text_is_not_ignored(
     load: Import, monkeypatch: pytest.MonkeyPatch
 ) -> None:
