@@ -19,6 +19,7 @@ from megatron.core import parallel_state
 from trainkit.run import checkpoints
 from trainkit.run.files import sync
 from trainkit.run.run import die
+from trainkit.run.sums import note_sums
 
 if TYPE_CHECKING:
     from rank import Rank
@@ -60,6 +61,7 @@ def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
     if parallel_state.get_data_parallel_rank() == 0:
         torch.save({"model": core.state_dict(), "optimizer": rank.optimizer.state_dict()}, piece(folder))
         sync(piece(folder))
+        note_sums(run, folder, [piece(folder)])
     if run.is_first:
         noted = {"step": step, "data": data, **kept(rank.settings)}
         (folder / PROGRESS).write_text(json.dumps(noted) + "\n", encoding="utf-8")

@@ -26,6 +26,7 @@ from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die, reason
 from trainkit.run.settings import ranks_of_node
 from trainkit.run.stopping import Saves, Stop
+from trainkit.run.sums import note_sums
 
 if TYPE_CHECKING:
     from rows import Rows
@@ -154,7 +155,7 @@ class Checkpoints(CheckpointManager):
         return True
 
     def _publish(self, step: int, started: float, *, after: Future[Any] | None = None) -> None:
-        """Give a checkpoint its name. Its metadata, written last, says that all ranks have written.
+        """Give a checkpoint its name, when all ranks have written their files and noted their sums.
 
         Args:
             after: the end of a save in the background, which is awaited.
@@ -162,6 +163,8 @@ class Checkpoints(CheckpointManager):
         if after:
             after.result()
         written = checkpoints.partial(self._run.checkpoint_dir, step)
+        note_sums(self._run, written, written.glob(f"__{self._run.rank}_*"))
+        dist.barrier(group=self.pg)
         if self._run.is_first:
             final = checkpoints.publish(written, step, run=self._run, keep=self.keep, started=started)
             print(f"step {step}: checkpoint {final} after {time.monotonic() - started:.2f} s")

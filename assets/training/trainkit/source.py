@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainkit.run import checkpoints
+from trainkit.run import checkpoints, sums
 from trainkit.run.run import Run, die
 
 
@@ -68,6 +68,9 @@ def find_source(settings: ExportSettings, run: Run, *, needs: str) -> Source | N
         die(f"EXPORT_RUN={settings.export_run} has no checkpoint{of_step} in {saved}; there are: {there}.")
     if fault := checkpoints.fault_of(found):
         die(f"{found} is incomplete ({fault}): give another EXPORT_STEP.")
+    noted, ranks = sums.noted_sums(found), run.world_size
+    if changed := sums.changed_files(found, noted, share=run.rank, shares=ranks):
+        die(f"{changed[0]} of {found} has other bytes than when it was saved: give another EXPORT_STEP.")
     if not (where / needs).is_file():
         die(f"{where / needs} is missing, which an export requires: resume the run once with this version.")
     # A checkpoint may hold code.

@@ -2,11 +2,11 @@
 
 All ranks write into partial(), and after a barrier rank 0 publishes it. $CHECKPOINT_DIR/latest_step then has
 the step, by which job.slurm knows that a run has progressed. A folder can lose files later, such as in a
-bucket with only half of its objects, so its checkpoint.json lists them with their sizes. It has no checksums,
-since these would read a whole checkpoint again at each save and start. Files are flushed before the folder is
-named.
+bucket with only half of its objects, and bytes can change, so its checkpoint.json lists the files with their
+sizes and sums (trainkit.run.sums). Files are flushed before the folder is named.
 
-python -m trainkit.run.checkpoints CHECKPOINT_DIR   checks the folders, and corrects latest_step
+python -m trainkit.run.checkpoints CHECKPOINT_DIR   checks the folders, and corrects latest_step; with
+VERIFY_DATA=no by the sizes alone
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NoReturn
 
-from trainkit.run import metrics
+from trainkit.run import metrics, sums
 from trainkit.run.files import sync, write_whole
 from trainkit.run.run import Run, die, reason
+from trainkit.run.sums import LABEL
 
 LATEST_STEP = "latest_step"
-# File in each checkpoint with its step, the run that made it, and the sizes of its files.
-LABEL = "checkpoint.json"
+# File of a checkpoint whose bytes have changed, with the reason; it is then not read again at each start.
+DAMAGED = "damaged"
 # Parts of torch's and safetensors' messages about a file that they cannot write.
 WRITE_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error", "os error")
 # Step of the checkpoint that job.slurm checked before it started the ranks; 0 without a checkpoint.
@@ -63,6 +64,12 @@ def fault_of(checkpoint: Path) -> str | None:
         return f"{LABEL} is missing"
     except (OSError, ValueError) as error:
         return f"{LABEL} is damaged: {error}"
+    if (checkpoint / DAMAGED).is_file():
+        return (checkpoint / DAMAGED).read_text(encoding="utf-8").strip()
+    return _fault_of_sizes(checkpoint, sizes)
+
+
+def _fault_of_sizes(checkpoint: Path, sizes: dict[str, int]) -> str | None:
     for name, size in sizes.items():
         try:
             found = (checkpoint / name).stat().st_size
@@ -202,9 +209,10 @@ def publish(written: Path, step: int, *, run: Run, keep: int, started: float | N
     """
     folder = written.parent
     final = path_of(folder, step)
+    own = sums.collect_sums(written)
     files = sorted(path for path in written.rglob("*") if path.is_file())
     sizes = {path.relative_to(written).as_posix(): path.stat().st_size for path in files}
-    label: dict[str, Any] = {"step": step, "run": str(run.run_dir), "files": sizes}
+    label: dict[str, Any] = {"step": step, "run": str(run.run_dir), "files": sizes, "sums": own}
     sync_files(written)
     if started is not None:
         label["seconds"] = round(time.monotonic() - started, 2)
@@ -276,10 +284,30 @@ def check_space(folder: Path, bytes_needed: int) -> None:
         )
 
 
+def find_unchanged(folder: Path) -> Path | None:
+    """Find the complete checkpoint of the highest step whose bytes have not changed; the job's nodes read it.
+
+    Dies if there is none among several.
+    """
+    while found := newest(folder):
+        if not (found / LABEL).is_file() or os.environ.get("VERIFY_DATA") == "no":
+            return found
+        noted = sums.noted_sums(found)
+        if not noted:
+            print(
+                f"checkpoints: {found} is of an older version, without sums: used unchecked", file=sys.stderr
+            )
+        if not (changed := sums.changed_files_of_job(found, noted)):
+            return found
+        fault = f"{changed[0]} has other bytes than when it was saved; if it is restored, remove {DAMAGED}"
+        write_whole(found / DAMAGED, f"{fault}\n")
+    return None
+
+
 def main() -> None:
     """Correct latest_step of the folder on the command line, where job.slurm reads the step of the start."""
     folder = Path(sys.argv[1])
-    found = newest(folder)
+    found = find_unchanged(folder)
     # A trainer with its own kind of checkpoint writes latest_step by itself.
     if found and (found / LABEL).is_file():
         note_step(folder, step_of(found))

@@ -70,6 +70,18 @@ def test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_
     assert "restarts: 1, 1 damaged rows skipped" in said
 
 
+def test_changed_bytes_are_found_by_all_nodes(training: Training, whole_run: str) -> None:
+    training.run("changed", MAX_STEPS="6")
+    newest = training.checkpoints("changed") / "step-000006"
+    state = (newest / "state.json").read_bytes()
+    (newest / "state.json").write_bytes(state.replace(b"6", b"5"))
+    said = training.run("changed")
+    assert f"{newest} is incomplete (state.json has other bytes than when it was saved" in said
+    assert "this node alone" not in said
+    assert starts(training, "changed")[1] == ("0", "4")
+    assert losses(training, "changed") == losses(training, "whole")
+
+
 @pytest.mark.root
 def test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on(
     training: Training, whole_run: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -92,4 +93,14 @@ def test_the_checkpoint_of_another_user_is_refused(
     os.chown(shared / "checkpoints/titan/a/step-000010/weights", 12345, -1)
     monkeypatch.setattr("os.getuid", lambda: 0)
     with pytest.raises(SystemExit, match="belongs to another user"):
+        find(source, shared, export_run="a")
+
+
+def test_changed_bytes_are_not_exported(source: ModuleType, shared: Path) -> None:
+    folder = shared / "checkpoints/titan/a/step-000010"
+    noted = {"files": {"weights": 1}, "sums": {"weights": f"{zlib.crc32(b'w'):08x}"}}
+    (folder / "checkpoint.json").write_text(json.dumps(noted))
+    assert find(source, shared, export_run="a").checkpoint == folder
+    (folder / "weights").write_text("v")
+    with pytest.raises(SystemExit, match=r"weights of .* has other bytes than when it was saved: give anot"):
         find(source, shared, export_run="a")

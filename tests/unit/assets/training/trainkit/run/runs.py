@@ -21,6 +21,7 @@ try:
         stacks,
         steps,
         stopping,
+        sums,
     )
     from trainkit.run.run import Run
 finally:
@@ -41,6 +42,7 @@ __all__ = [
     "stacks",
     "steps",
     "stopping",
+    "sums",
 ]
 
 

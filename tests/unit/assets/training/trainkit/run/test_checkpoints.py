@@ -202,7 +202,7 @@ def test_a_load_that_fails_is_one_sentence(tmp_path: Path) -> None:
         raise EOFError("torn")
 
 
-def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
+def check_restart(checkpoint_dir: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Check a restart as job.slurm does on the first node."""
     script = """
         die() { echo "$*"; exit 1; }
@@ -213,7 +213,7 @@ def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
         echo "starts from step $START_STEP"
     """
     env = {"PATH": os.environ["PATH"], "training": str(TRAINING), "CHECKPOINT_DIR": str(checkpoint_dir)}
-    env |= {"RUN_DIR": str(checkpoint_dir), "TRAINING_PYTHON": sys.executable, "MAX_RESTARTS": "3"}
+    env |= {"RUN_DIR": str(checkpoint_dir), "TRAINING_PYTHON": sys.executable, "MAX_RESTARTS": "3", **more}
     ended = ["bash", "-euo", "pipefail", "-c", script]
     return subprocess.run(ended, env=env, capture_output=True, text=True)
 
@@ -234,6 +234,45 @@ def test_the_job_starts_from_the_step_of_the_checkpoint_that_is_taken(tmp_path: 
     assert done.returncode == 1
     assert "checkpoints.py on " in done.stderr
     assert ": no checkpoint can be read: " in done.stderr
+
+
+def change_bytes(checkpoint: Path) -> None:
+    (checkpoint / "weights").write_text("xx")
+
+
+def test_changed_bytes_cost_a_checkpoint(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    save(run, 10)
+    bad = save(run, 20)
+    assert check_restart(run.checkpoint_dir).stdout == "starts from step 20\n"
+    change_bytes(bad)
+    unread = check_restart(run.checkpoint_dir, VERIFY_DATA="no")
+    assert (unread.stdout, unread.stderr) == ("starts from step 20\n", "")
+    for _ in range(2):
+        done = check_restart(run.checkpoint_dir)
+        assert done.stdout == "starts from step 10\n", done.stderr
+        assert f"{bad} is incomplete (weights has other bytes than when it was saved; if" in done.stderr
+    assert save(run, 20) == bad
+    assert check_restart(run.checkpoint_dir).stdout == "starts from step 20\n", "the run has replaced it"
+
+
+def test_a_run_with_changed_checkpoints_only_ends(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    change_bytes(save(run, 10))
+    for _ in range(2):
+        done = check_restart(run.checkpoint_dir)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "no checkpoint can be read: " in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_checkpoints_without_sums_are_used_with_a_line(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    label = save(run, 10) / "checkpoint.json"
+    label.write_text(json.dumps({"step": 10, "run": str(run.run_dir), "files": {"weights": 2}}))
+    done = check_restart(run.checkpoint_dir)
+    assert done.stdout == "starts from step 10\n"
+    assert done.stderr.count("step-000010 is of an older version, without sums: used unchecked") == 1
 
 
 def test_a_run_whose_checkpoints_were_all_moved_away_says_that_it_begins_at_step_0(tmp_path: Path) -> None:
