@@ -29,6 +29,7 @@ from trainkit.run.finite import check_finite
 from trainkit.run.metrics import Metrics
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.precision import check_precision
+from trainkit.run.resuming import own_options, resumed_settings
 from trainkit.run.run import Run, die
 from trainkit.run.steps import peak_bytes
 from trainkit.run.stopping import Saves, Stop
@@ -172,8 +173,14 @@ class Trainer:
             folder = checkpoints.partial(self._run.checkpoint_dir, self.step)
             folder.mkdir(parents=True, exist_ok=True)
             torch.save(self._state() | {"order": order.note()}, folder / "state.pt")
-            keep = self._settings.keep_checkpoints
-            checkpoints.publish(folder, self.step, run=self._run, keep=keep, started=started)
+            checkpoints.publish(
+                folder,
+                self.step,
+                run=self._run,
+                keep=self._settings.keep_checkpoints,
+                started=started,
+                settings=self._settings,
+            )
 
     def resume(self, order: Order) -> None:
         """Load the newest checkpoint, if there is one; dies if it was trained in another order."""
@@ -186,7 +193,8 @@ class Trainer:
             die(f"{found} holds another model ({state['shape']}): give its settings, or another RUN_NAME.")
         order.check(found, state.get("order"))
         self.model.load_state_dict(state["model"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        with own_options(self._optimizer):
+            self._optimizer.load_state_dict(state["optimizer"])
         self._scaler.load_state_dict(state["scaler"])
         self.step, self.tokens = state["step"], state["tokens"]
         if self._run.is_first:
@@ -283,6 +291,7 @@ def validate(
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
+    settings = resumed_settings(run, settings, sequences=run.world_size * settings.batch_size)
     device = open_device(settings, run)
     process_group.join(run, "nccl" if device.type == "cuda" else "gloo")
     check_world(device)

@@ -26,6 +26,7 @@ from trainkit.run.finite import check_finite
 from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import Metrics
 from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.resuming import own_options
 from trainkit.run.run import Run, die
 from trainkit.run.steps import peak_bytes
 from trainkit.run.stopping import Saves, Stop
@@ -105,7 +106,8 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     device.place(model)
     optimizer = make_optimizer(model, settings)
     if optimizer_state is not None:
-        optimizer.load_state_dict(optimizer_state)
+        with own_options(optimizer):
+            optimizer.load_state_dict(optimizer_state)
     # Their initialisation is then not in the first step's graph, so a resumed run has the same graph.
     device.sync()
     model.train()
@@ -255,8 +257,8 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int,
         order = rank.order("train").note()
         progress = {"step": step, "sequences": taken, "order": order, **rank.identity()}
         (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
-        keep = rank.settings.keep_checkpoints
-        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started)
+        keep, settings = rank.settings.keep_checkpoints, rank.settings
+        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started, settings=settings)
         print(f"step {step}: checkpoint {final}")
     rank.device.wait_for_everyone()
 

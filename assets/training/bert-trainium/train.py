@@ -21,6 +21,7 @@ from pairs import ROW_HEAD
 from settings import Settings, read_settings, read_shards
 from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
 from trainkit.run.precision import check_precision
+from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, die
 
 
@@ -49,6 +50,8 @@ def open_data(folder: Path, settings: Settings) -> Manifest:
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
+    sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
+    settings = resumed_settings(run, settings, sequences=sequences)
     shards = read_shards(run)
     manifest = open_data(shards, settings)
     check_precision(settings.mixed_precision, "cpu" if settings.device != "neuron" else "neuron")

@@ -67,8 +67,8 @@ def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
         (folder / PROGRESS).write_text(json.dumps(noted) + "\n", encoding="utf-8")
     dist.barrier()
     if run.is_first:
-        keep = rank.settings.keep_checkpoints
-        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started)
+        keep, settings = rank.settings.keep_checkpoints, rank.settings
+        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started, settings=settings)
         print(f"step {step}: checkpoint {final}")
 
 

@@ -24,6 +24,7 @@ from settings import Settings, read_settings, sizes_of_job, weights_file
 from trainkit.data.shards import ShardError, check_lengths
 from trainkit.run import outcome
 from trainkit.run.precision import check_precision
+from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, data_note, die
 from trainkit.source import Source, find_source
 
@@ -62,6 +63,7 @@ def main() -> None:
         if run.is_first:
             export(source, run)
         return
+    settings = resumed_settings(run, settings, sequences=settings.global_batch_size)
     sizes = sizes_of_job(settings, run)
     weights = weights_file(settings, run)
     data = open_data(run, settings)

@@ -29,6 +29,7 @@ from trainkit.run import checkpoints, outcome, process_group, stacks
 from trainkit.run.files import sync
 from trainkit.run.finite import check_finite
 from trainkit.run.mfu import flops_per_token
+from trainkit.run.resuming import own_options
 from trainkit.run.run import Run, die
 from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
@@ -167,7 +168,8 @@ def train_steps(
     stop = Stop()
     tokens_a_step = run.world_size * settings.gradient_accumulation * settings.batch_size * rank.shape.context
     highest = highest_learning_rate(settings, rank.prepared.weights)
-    first, tokens = resume(rank)
+    with own_options(optimizer):
+        first, tokens = resume(rank)
     rows = Steps(run=run, settings=settings, after=first, device=accelerator.device, flops_per_token=flops)
     record = partial(record_step, rank, rows, tokens_a_step=tokens_a_step)
     behind = Behind(record, ranks=run.world_size)
@@ -291,8 +293,8 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
         (folder / "progress.json").write_text(json.dumps(progress) + "\n", encoding="utf-8")
     accelerator.wait_for_everyone()
     if run.is_first:
-        keep = rank.settings.keep_checkpoints
-        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started)
+        keep, settings = rank.settings.keep_checkpoints, rank.settings
+        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started, settings=settings)
         print(f"step {step}: checkpoint {final}")
 
 

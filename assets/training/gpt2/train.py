@@ -16,12 +16,14 @@ with the losses of an uninterrupted run.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 from pinning import pin
-from settings import Prepared, Shape, read_prepared, read_settings, shape_of
+from settings import Prepared, Shape, highest_learning_rate, read_prepared, read_settings, shape_of
 from trainkit.data.shards import Manifest, ShardError, check_lengths, read_manifest, sha256_of
 from trainkit.run.precision import check_precision
+from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, die
 
 
@@ -51,6 +53,10 @@ def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
     prepared = read_prepared(run)
+    rate = highest_learning_rate(settings, prepared.weights)
+    sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
+    settings = dataclasses.replace(settings, learning_rate=rate)
+    settings = resumed_settings(run, settings, sequences=sequences)
     shape = shape_of(settings, prepared.weights)
     manifest = open_data(prepared, shape)
     check_precision(

@@ -164,8 +164,14 @@ class Recorder:
                 trainer.save_checkpoint(str(partial / CHECKPOINT), state)
                 progress = {"step": self.step, "tokens": self.tokens, **self._made_of}
                 (partial / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
-                keep = self.settings.keep_checkpoints
-                final = checkpoints.publish(partial, self.step, run=self.run, keep=keep, started=started)
+                final = checkpoints.publish(
+                    partial,
+                    self.step,
+                    run=self.run,
+                    keep=self.settings.keep_checkpoints,
+                    started=started,
+                    settings=self.settings,
+                )
             path = str(final)
             print(f"step {self.step}: checkpoint {path}")
         if self._metrics:

@@ -161,6 +161,8 @@ def fairseq_arguments(
         "adam-betas": "(0.9, 0.98)",
         "adam-eps": 1e-06,
         "weight-decay": settings.weight_decay,
+        # Otherwise a resume has that of its checkpoint.
+        "optimizer-overrides": {"weight_decay": settings.weight_decay},
         "clip-norm": 1.0,
         "lr-scheduler": "polynomial_decay",
         "lr": settings.learning_rate,

@@ -21,6 +21,7 @@ import torch
 from binary_data import DataError, open_data
 from settings import Settings, choose_corpus, data_folder, read_settings
 from trainkit.run.precision import check_precision
+from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, die
 
 LOG_FORMAT = "%(asctime)s | %(name)s | %(message)s"
@@ -36,6 +37,8 @@ def check_device(settings: Settings, run: Run) -> torch.device:
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
+    sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
+    settings = resumed_settings(run, settings, sequences=sequences)
     try:
         device = check_device(settings, run)
         corpus = choose_corpus(settings.corpus, data=run.data_dir)

@@ -19,12 +19,13 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.tensor import DTensor
-from torchtitan.components.checkpoint import AsyncMode, CheckpointManager
+from torchtitan.components.checkpoint import LR_SCHEDULER, OPTIMIZER, AsyncMode, CheckpointManager
 from torchtitan.tools import utils
 from trainkit.data.order import die_of_old_order
 from trainkit.run import checkpoints, process_group
+from trainkit.run.resuming import own_options
 from trainkit.run.run import Run, die, reason
-from trainkit.run.settings import ranks_of_node
+from trainkit.run.settings import TrainSettings, ranks_of_node
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.sums import note_sums
 
@@ -72,7 +73,8 @@ class Checkpoints(CheckpointManager):
     save_future: Future[Any] | None
     saves: Saves
     rows: Rows
-    """Set, as `saves` is, by the trainer once it has the model and trains."""
+    settings: TrainSettings
+    """Set, as `saves` and `rows` are, by the trainer once it has the model and trains."""
 
     def __init__(self, config: Config, **parts: Any) -> None:
         super().__init__(config, **parts)
@@ -166,7 +168,9 @@ class Checkpoints(CheckpointManager):
         note_sums(self._run, written, written.glob(f"__{self._run.rank}_*"))
         dist.barrier(group=self.pg)
         if self._run.is_first:
-            final = checkpoints.publish(written, step, run=self._run, keep=self.keep, started=started)
+            final = checkpoints.publish(
+                written, step, run=self._run, keep=self.keep, started=started, settings=self.settings
+            )
             print(f"step {step}: checkpoint {final} after {time.monotonic() - started:.2f} s")
 
     def _wait_for_saving(self) -> None:
@@ -178,7 +182,12 @@ class Checkpoints(CheckpointManager):
     def _load(self, step: int = -1) -> bool:
         newest = checkpoints.resume_from(self._run)
         try:
-            return bool(super()._load(step))
+            with own_options(*self.states[OPTIMIZER]):
+                loaded = bool(super()._load(step))
+            for schedule in self.states[LR_SCHEDULER]:
+                for group, rate in zip(schedule.optimizer.param_groups, schedule.get_last_lr(), strict=True):
+                    group["lr"] = rate
+            return loaded
         except (Exception, CheckpointException) as error:  # that is a BaseException
             if "dataloader resharding" in str(error):
                 die(

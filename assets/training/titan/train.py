@@ -33,6 +33,7 @@ from settings import (
 )
 from trainkit.run.checkpoints import resume_from
 from trainkit.run.precision import check_precision
+from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, data_note
 from trainkit.run.settings import ranks_of_node
 from trainkit.run.world import check_world
@@ -48,7 +49,7 @@ def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     if run.is_first:
         for each in [*reasons, *chosen, describe_length(settings, data.get("sequences", []))]:
             print(each, flush=True)
-    return settings, data
+    return resumed_settings(run, settings, sequences=settings.global_batch), data
 
 
 def start(settings: Settings, run: Run) -> None:

@@ -47,6 +47,7 @@ class ClusterTrainer(Trainer):
         """
         run, settings, size = self._run, self._settings, state_bytes(self.model_parts)
         self.checkpointer.saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
+        self.checkpointer.settings = settings
         if run.is_first:  # not before: the settings of a start that fails are not the run's
             noted = json.dumps(dataclasses.asdict(settings), indent=1)
             write_whole(run.run_dir / SETTINGS, noted + "\n")

@@ -12,6 +12,7 @@ VERIFY_DATA=no by the sizes alone
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from typing import Any, NoReturn
 from trainkit.run import metrics, sums
 from trainkit.run.files import sync, write_whole
 from trainkit.run.run import Run, die, reason
+from trainkit.run.settings import TrainSettings
 from trainkit.run.sums import LABEL
 
 LATEST_STEP = "latest_step"
@@ -201,11 +203,23 @@ def sync_files(folder: Path) -> None:
     sync(folder)
 
 
-def publish(written: Path, step: int, *, run: Run, keep: int, started: float | None = None) -> Path:
+def publish(
+    written: Path,
+    step: int,
+    *,
+    run: Run,
+    keep: int,
+    started: float | None = None,
+    settings: TrainSettings | None = None,
+) -> Path:
     """Rename a complete folder, write latest_step, and remove the oldest checkpoints of this run.
 
-    Rank 0 calls it after a barrier. `keep` checkpoints stay (at least 1), and all of other runs. `started`
-    is the time.monotonic() at which the save began, for the next start to know how long one takes.
+    Rank 0 calls it after a barrier.
+
+    Args:
+        keep: number of checkpoints that stay (at least 1); those of other runs stay, too.
+        started: time.monotonic() at which the save began, for the next start to know how long one takes.
+        settings: those of this start, for a resume to compare.
     """
     folder = written.parent
     final = path_of(folder, step)
@@ -213,6 +227,8 @@ def publish(written: Path, step: int, *, run: Run, keep: int, started: float | N
     files = sorted(path for path in written.rglob("*") if path.is_file())
     sizes = {path.relative_to(written).as_posix(): path.stat().st_size for path in files}
     label: dict[str, Any] = {"step": step, "run": str(run.run_dir), "files": sizes, "sums": own}
+    if settings:
+        label["settings"] = dataclasses.asdict(settings)
     sync_files(written)
     if started is not None:
         label["seconds"] = round(time.monotonic() - started, 2)
@@ -257,6 +273,14 @@ def _label(checkpoint: Path) -> dict[str, Any]:
     return dict(label)
 
 
+def noted_settings(checkpoint: Path) -> dict[str, Any]:
+    """Return the settings of the start that wrote a checkpoint; none of an older version."""
+    try:
+        return dict(_label(checkpoint).get("settings", {}))
+    except (OSError, ValueError):
+        return {}
+
+
 def save_seconds(checkpoint: Path) -> float | None:
     """Return the seconds that writing a checkpoint took; None if unknown."""
     try:
@@ -299,7 +323,7 @@ def find_unchanged(folder: Path) -> Path | None:
             )
         if not (changed := sums.changed_files_of_job(found, noted)):
             return found
-        fault = f"{changed[0]} has other bytes than when it was saved; if it is restored, remove {DAMAGED}"
+        fault = f"{changed[0]} has other bytes than when it was saved; remove {DAMAGED} if you restore it"
         write_whole(found / DAMAGED, f"{fault}\n")
     return None
 

@@ -30,6 +30,8 @@ class TrainSettings:
     keep_checkpoints: int = 2
     log_every: int = 10
     """Steps between two printed lines; metrics.jsonl has every step."""
+    global_batch: int = 0
+    """Sequences of a step over all ranks, given to confirm that a resume changes them."""
     eval_every: int = 0
     """Steps between two validations; 0 for only the validation after the last step."""
     eval_batches: int = 20
@@ -44,7 +46,7 @@ class TrainSettings:
         return self.eval_every > 0 and step % self.eval_every == 0 and step < self.max_steps
 
 
-MAY_BE_ZERO = frozenset({"warmup_steps", "eval_every", "eval_batches", "seed"})
+MAY_BE_ZERO = frozenset({"warmup_steps", "global_batch", "eval_every", "eval_batches", "seed"})
 """Shared whole numbers that may be 0; all others begin at 1."""
 
 PREPARE_WORKERS = range(1, 1025)

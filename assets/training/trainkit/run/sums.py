@@ -87,7 +87,7 @@ def changed_files(checkpoint: Path, sums: Mapping[str, str], *, share: int = 0, 
         try:
             found = list(pool.map(_sum_of_part, [(checkpoint / name, part) for name, part in parts]))
         except OSError as error:
-            die(f"{error.filename} cannot be read ({error.strerror}): mend that, and submit again.")
+            die(f"{error.filename} cannot be read ({error.strerror}): fix that, and submit again.")
     wanted = [sums[name][part * _DIGITS :][:_DIGITS] for name, part in parts]
     return sorted({name for (name, _), is_, was in zip(parts, found, wanted, strict=True) if is_ != was})
 

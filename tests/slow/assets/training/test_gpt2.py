@@ -98,6 +98,34 @@ def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sam
     assert losses(training.metrics("killed")) == losses(whole_run)
 
 
+def resume(training: Training, run: str, *options: str, state: str = "COMPLETED", **env: str) -> str:
+    """Continue from the second checkpoint of the whole run as another run; return the job's output."""
+    kept = f"step-{2 * SAVED_EVERY:06d}"
+    shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints(run) / kept)
+    return training.wait(training.submit(run, *options, MAX_RESTARTS="0", **env), state=state)
+
+
+def test_settings_of_a_resume_replace_those_of_its_checkpoint(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    said = resume(training, "decayed", WEIGHT_DECAY="0.3", LEARNING_RATE="1e-4")
+    assert "\n0: WEIGHT_DECAY 0.1 -> 0.3 from step 13\n" in said
+    assert "\n0: LEARNING_RATE 0.001 -> 0.0001 from step 13\n" in said
+    assert training.metrics("decayed")[0]["learning_rate"] <= 1e-4
+    state = training.checkpoints("decayed") / f"step-{STEPS:06d}" / "optimizer.bin"
+    assert in_environment("gpt2", "weight_decay.py", str(state)) == "0.3\n"
+
+
+def test_fewer_nodes_train_another_global_batch_only_if_it_is_given(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    said = resume(training, "fewer", "--nodes=1", state="FAILED")
+    assert "with 32 sequences a step, and 1 ranks have 16 now" in said
+    assert "or GLOBAL_BATCH=16 to continue with that." in said
+    said = resume(training, "given", "--nodes=1", GLOBAL_BATCH="16")
+    assert "\n0: GLOBAL_BATCH 32 -> 16 from step 13\n" in said
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("launcher", ["srun", "mpirun"])
 def test_gpt2_gives_the_same_losses_however_its_ranks_are_started(

@@ -16,6 +16,7 @@ try:
         metrics,
         outcome,
         report,
+        resuming,
         run_record,
         settings,
         stacks,
@@ -35,6 +36,7 @@ __all__ = [
     "metrics",
     "outcome",
     "report",
+    "resuming",
     "row",
     "run_record",
     "save",
@@ -74,8 +76,8 @@ def row(step: int, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def save(run: Run, step: int, *, keep: int = 2) -> Path:
+def save(run: Run, step: int, *, keep: int = 2, made_with: settings.TrainSettings | None = None) -> Path:
     written = checkpoints.partial(run.checkpoint_dir, step)
     written.mkdir()
     (written / "weights").write_text(str(step))
-    return checkpoints.publish(written, step, run=run, keep=keep)
+    return checkpoints.publish(written, step, run=run, keep=keep, settings=made_with)

@@ -251,7 +251,7 @@ def test_changed_bytes_cost_a_checkpoint(tmp_path: Path) -> None:
     for _ in range(2):
         done = check_restart(run.checkpoint_dir)
         assert done.stdout == "starts from step 10\n", done.stderr
-        assert f"{bad} is incomplete (weights has other bytes than when it was saved; if" in done.stderr
+        assert f"{bad} is incomplete (weights has other bytes than when it was saved; " in done.stderr
     assert save(run, 20) == bad
     assert check_restart(run.checkpoint_dir).stdout == "starts from step 20\n", "the run has replaced it"
 

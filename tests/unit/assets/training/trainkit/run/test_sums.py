@@ -95,6 +95,6 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(module, env={"PYTHONPATH": str(TRAINING)}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith(
-        f"{tmp_path}/weights cannot be read (Is a directory): mend that, and submit again.\n"
+        f"{tmp_path}/weights cannot be read (Is a directory): fix that, and submit again.\n"
     )
     assert done.stderr.count("\n") == 1

@@ -1,0 +1,7 @@
+"""Print the weight decay of the matrices in an optimizer's state: python weight_decay.py FILE."""
+
+import sys
+
+import torch
+
+print(torch.load(sys.argv[1], weights_only=True)["param_groups"][0]["weight_decay"])
