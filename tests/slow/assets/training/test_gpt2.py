@@ -66,6 +66,8 @@ def test_each_rank_flushes_its_own_file_of_a_checkpoint_and_the_first_one_all_in
     last = training.checkpoints("whole") / f"step-{STEPS:06d}"
     files = {f"{STEPS}/{file.relative_to(last)}" for file in last.rglob("*") if file.is_file()}
     assert files - set(training.flushed("whole", 0)) == {f"{STEPS}/checkpoint.json"}, "it is renamed"
+    label = json.loads((last / "checkpoint.json").read_text())
+    assert {f"{STEPS}/{name}" for name in label["sums"]} == files - {f"{STEPS}/checkpoint.json"}
     assert all(row["step_s"] < 3600 for row in whole_run)
     (after_last,) = training.validations("whole")
     waited = {row["step"]: row["save_s"] for row in [*whole_run, after_last] if "save_s" in row}

@@ -267,6 +267,21 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in whole_run[10:]], rel=1e-5)
 
 
+def test_a_resume_steps_with_its_own_learning_rate(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    kept = training.checkpoints("whole") / "step-000010"
+    label = json.loads((kept / "checkpoint.json").read_text())
+    assert set(label["sums"]) == set(label["files"]) > {"__0_0.distcp", "__1_0.distcp"}
+    shutil.copytree(kept, training.checkpoints("still") / kept.name)
+    said = training.run("still", LEARNING_RATE="1e-30", MAX_STEPS="11", EVAL_EVERY="0")
+    assert "\n0: LEARNING_RATE 0.001 -> 1e-30 from step 11\n" in said
+    before = training.shared / "before"
+    training.run("before", EXPORT_RUN="whole", EXPORT_STEP="10", EXPORT_TO=str(before))
+    after = training.run_dir("still") / "export"
+    assert in_environment("titan", "same_weights.py", str(before), str(after)).strip() == "equal"
+
+
 @pytest.mark.parametrize(
     ("model", "layout"),
     [
