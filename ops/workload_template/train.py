@@ -24,12 +24,12 @@ from settings import Settings, read_settings
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from trainkit.data.order import Order
+from trainkit.resuming import own_options, resumed_settings
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.metrics import Metrics
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.precision import check_precision
-from trainkit.run.resuming import own_options, resumed_settings
 from trainkit.run.run import Run, die
 from trainkit.run.steps import peak_bytes
 from trainkit.run.stopping import Saves, Stop

@@ -21,12 +21,12 @@ from safetensors.torch import load_file, save_file
 from settings import Settings, learning_rate
 from trainkit.data.order import Order
 from trainkit.data.shards import Manifest, Tokens
+from trainkit.resuming import own_options
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import Metrics
 from trainkit.run.mfu import flops_per_token, mfu
-from trainkit.run.resuming import own_options
 from trainkit.run.run import Run, die
 from trainkit.run.steps import peak_bytes
 from trainkit.run.stopping import Saves, Stop

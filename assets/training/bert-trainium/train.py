@@ -20,8 +20,8 @@ from pathlib import Path
 from pairs import ROW_HEAD
 from settings import Settings, read_settings, read_shards
 from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
+from trainkit.resuming import resumed_settings
 from trainkit.run.precision import check_precision
-from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, die
 
 

@@ -19,7 +19,7 @@ from megatron.core import parallel_state
 from trainkit.run import checkpoints
 from trainkit.run.files import sync
 from trainkit.run.run import die
-from trainkit.run.sums import note_sums
+from trainkit.sums import note_sums
 
 if TYPE_CHECKING:
     from rank import Rank

@@ -22,9 +22,9 @@ from pathlib import Path
 from indexed import Indexed, read_indexed
 from settings import Settings, read_settings, sizes_of_job, weights_file
 from trainkit.data.shards import ShardError, check_lengths
+from trainkit.resuming import resumed_settings
 from trainkit.run import outcome
 from trainkit.run.precision import check_precision
-from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, data_note, die
 from trainkit.source import Source, find_source
 

@@ -25,11 +25,11 @@ from settings import Prepared, Settings, Shape, highest_learning_rate
 from trainkit import network
 from trainkit.data.order import Order
 from trainkit.data.shards import Manifest, Tokens
+from trainkit.resuming import own_options
 from trainkit.run import checkpoints, outcome, process_group, stacks
 from trainkit.run.files import sync
 from trainkit.run.finite import check_finite
 from trainkit.run.mfu import flops_per_token
-from trainkit.run.resuming import own_options
 from trainkit.run.run import Run, die
 from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop

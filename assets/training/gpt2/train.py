@@ -22,8 +22,8 @@ import os
 from pinning import pin
 from settings import Prepared, Shape, highest_learning_rate, read_prepared, read_settings, shape_of
 from trainkit.data.shards import Manifest, ShardError, check_lengths, read_manifest, sha256_of
+from trainkit.resuming import resumed_settings
 from trainkit.run.precision import check_precision
-from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, die
 
 

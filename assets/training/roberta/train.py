@@ -20,8 +20,8 @@ import warnings
 import torch
 from binary_data import DataError, open_data
 from settings import Settings, choose_corpus, data_folder, read_settings
+from trainkit.resuming import resumed_settings
 from trainkit.run.precision import check_precision
-from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, die
 
 LOG_FORMAT = "%(asctime)s | %(name)s | %(message)s"

@@ -22,12 +22,12 @@ from torch.distributed.tensor import DTensor
 from torchtitan.components.checkpoint import LR_SCHEDULER, OPTIMIZER, AsyncMode, CheckpointManager
 from torchtitan.tools import utils
 from trainkit.data.order import die_of_old_order
+from trainkit.resuming import own_options
 from trainkit.run import checkpoints, process_group
-from trainkit.run.resuming import own_options
 from trainkit.run.run import Run, die, reason
 from trainkit.run.settings import TrainSettings, ranks_of_node
 from trainkit.run.stopping import Saves, Stop
-from trainkit.run.sums import note_sums
+from trainkit.sums import note_sums
 
 if TYPE_CHECKING:
     from rows import Rows

@@ -31,9 +31,9 @@ from settings import (
     settings_of_export,
     split_arguments,
 )
+from trainkit.resuming import resumed_settings
 from trainkit.run.checkpoints import resume_from
 from trainkit.run.precision import check_precision
-from trainkit.run.resuming import resumed_settings
 from trainkit.run.run import Run, data_note
 from trainkit.run.settings import ranks_of_node
 from trainkit.run.world import check_world

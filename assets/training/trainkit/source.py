@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainkit.run import checkpoints, sums
+from trainkit import sums
+from trainkit.run import checkpoints
 from trainkit.run.run import Run, die
 
 

@@ -3,7 +3,7 @@
 All ranks write into partial(), and after a barrier rank 0 publishes it. $CHECKPOINT_DIR/latest_step then has
 the step, by which job.slurm knows that a run has progressed. A folder can lose files later, such as in a
 bucket with only half of its objects, and bytes can change, so its checkpoint.json lists the files with their
-sizes and sums (trainkit.run.sums). Files are flushed before the folder is named.
+sizes and sums (trainkit.sums). Files are flushed before the folder is named.
 
 python -m trainkit.run.checkpoints CHECKPOINT_DIR   checks the folders, and corrects latest_step; with
 VERIFY_DATA=no by the sizes alone
@@ -24,11 +24,12 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NoReturn
 
-from trainkit.run import metrics, sums
+from trainkit import sums
+from trainkit.run import metrics
 from trainkit.run.files import sync, write_whole
 from trainkit.run.run import Run, die, reason
 from trainkit.run.settings import TrainSettings
-from trainkit.run.sums import LABEL
+from trainkit.sums import LABEL
 
 LATEST_STEP = "latest_step"
 # File of a checkpoint whose bytes have changed, with the reason; it is then not read again at each start.

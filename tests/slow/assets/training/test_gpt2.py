@@ -112,7 +112,7 @@ def test_settings_of_a_resume_replace_those_of_its_checkpoint(
 ) -> None:
     said = resume(training, "decayed", WEIGHT_DECAY="0.3", LEARNING_RATE="1e-4")
     assert "\n0: WEIGHT_DECAY 0.1 -> 0.3 from step 13\n" in said
-    assert "\n0: LEARNING_RATE 0.001 -> 0.0001 from step 13\n" in said
+    assert "\n0: LEARNING_RATE 0.004 -> 0.0001 from step 13\n" in said
     assert training.metrics("decayed")[0]["learning_rate"] <= 1e-4
     state = training.checkpoints("decayed") / f"step-{STEPS:06d}" / "optimizer.bin"
     assert in_environment("gpt2", "weight_decay.py", str(state)) == "0.3\n"

@@ -131,7 +131,7 @@ READERS = {
     "Steps": "run/steps.py",
     "validates_after": "run/settings.py",
     "find_source": "source.py",
-    "resumed_settings": "run/resuming.py",
+    "resumed_settings": "resuming.py",
 }
 """Modules of trainkit that read settings, by the name that a workload gives its settings to."""
 

@@ -10,19 +10,18 @@ from training_cluster.paths import TRAINING
 
 sys.path.insert(0, str(TRAINING))
 try:
+    from trainkit import resuming, sums
     from trainkit.run import (
         checkpoints,
         heartbeat,
         metrics,
         outcome,
         report,
-        resuming,
         run_record,
         settings,
         stacks,
         steps,
         stopping,
-        sums,
     )
     from trainkit.run.run import Run
 finally:

@@ -34,11 +34,16 @@ def test_each_rank_reads_its_own_files_once(tmp_path: Path, monkeypatch: pytest.
     written.mkdir()
     files = {rank: write(written, name=f"part-{rank}", parts=3) for rank in (0, 1)}
     sums.note_sums(second, written, [files[1]])
-    read = []
-    found = sums._sum_of_part
-    monkeypatch.setattr(sums, "_sum_of_part", lambda place: read.append(place[0]) or found(place))
+    opened = []
+
+    def sum_of_part(place: tuple[Path, int]) -> str:
+        opened.append(place[0])
+        return read(place)
+
+    read = sums._sum_of_part
+    monkeypatch.setattr(sums, "_sum_of_part", sum_of_part)
     final = checkpoints.publish(written, 7, run=first, keep=2)
-    assert set(read) == {files[0]}
+    assert set(opened) == {files[0]}
     label = json.loads((final / "checkpoint.json").read_text())
     assert set(label["sums"]) == set(label["files"]) == {"part-0", "part-1"}
     data = (final / "part-1").read_bytes()
@@ -91,7 +96,7 @@ def test_a_step_that_fails_leaves_the_reading_to_one_node(
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "weights").mkdir()
     (tmp_path / "checkpoint.json").write_text(json.dumps({"sums": {"weights": "00000000"}}))
-    module = [sys.executable, "-m", "trainkit.run.sums", str(tmp_path)]
+    module = [sys.executable, "-m", "trainkit.sums", str(tmp_path)]
     done = subprocess.run(module, env={"PYTHONPATH": str(TRAINING)}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith(
