@@ -106,7 +106,6 @@ class TrainingClusterStack(Stack):
             layer=settings.layer,
             permissions_boundary=settings.permissions_boundary,
             secret_arn=ids.database.secret_arn if ids.database else None,
-            node_policies=settings.own_policies,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
         if roles := own_roles(config):

@@ -45,7 +45,6 @@ class Cluster(Construct):
         layer: source of the library's Lambda layer: hosted (by AWS), or build (make layer).
         permissions_boundary: ARN of the policy that bounds every role of the cluster.
         secret_arn: ARN of the secret with the accounting database's password.
-        node_policies: ARNs of the user's policies for the nodes' roles.
     """
 
     def __init__(
@@ -60,7 +59,6 @@ class Cluster(Construct):
         layer: Literal["hosted", "build"],
         permissions_boundary: str | None = None,
         secret_arn: str | None = None,
-        node_policies: tuple[str, ...] = (),
     ) -> None:
         super().__init__(scope, id_)
         # The provider creates and deletes the parameter: CloudFormation would overwrite it at updates.
@@ -78,7 +76,6 @@ class Cluster(Construct):
                 secret_arn=secret_arn,
                 progress_parameter_arn=parameter_arn,
                 progress_log_group_arn=self._progress_log.log_group_arn,
-                node_policies=node_policies,
                 config=config,
             )
         )

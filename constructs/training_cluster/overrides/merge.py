@@ -9,6 +9,10 @@ from training_cluster.problems import ConfigurationError, did_you_mean
 
 _ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 """Custom actions whose scripts run after ours."""
+_RIGHTS = (".S3Access", ".AdditionalIamPolicies")
+"""Lists that are added to ours, which nodes need."""
+_FLAGS = "prologflags"
+"""Setting whose flags are added to ours, with which health checks run before a job."""
 _OURS = ("Scheduling.SlurmQueues", "ComputeResources")
 """Lists whose items are made by flags alone."""
 _POOLS = "LoginNodes.Pools"
@@ -45,8 +49,8 @@ def _value(ours: Any, theirs: Any, path: str) -> Any:
     if isinstance(theirs, Mapping):
         return _mapping(ours if isinstance(ours, Mapping) else {}, theirs, path)
     if isinstance(ours, list) and isinstance(theirs, list):
-        if path.endswith(".S3Access"):  # two items may have the same bucket, with other keys
-            return [*ours, *theirs]
+        if path.endswith(_RIGHTS):  # two items may have the same bucket, with other keys
+            return [*ours, *(each for each in theirs if each not in ours)]
         if path.endswith(".CustomSlurmSettings"):
             return _slurm_settings(ours, theirs)
         if ours and _are_named(ours):

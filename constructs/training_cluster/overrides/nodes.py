@@ -42,6 +42,35 @@ def own_roles(config: Config) -> tuple[str, ...]:
     return tuple(sorted({each["Iam"][ROLE] for each in _nodes(config) if ROLE in each.get("Iam", {})}))
 
 
+def node_policies(config: Config) -> tuple[str, ...]:
+    """Return the ARNs of all nodes' AdditionalIamPolicies, each once."""
+    return _named(config, "AdditionalIamPolicies", "Policy")
+
+
+def node_buckets(config: Config) -> tuple[str, ...]:
+    """Return the buckets of all nodes' S3Access, each once."""
+    return _named(config, "S3Access", "BucketName")
+
+
+def excluded_rights(config: Config) -> Iterator[str]:
+    """Yield a sentence for each node with the user's role and rights: these are added to no such role."""
+    for node in _nodes(config):
+        iam = _rights(node)
+        for key in ("AdditionalIamPolicies", "S3Access"):
+            if ROLE in iam and key in iam:
+                yield f"Iam.{key}: not added to your own role: attach the rights to {iam[ROLE]}"
+
+
+def _named(config: Config, key: str, name: str) -> tuple[str, ...]:
+    found = [each for node in _nodes(config) for each in _listed({"Iam": _rights(node)}, "Iam", key)]
+    return tuple(dict.fromkeys(str(each[name]) for each in found if isinstance(each, dict) and name in each))
+
+
+def _rights(node: Config) -> Config:
+    rights = node.get("Iam")
+    return rights if isinstance(rights, dict) else {}
+
+
 def _nodes(config: Config) -> Iterator[dict[str, Any]]:
     found = [config.get("HeadNode"), *_listed(config, "Scheduling", "SlurmQueues")]
     found += _listed(config, "LoginNodes", "Pools")

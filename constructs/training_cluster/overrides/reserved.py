@@ -12,7 +12,9 @@ _RESOURCE = rf"{_QUEUE}\.ComputeResources\[[^]]*\]"
 _ACCESS = r"\.EfsSettings\.(AccessPointId|IamAuthorization)$"
 _NETWORK = "-c vpc_id, public_subnet_id, private_subnet_id"
 _GROUP = "-c security_group_id, or AdditionalSecurityGroups beside ours"
-_RIGHTS = "-c node_policies, read_buckets, write_buckets"
+_RIGHTS = "-c node_policies, read_buckets, write_buckets, for all nodes; items of a list are added for one"
+_DIRECTORY = "-c directory=FILE, a file with these keys (docs/how-to/users.md)"
+_ON_BUSY = "-c on_busy=fail, on_busy=drain (DRAIN) or on_busy=stop (TERMINATE)"
 _SETUP = "not to be removed: nodes need our scripts, and yours run after them"
 
 RESERVED: Mapping[str, str] = {
@@ -30,6 +32,8 @@ RESERVED: Mapping[str, str] = {
     r"Scheduling\.SlurmQueues": "not to be removed; give items with the Name of a queue",
     r"Scheduling\.SlurmSettings\.Database(\.(Uri|UserName|PasswordSecretArn))?": "-c accounting, "
     "accounting_user, accounting_secret",
+    r"Scheduling\.SlurmSettings\.QueueUpdateStrategy": _ON_BUSY,
+    r"DirectoryService.*": _DIRECTORY,
     r"HeadNode": "not to be removed; give its keys",
     r"HeadNode\.InstanceType": "-c head_node_type",
     r"HeadNode\.LocalStorage(\.RootVolume(\.Size)?)?": "-c head_root_gib",
@@ -38,8 +42,7 @@ RESERVED: Mapping[str, str] = {
     r"LoginNodes(\.Pools(\[login\]\.Count)?)?": "-c login_nodes",
     r"LoginNodes\.Pools\[[^]]*\]": "not to be removed; -c login_nodes=0 takes all pools away",
     rf"{_NODES}\.Networking\.SecurityGroups": _GROUP,
-    rf"{_NODES}\.Iam(\.S3Access)?": _RIGHTS,
-    rf"{_NODES}\.Iam\.AdditionalIamPolicies.*": _RIGHTS,
+    rf"{_NODES}\.Iam(\.(S3Access|AdditionalIamPolicies))?": _RIGHTS,
     rf"{_NODES}\.Iam\.InstanceProfile": "give its role, as InstanceRole: our policy is attached to it",
     rf"{_NODES}\.CustomActions(\.OnNode(Configured|Updated))?": _SETUP,
     rf"{_QUEUE}\.Networking(\.SubnetIds)?": f"{_NETWORK}, queues",
@@ -65,12 +68,16 @@ _PATTERNS = {re.compile(pattern): instead for pattern, instead in RESERVED.items
 def reserved_keys(overrides: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each key of a file of overrides that a flag sets."""
     for path in dict.fromkeys(_leaves(overrides, "")):
-        if reason := reserved_reason(path):
+        if reason := _reason(path):
             yield f"{path}: {reason}"
 
 
-def reserved_reason(path: str) -> str | None:
-    """Return why a path of a value is refused, and what sets it instead; None for a path that may be set."""
+def reserved_reason(value: Any, path: str) -> str | None:
+    """Return why a value at a path is refused, and what sets it instead; None for one that may be set."""
+    return next((reason for each in _leaves(value, path) if (reason := _reason(each))), None)
+
+
+def _reason(path: str) -> str | None:
     instead = next((words for pattern, words in _PATTERNS.items() if pattern.fullmatch(path)), None)
     return f"a flag sets it: {instead}" if instead and instead.startswith("-c") else instead
 

@@ -33,8 +33,8 @@ def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
         given = [each for each in (settings.overrides, settings.queues) if each]
         files = " and ".join(given) or f"cluster_configs/{settings.family}.yaml and base.yaml"
         raise ConfigurationError(
-            f"ParallelCluster {PCLUSTER_VERSION} would refuse this cluster config; look at {files}:\n  "
-            + "\n  ".join(problems)
+            f"ParallelCluster {PCLUSTER_VERSION} or its Slurm would refuse this cluster config; "
+            f"look at {files}:\n  " + "\n  ".join(problems)
         )
 
 

@@ -11,17 +11,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from training_cluster.overrides.storage import managed_storage, queue_subnets
+from training_cluster.pcluster.slurm_settings import slurm_problems
 
 Config = Mapping[str, Any]
 
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
+MAX_POLICIES = 9
 
 
 def rule_problems(config: Config) -> list[str]:
     """Return one sentence a broken rule, for a config that has passed the schema."""
     queues = config["Scheduling"]["SlurmQueues"]
-    found = [*_names(queues), *_mounts(config), *_one_subnet(config)]
+    found = [*_names(queues), *_mounts(config), *_one_subnet(config), *_policies(config)]
+    found += slurm_problems(config)
     for queue in queues:
         for resource in queue["ComputeResources"]:
             found += _compute_resource(queue, resource)
@@ -62,6 +65,19 @@ def _compute_resource(queue: Config, resource: Config) -> Iterator[str]:
         yield f"{at}: EFA requires PlacementGroup.Enabled, true or false"
     if efa and len(queue["Networking"]["SubnetIds"]) > 1:
         yield f"{at}: EFA works within one zone, so with one subnet"
+
+
+def _policies(config: Config) -> Iterator[str]:
+    """Check the policies of each role: IAM takes 10, and ParallelCluster adds CloudWatchAgentServerPolicy."""
+    pools = config.get("LoginNodes", {}).get("Pools", [])
+    for node in (config["HeadNode"], *config["Scheduling"]["SlurmQueues"], *pools):
+        count = len(node.get("Iam", {}).get("AdditionalIamPolicies", []))
+        if count > MAX_POLICIES:
+            where = node.get("Name", "HeadNode")
+            yield (
+                f"{where}: Iam.AdditionalIamPolicies: {count} policies, the app's included; a role takes "
+                f"{MAX_POLICIES} and ParallelCluster's own: join some of your own into one"
+            )
 
 
 def _one_subnet(config: Config) -> Iterator[str]:

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aws_cdk import Aws
+from aws_cdk import Aws, Token
 
+from training_cluster.overrides.nodes import node_policies
 from training_cluster.overrides.storage import managed_storage, queue_subnets
 
 Config = Mapping[str, Any]
@@ -73,8 +74,6 @@ def grants(config: Config) -> Iterator[Grant]:
     if munge := _sorted(value for path, value in keys.items() if path.endswith("MungeKeySecretArn")):
         # MungeKeySecretSizeAndBase64Validator reads the key.
         yield Grant(sid="OwnMungeKey", actions=("secretsmanager:GetSecretValue",), resources=munge)
-    if parameters := _sorted(each for each in secrets if ":ssm:" in each):
-        yield Grant(sid="OwnParameters", actions=("ssm:GetParameter",), resources=parameters)
     if of_kms := _sorted(value for path, value in keys.items() if path.endswith("KmsKeyId")):
         arns = tuple(each if each.startswith("arn:") else _in_region("kms", f"key/{each}") for each in of_kms)
         yield Grant(sid="OwnKeys", actions=tuple(f"kms:{each}" for each in _KEY), resources=arns)
@@ -86,8 +85,10 @@ def grants(config: Config) -> Iterator[Grant]:
 
 
 def attachable(config: Config) -> tuple[str, ...]:
-    """Return ARNs of policies that the provider may attach for keys that flags do not set."""
-    return (VPC_ACCESS,) if "LambdaFunctionsVpcConfig" in config.get("DeploymentSettings", {}) else ()
+    """Return ARNs of the user's policies of nodes, and of AWS's that keys of overrides need."""
+    given = tuple(each for each in node_policies(config) if not Token.is_unresolved(each))
+    needed = (VPC_ACCESS,) if "LambdaFunctionsVpcConfig" in config.get("DeploymentSettings", {}) else ()
+    return (*given, *needed)
 
 
 def _storage(config: Config) -> Iterator[Grant]:

@@ -24,7 +24,6 @@ def provider_statements(
     secret_arn: str | None,
     progress_parameter_arn: str | None = None,
     progress_log_group_arn: str | None = None,
-    node_policies: tuple[str, ...] = (),
     config: Mapping[str, Any] | None = None,
 ) -> list[iam.PolicyStatement]:
     """Return the statements of the provider's role for one cluster, one a scope.
@@ -35,8 +34,7 @@ def provider_statements(
         progress_parameter_arn: ARN of the SSM parameter with the provider's progress.
         progress_log_group_arn: ARN of the log group of its steps, with `:*` for its streams at the end, as
             LogGroup.log_group_arn returns it.
-        node_policies: ARNs of the user's policies that the provider may attach to nodes' roles.
-        config: the cluster config, for what only keys of overrides need.
+        config: the cluster config: policies of its nodes, and what only keys of overrides need.
     """
     target = Target(
         cluster_name=cluster_name,
@@ -45,7 +43,7 @@ def provider_statements(
         secret_arn=secret_arn,
         progress_parameter_arn=progress_parameter_arn,
         progress_log_group_arn=progress_log_group_arn,
-        node_policies=(*node_policies, *attachable(config or {})),
+        node_policies=attachable(config or {}),
         iam_prefix=(config or {}).get("Iam", {}).get("ResourcePrefix"),
     )
     table = load()

@@ -10,6 +10,10 @@ from ops.account.session import ClientOf, unless
 from ops.preflight.finding import Finding, finding
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.file import read_overrides
+from training_cluster.overrides.nodes import node_buckets, node_policies
+
+_IN_OVERRIDES = "in the file of overrides: "
 
 
 def check_key(settings: Settings, ec2: Any) -> Iterator[Finding]:
@@ -41,18 +45,24 @@ def check_boundary(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 
 def check_node_policies(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """Check the user's policies for the nodes' roles."""
-    for arn in settings.own_policies:
+    """Check the user's policies for the nodes' roles, of all nodes and of some."""
+    of_all = dict.fromkeys(settings.own_policies, "-c node_policies=")
+    for arn, place in {**dict.fromkeys(node_policies(_overrides(settings)), _IN_OVERRIDES), **of_all}.items():
         get = partial(client("iam").get_policy, PolicyArn=arn)
         found = unless(get, "NoSuchEntity", "NoSuchEntityException")
-        yield _there(f"node_policies {arn}", found, "aws iam list-policies, then -c node_policies=")
+        yield _there(f"node_policies {arn}", found, f"aws iam list-policies, then {place}")
 
 
 def check_buckets(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """Check that the buckets of read_buckets and write_buckets exist."""
-    for bucket in sorted({each.partition("/")[0] for each in settings.readable_buckets}):
+    """Check that the buckets of read_buckets and write_buckets exist, and those of some nodes."""
+    of_all = dict.fromkeys(
+        (each.partition("/")[0] for each in settings.readable_buckets),
+        "-c read_buckets= or -c write_buckets=",
+    )
+    of_some = dict.fromkeys(node_buckets(_overrides(settings)), _IN_OVERRIDES)
+    for bucket, place in sorted({**of_some, **of_all}.items()):
         found = unless(partial(client("s3").head_bucket, Bucket=bucket), "404", "NoSuchBucket")
-        yield _there(f"bucket {bucket}", found, "aws s3 ls, then -c read_buckets= or -c write_buckets=")
+        yield _there(f"bucket {bucket}", found, f"aws s3 ls, then {place}")
 
 
 def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
@@ -94,6 +104,10 @@ def check_placement_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
             mend="aws ec2 create-placement-group --strategy cluster --group-name NAME, then -c "
             "placement_group=NAME",
         )
+
+
+def _overrides(settings: Settings) -> dict[str, Any]:
+    return read_overrides(settings.overrides).content if settings.overrides else {}
 
 
 def _there(check: str, found: Any, mend: str) -> Finding:

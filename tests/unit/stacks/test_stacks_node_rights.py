@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 from aws_cdk.assertions import Template
@@ -161,6 +162,26 @@ def test_the_provider_may_attach_the_policies_of_the_users_and_no_others(app: Ca
 
     assert arn in attachable(node_policies=arn)
     assert arn not in attachable()
+
+
+def test_policies_of_the_head_node_stay_there(app: Callable[..., App], tmp_path: Path) -> None:
+    admin, file = "arn:aws:iam::aws:policy/AdministratorAccess", tmp_path / "overrides.yaml"
+    bucket = {"BucketName": "secrets", "EnableWriteAccess": True}
+    iam = {"AdditionalIamPolicies": [{"Policy": admin}], "S3Access": [bucket]}
+    file.write_text(json.dumps({"HeadNode": {"Iam": iam}}))
+    plain, found = app(login_nodes="1"), app(login_nodes="1", overrides=str(file))
+    ours = plain.config["HeadNode"]["Iam"]
+    assert found.config["HeadNode"]["Iam"] == {key: [*ours[key], *iam[key]] for key in ours}
+    for part in ("Scheduling", "LoginNodes"):
+        assert found.config[part] == plain.config[part]
+    conditions = [
+        statement["Condition"]["ArnLike"]["iam:PolicyARN"]
+        for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+        for _, policy in found.resources(kind)
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "ArnLike" in statement.get("Condition", {})
+    ]
+    assert [admin in each for each in conditions] == [True]
 
 
 def test_login_nodes_have_the_same_rights_by_policies_of_ours(app: Callable[..., App]) -> None:

@@ -12,6 +12,7 @@ from training_cluster.pcluster.check import check_cluster_config, config_before_
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
+_POLICIES = [f"{{Policy: 'arn:aws:iam::123456789012:policy/{number}'}}" for number in range(9)]
 MISTAKES = {
     "no end": ("HeadNode: [", "line 1: expected the node content"),
     "a tab": ("HeadNode:\n\tX: 1", "line 2: found character"),
@@ -119,6 +120,42 @@ MISTAKES = {
         "EbsSettings: {VolumeId: vol-0123456789abcdef0}}]",
         "/fsx/more is within /fsx",
     ),
+    "a role and more rights": (
+        "HeadNode: {Iam: {InstanceRole: 'arn:aws:iam::123456789012:role/x', S3Access: [{BucketName: b}]}}",
+        "Iam.S3Access: not added to your own role",
+    ),
+    "more policies than a role takes": (
+        f"HeadNode: {{Iam: {{AdditionalIamPolicies: [{', '.join(_POLICIES)}]}}}}",
+        "HeadNode: Iam.AdditionalIamPolicies: 10 policies, the app's included; a role takes 9",
+    ),
+    "a typo in a setting of slurm.conf": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{SlurmdTimout: 600}]}}",
+        "Scheduling.SlurmSettings.CustomSlurmSettings.SlurmdTimout: Slurm 25.11 has no such key in slurm.conf"
+        ', and slurmctld does not start with it. Did you mean "SlurmdTimeout"?',
+    ),
+    "a typo in a setting of a partition": (
+        "Scheduling: {SlurmQueues: [{Name: gpu, CustomSlurmSettings: {MaxTimes: '1:0:0'}}]}",
+        "Scheduling.SlurmQueues[gpu].CustomSlurmSettings.MaxTimes: Slurm 25.11 has no such key in a line of "
+        'PartitionName, and slurmctld does not start with it. Did you mean "MaxTime"?',
+    ),
+    "a typo in a setting of nodes": (
+        "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: [{Name: p4d, "
+        "CustomSlurmSettings: {MemSpecLimits: 1}}]}]}",
+        'a line of NodeName, and slurmctld does not start with it. Did you mean "MemSpecLimit"?',
+    ),
+    "a typo in a set of nodes": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{nodeset: a, Nodes: b, Features: c}]}}",
+        "CustomSlurmSettings.Features: Slurm 25.11 has no such key in a line of NodeSet",
+    ),
+    "a topology without its file": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{topologyplugin: topology/Tree}]}}",
+        "topologyplugin: topology/tree does not start without /opt/slurm/etc/topology.conf\n"
+        "    type: HeadNode.CustomActions.OnNodeStart with a script that writes this file",
+    ),
+    "a filter without its file": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{JobSubmitPlugins: 'require_timelimit,lua'}]}}",
+        "JobSubmitPlugins: job_submit/lua does not start without /opt/slurm/etc/job_submit.lua",
+    ),
 }
 
 
@@ -129,6 +166,19 @@ def test_a_mistake_is_one_message_with_its_line_or_key(text: tuple[str, str], wr
         settings = read_settings({"overrides": write(content)})
         check_cluster_config(config_before_deploy(settings), settings)
     assert said in str(error.value)
+
+
+def test_settings_that_slurm_reads_are_taken(write: Write) -> None:
+    given = write(
+        "HeadNode: {CustomActions: {OnNodeStart: {Script: 's3://b/topology.sh'}}}\n"
+        "Scheduling:\n"
+        "  SlurmSettings: {CustomSlurmSettings: [{slurmdtimeout: 600}, {PowerPlugin: ''}, "
+        "{PrologFlags: X11}, {TopologyPlugin: topology/tree}, {NodeSet: a, Nodes: b}]}\n"
+        "  SlurmQueues: [{Name: gpu, CustomSlurmSettings: {maxtime: '1:0:0'}, ComputeResources: "
+        "[{Name: p4d, CustomSlurmSettings: {MemSpecLimit: 1}}]}]\n"
+    )
+    settings = read_settings({"overrides": given})
+    check_cluster_config(config_before_deploy(settings), settings)
 
 
 def test_a_file_that_is_not_there_is_named() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 
@@ -24,6 +26,9 @@ OURS = {
     "Scheduling: {Scheduler: awsbatch}": "it is slurm",
     "Scheduling: {SlurmSettings: {Database: {Uri: x}}}": "-c accounting",
     "Scheduling: {SlurmQueues: null}": "items with the Name",
+    "Scheduling: {SlurmSettings: {QueueUpdateStrategy: TERMINATE}}": "on_busy=stop (TERMINATE)",
+    "DirectoryService: {DomainName: example.com, LdapTlsReqCert: never}": "-c directory=FILE",
+    "DirectoryService: null": "-c directory=FILE",
     "HeadNode: null": "not to be removed",
     "HeadNode: {InstanceType: m5.large}": "-c head_node_type",
     "HeadNode: {LocalStorage: {RootVolume: {Size: 300}}}": "-c head_root_gib",
@@ -31,7 +36,7 @@ OURS = {
     "HeadNode: {Ssh: {KeyName: k}}": "-c key_name",
     "HeadNode: {Networking: {SubnetId: subnet-1}}": "-c vpc_id",
     "HeadNode: {Networking: {SecurityGroups: [sg-1]}}": "AdditionalSecurityGroups",
-    "HeadNode: {Iam: {AdditionalIamPolicies: [{Policy: arn}]}}": "-c node_policies",
+    "HeadNode: {Iam: {AdditionalIamPolicies: null}}": "-c node_policies",
     "HeadNode: {Iam: {S3Access: null}}": "-c node_policies",
     "HeadNode: {Iam: {InstanceProfile: arn}}": "as InstanceRole",
     "LoginNodes: {Pools: [{Name: login}]}": "not to be removed",
@@ -71,6 +76,7 @@ FREE = (
     "HeadNode: {LocalStorage: {RootVolume: {Iops: 6000}}}",
     "HeadNode: {Networking: {AdditionalSecurityGroups: [sg-1], ElasticIp: true}}",
     "HeadNode: {Iam: {S3Access: [{BucketName: other}]}}",
+    "HeadNode: {Iam: {AdditionalIamPolicies: [{Policy: arn}]}}",
     "HeadNode: {CustomActions: {OnNodeConfigured: {Script: s3://x/y.sh}}}",
     "HeadNode: {SharedStorageType: Efs, Dcv: {Enabled: true}}",
     "Scheduling: {SlurmSettings: {ScaledownIdletime: 5, Dns: {DisableManagedDns: true}}}",
@@ -79,7 +85,6 @@ FREE = (
     "LoginNodes: {Pools: [{Name: login, GracetimePeriod: 5}]}",
     "Monitoring: {Logs: {CloudWatch: {Enabled: false}}}",
     "Monitoring: null",
-    "DirectoryService: {DomainName: example.com}",
     "AdditionalPackages: {IntelSoftware: {IntelHpcPlatform: true}}",
 )
 
@@ -98,9 +103,9 @@ def test_other_keys_are_taken(text: str) -> None:
 
 def test_the_flags_that_are_named_exist() -> None:
     words = {
-        word.strip(" ,:;")
+        word.strip(" ,:;").partition("=")[0]
         for instead in RESERVED.values()
         if instead.startswith("-c ")
-        for word in instead.removeprefix("-c ").split(" (")[0].split(", or")[0].split(",")
+        for word in re.split(r" \(|, (?:or|for|a)\b", instead.removeprefix("-c "))[0].split(",")
     }
     assert words - set(Settings.model_fields) == set()

@@ -15,7 +15,6 @@ from training_cluster.rules.context import read_settings
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:x-AbCdEf"
 ROLE = "arn:aws:iam::123456789012:role/mine"
 LUSTRE = "{Name: l, MountDir: /l, StorageType: FsxLustre, FsxLustreSettings: "
-DIRECTORY = "DirectoryService: {DomainName: d.com, DomainAddr: ldaps://d.com, DomainReadOnlyUser: cn=x, "
 CASES: dict[str, tuple[str, str]] = {
     "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs}]": ("ManagedVolumes", "ec2:DescribeSnapshots"),
     "SharedStorage: [{Name: a, MountDir: /a, StorageType: Efs}]": (
@@ -38,11 +37,6 @@ CASES: dict[str, tuple[str, str]] = {
     f"Scheduling: {{SlurmSettings: {{MungeKeySecretArn: '{SECRET}'}}}}": (
         "OwnMungeKey",
         "secretsmanager:GetSecretValue",
-    ),
-    f"{DIRECTORY}PasswordSecretArn: '{SECRET}'}}": ("OwnSecrets", "secretsmanager:DescribeSecret"),
-    f"{DIRECTORY}PasswordSecretArn: 'arn:aws:ssm:us-east-1:1:parameter/p'}}": (
-        "OwnParameters",
-        "ssm:GetParameter",
     ),
     "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs, EbsSettings: {KmsKeyId: k}}]": (
         "OwnKeys",

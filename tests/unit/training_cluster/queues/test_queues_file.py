@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
 from training_cluster.problems import ConfigurationError
 from training_cluster.queues.file import make_queue, read_queues
 from training_cluster.queues.queue import Queue
@@ -190,6 +191,16 @@ def test_a_mistake_is_named_with_what_is_allowed(write: Write, text: str, words:
     assert said.startswith(f"queues={path} cannot be used, nothing was done:")
     for word in words:
         assert word in said
+
+
+def test_a_typo_in_partition_is_refused(write: Write) -> None:
+    given = settings(write("burst: {family: g5, partition: {MaxTimes: '12:00:00'}}"))
+    with pytest.raises(ConfigurationError) as raised:
+        check_cluster_config(config_before_deploy(given), given)
+    said = str(raised.value)
+    assert f"look at {given.queues}" in said
+    assert "SlurmQueues[burst].CustomSlurmSettings.MaxTimes: Slurm 25.11 has no such key" in said
+    assert 'Did you mean "MaxTime"?' in said
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
