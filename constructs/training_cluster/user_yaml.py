@@ -36,7 +36,7 @@ def read_user_yaml(file: Path) -> Any:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
             raise UserYamlError(["the file is empty"])
-        if twice := list(_duplicates(node)):
+        if twice := list(duplicates(node)):
             raise UserYamlError(twice)
         return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
     except yaml.MarkedYAMLError as error:
@@ -112,21 +112,23 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _duplicates(node: yaml.Node, within: tuple[yaml.Node, ...] = ()) -> Iterator[str]:
-    """Yield each key and each Name that is given twice: YAML's reader takes the last key in silence."""
+def duplicates(
+    node: yaml.Node, within: tuple[yaml.Node, ...] = (), *, of_names: bool = True
+) -> Iterator[str]:
+    """Yield each key that is given twice, and each Name: YAML's reader takes the last key in silence."""
     line = node.start_mark.line + 1
     if any(node is each for each in within):
         yield f"line {line}: a value that contains itself"
         return
     inner = (*within, node)
     if isinstance(node, yaml.SequenceNode):
-        yield from _twice((f"Name {key.value}", key) for key in _names(node))
+        yield from _twice((f"Name {key.value}", key) for key in (_names(node) if of_names else ()))
         for item in node.value:
-            yield from _duplicates(item, inner)
+            yield from duplicates(item, inner, of_names=of_names)
     elif isinstance(node, yaml.MappingNode):
         yield from _twice((f"key {key.value}", key) for key, _ in node.value)
         for _, value in node.value:
-            yield from _duplicates(value, inner)
+            yield from duplicates(value, inner, of_names=of_names)
 
 
 def _twice(given: Iterable[tuple[str, yaml.Node]]) -> Iterator[str]:

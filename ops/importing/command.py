@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import yaml
 
 from ops.importing.flags import take_flags
+from ops.importing.network import take_network
 from ops.importing.overrides import lose_what_differs, take_overrides
 from ops.importing.placeholders import Completion
 from ops.importing.queues import take_queues
@@ -22,11 +24,12 @@ from ops.usage import UsageError
 from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy, config_problems
 from training_cluster.pcluster.config_diff import Difference, differences
-from training_cluster.pcluster.schema import schema_problems
+from training_cluster.pcluster.schema import schema_problems, with_types
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
-FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE = "flags.json", "queues.yaml", "overrides.yaml"
+FLAGS_FILE = "flags.json"
+QUEUES_FILE, OVERRIDES_FILE, DIRECTORY_FILE = "queues.yaml", "overrides.yaml", "directory.yaml"
 LOGIN_POOL = "login"
 """Name of the pool of -c login_nodes."""
 
@@ -45,6 +48,8 @@ class Imported:
     """A sentence for each value that the user has to complete."""
     problem: str
     """Refusal of the result by our rules or ParallelCluster's schema; "" if it can be deployed."""
+    region: str
+    """Region of the imported config; "" if it has none."""
     changes: tuple[Difference, ...]
     """Keys that the rendered config has otherwise than the imported one, with both values."""
 
@@ -58,13 +63,15 @@ def import_config(config: Config, folder: Path) -> Imported:
     """Translate a config, write the files, and render the result.
 
     Raises:
-        UsageError: the folder has files of these names already, or the scheduler is none that is supported.
+        UsageError: the folder has files of these names already or cannot be written, or the scheduler is
+            none that is supported.
     """
-    files = {name: folder / name for name in (FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE)}
+    names = (FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE, DIRECTORY_FILE)
+    files = {name: folder / name for name in names}
     if existing := [str(each) for each in files.values() if each.exists()]:
         raise UsageError(f"import: {', '.join(existing)} exists\n  type:   --out another folder")
     to, completion = Translation(), Completion()
-    given = without_nothing(completion.config(config))
+    given = with_types(without_nothing(completion.config(config)))
     _check_shape(given)
     scheduler = given["Scheduling"].get("Scheduler")
     if scheduler != "slurm":
@@ -76,13 +83,15 @@ def import_config(config: Config, folder: Path) -> Imported:
     for problem in schema_problems(copy.deepcopy(theirs)):
         to.lose("", "", problem)
     take_flags(theirs, to)
+    take_network(theirs, to)
     take_storage(theirs, to)
     take_queues(theirs, to)
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     written = [files[FLAGS_FILE]]
-    if to.queues:
-        written.append(_write_yaml(files[QUEUES_FILE], to.queues))
-        to.flags["queues"] = _named(files[QUEUES_FILE])
+    for flag, content in (("queues", to.queues), ("directory", to.directory)):
+        if content:
+            written.append(_write_yaml(files[f"{flag}.yaml"], content))
+            to.flags[flag] = _named(files[f"{flag}.yaml"])
     problem, rendered = _render(to.flags)
     if rendered is not None:
         take_overrides(theirs, rendered, to)
@@ -93,7 +102,8 @@ def import_config(config: Config, folder: Path) -> Imported:
     if rendered is not None:
         lose_what_differs(theirs, rendered, to)
         problem = problem or "\n".join(config_problems(rendered))
-    files[FLAGS_FILE].write_text(json.dumps({"context": to.flags}, indent=2) + "\n", encoding="utf-8")
+    _write(files[FLAGS_FILE], json.dumps({"context": to.flags}, indent=2) + "\n")
+    region = _region(config, to)
     return Imported(
         flags=to.flags,
         files=tuple(written),
@@ -101,6 +111,7 @@ def import_config(config: Config, folder: Path) -> Imported:
         replaced=tuple(dict.fromkeys(to.replaced)),
         fill=tuple(to.fill),
         problem=problem,
+        region=region,
         changes=tuple(differences(theirs, rendered)) if rendered is not None else (),
     )
 
@@ -144,13 +155,40 @@ def _render(flags: Mapping[str, str]) -> tuple[str, dict[str, Any] | None]:
         return str(error), None
 
 
+def _region(config: Config, to: Translation) -> str:
+    """Return the region of a config, which no flag has, and list it to be set."""
+    region = config.get("Region")
+    if not isinstance(region, str) or "$" in region:
+        return ""
+    to.fill.append(f"Region: no flag has it: export AWS_REGION={region}, for trainctl and cdk")
+    return region
+
+
 def _named(file: Path) -> str:
-    """Return the path as the flags take it: in the folder of cdk.json, or absolute."""
-    whole = file.absolute()
-    return str(whole.relative_to(ROOT) if whole.is_relative_to(ROOT) else whole)
+    """Return the path as the flags take it: relative to the folder of cdk.json, also for a colleague."""
+    return os.path.relpath(file.resolve(), ROOT)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_written(folder, error) from None
 
 
 def _write_yaml(file: Path, content: Mapping[str, Any]) -> Path:
-    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
-    file.write_text(text, encoding="utf-8")
+    _write(file, yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
     return file
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _not_written(file, error) from None
+
+
+def _not_written(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"import: {path} cannot be written: {error.strerror}\n  type:   --out another folder, one of your own"
+    )

@@ -11,11 +11,16 @@ import yaml
 from ops.account.session import ClientOf
 from ops.plan.deployed import read_cluster_config
 from ops.usage import OpsError, UsageError
+from training_cluster.user_yaml import duplicates
 
 Config = dict[str, Any]
 """Cluster config with ParallelCluster's keys."""
 _CONFIG = "ClusterConfiguration"
 _FUNCTIONS = ("Ref", "GetAtt", "Sub", "ImportValue", "Select", "Split", "If", "FindInMap", "Join")
+
+
+class _DuplicateKeyError(Exception):
+    """A key that a file has twice: ParallelCluster refuses it, and YAML's reader takes the last one."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -38,10 +43,11 @@ def read_config_file(file: Path) -> Config:
     """Read the config in a file: the whole file, or a resource's property ClusterConfiguration.
 
     Raises:
-        UsageError: no such file, no YAML or JSON, or no ParallelCluster 3 config in it.
+        UsageError: no such file, no YAML or JSON, a key twice, or no ParallelCluster 3 config in it.
     """
     try:
-        content = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a safe loader)
+        content = _load(file.read_text(encoding="utf-8"))
+        found = [content] if _is_config(content) else list(_inside(content))
     except OSError as error:
         raise _none_in(file, error.strerror or str(error)) from None
     except UnicodeDecodeError:
@@ -51,7 +57,8 @@ def read_config_file(file: Path) -> Config:
         raise _none_in(file, f"{line}{error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise _none_in(file, " ".join(str(error).split())) from None
-    found = [content] if _is_config(content) else list(_inside(content))
+    except _DuplicateKeyError as error:
+        raise _none_in(file, str(error)) from None
     if len(found) != 1:
         words = (
             f"{len(found)} cluster configs" if found else "no HeadNode and Scheduling, and no such resource"
@@ -70,6 +77,15 @@ def read_running_config(name: str, client: ClientOf) -> Config:
     return dict(config)
 
 
+def _load(text: str) -> Any:
+    """Read YAML or JSON. Raises _DuplicateKeyError, and yaml.YAMLError."""
+    node = yaml.compose(text, Loader=_Loader)
+    # A list of a template may have a Name twice.
+    if node is not None and (twice := list(duplicates(node, of_names=False))):
+        raise _DuplicateKeyError("; ".join(twice))
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
+
+
 def _is_config(content: object) -> bool:
     return isinstance(content, Mapping) and "HeadNode" in content and "Scheduling" in content
 
@@ -84,7 +100,7 @@ def _inside(content: object) -> Iterator[Config]:
         text = joined_text(config)
         if text is not None:
             try:
-                config = yaml.safe_load(text)
+                config = _load(text)
             except yaml.YAMLError:
                 continue
         if isinstance(config, Mapping) and _is_config(config):

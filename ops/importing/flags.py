@@ -1,4 +1,4 @@
-"""Keys of a cluster config that have a flag."""
+"""Keys of a cluster config that have a flag, without those of network, storage and queues."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pydantic import ValidationError
 from ops.importing.translation import Config, Translation, nodes_of
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.bundle import bootstrap_budget_s
+from training_cluster.directory.file import directory_problems
+from training_cluster.flags.account import parse_tags
 from training_cluster.flags.settings import Settings
 
 _OPEN_ROLE = "arn:aws:iam::000000000000:role/to-complete"
-_UNSET_VPC = "vpc-00000000"
+_ON_BUSY = {"DRAIN": "drain", "TERMINATE": "stop"}
+"""Strategies of ParallelCluster, and on_busy of the same effect; the third one, to fail, is both defaults."""
 
 
 def take_flags(config: Config, to: Translation) -> None:
@@ -26,11 +29,11 @@ def take_flags(config: Config, to: Translation) -> None:
     boundary = config.get("Iam", {}).get("PermissionsBoundary")
     take(to, "permissions_boundary", boundary, "Iam.PermissionsBoundary")
     to.carry("Region")
-    _network(config, to)
-    _login(config, to)
+    _directory(config, to)
+    _on_busy(config, to)
     _accounting(config, to)
     _tags(config, to)
-    _rights(config, to)
+    _profiles(config, to)
     _image(config, to)
     _timeouts(config, to)
 
@@ -50,51 +53,37 @@ def take(to: Translation, flag: str, value: Any, path: str) -> bool:
     return True
 
 
-def _network(config: Config, to: Translation) -> None:
-    head = config["HeadNode"].get("Networking", {})
-    queues = config["Scheduling"].get("SlurmQueues", [])
-    subnets = [each for queue in queues for each in queue.get("Networking", {}).get("SubnetIds", [])]
-    path = "HeadNode.Networking.SubnetId"
-    if head.get("SubnetId") in subnets:
-        to.carry(path)
-        to.flags["public_access"], public = "off", True
-    else:
-        public = take(to, "public_subnet_id", head.get("SubnetId"), path)
-    private = bool(subnets) and take(
-        to, "private_subnet_id", subnets[0], "Scheduling.SlurmQueues[].Networking.SubnetIds"
-    )
-    if public and private:
-        to.flags["vpc_id"] = _UNSET_VPC
-        to.fill.append(
-            f"vpc_id: no cluster config has it: aws ec2 describe-subnets --subnet-ids {subnets[0]} "
-            "--query Subnets[0].VpcId"
-        )
-    else:
-        for flag in ("public_subnet_id", "private_subnet_id", "public_access"):
-            to.flags.pop(flag, None)
-    _groups(config, to)
-    allowed = config["HeadNode"].get("Ssh", {}).get("AllowedIps")
-    if allowed and take(to, "ssh_from", allowed, "HeadNode.Ssh.AllowedIps") and str(allowed).endswith("/0"):
-        to.flags["ssh_from_anywhere"] = "yes"
-
-
-def _groups(config: Config, to: Translation) -> None:
-    """Take one group of all nodes as a flag; other groups become additional ones beside ours."""
-    to.carry(*(f"{path}.Networking.SecurityGroups" for path, _ in nodes_of(config)))
-    groups = {tuple(node.get("Networking", {}).get("SecurityGroups", ())) for _, node in nodes_of(config)}
-    (named, *others) = groups
-    if not others and len(named) == 1:
-        take(to, "security_group_id", named[0], "")
+def _directory(config: Config, to: Translation) -> None:
+    """Take the directory of users if -c directory takes all of its keys."""
+    path, given = "DirectoryService", config.get("DirectoryService")
+    to.carry(path)
+    if given is None:
         return
-    for path, node in nodes_of(config):
-        networking = node.get("Networking", {})
-        if given := networking.get("SecurityGroups"):
-            more = [*given, *networking.get("AdditionalSecurityGroups", [])]
-            networking["AdditionalSecurityGroups"] = list(dict.fromkeys(more))
-            to.replaced.append(
-                f"{path}.Networking.SecurityGroups: {', '.join(given)} beside our group, in which "
-                "the nodes reach each other"
-            )
+    if problems := directory_problems(given):
+        for key, words in problems:
+            to.lose(f"{path}.{key}", given.get(key), f"-c directory does not take it: {words}")
+        to.lose(
+            path,
+            given,
+            "users of the directory: write its keys to a file, with the keys above corrected, and give it: "
+            "-c directory=FILE (docs/how-to/users.md)",
+        )
+        return
+    to.directory = dict(given)
+    if "filter_groups" not in given.get("AdditionalSssdConfigs", {}):
+        to.replaced.append(
+            f"{path}.AdditionalSssdConfigs: filter_groups hides groups of the directory such as sudo and "
+            "wheel, whose members would be root on the nodes"
+        )
+
+
+def _on_busy(config: Config, to: Translation) -> None:
+    path = "Scheduling.SlurmSettings.QueueUpdateStrategy"
+    strategy = config["Scheduling"].get("SlurmSettings", {}).get("QueueUpdateStrategy")
+    to.carry(path)
+    if value := _ON_BUSY.get(str(strategy)):
+        to.flags["on_busy"] = value
+        to.replaced.append(f"{path}: {strategy} -> on_busy={value}")
 
 
 def _image(config: Config, to: Translation) -> None:
@@ -116,27 +105,11 @@ def _timeouts(config: Config, to: Translation) -> None:
         "ComputeNodeBootstrapTimeout": base.compute_node.boot_s + bootstrap_budget_s(Settings()),
     }
     for key, seconds in least.items():
-        if limits.get(key, seconds) <= seconds:
+        given = limits.get(key, seconds)
+        if isinstance(given, int) and given <= seconds:
             to.carry(f"DevSettings.Timeouts.{key}")
             if key in limits:
-                to.replaced.append(
-                    f"DevSettings.Timeouts.{key}: {limits[key]} s: ours is {seconds} s or more"
-                )
-
-
-def _login(config: Config, to: Translation) -> None:
-    pools = config.get("LoginNodes", {}).get("Pools", [])
-    head = config["HeadNode"]
-    ssh = head.get("Ssh", {}).get("AllowedIps")
-    for index, pool in enumerate(pools):
-        path = f"LoginNodes.Pools[{pool.get('Name')}]"
-        if not index:
-            take(to, "login_nodes", pool.get("Count", 1), f"{path}.Count")
-        to.carry(f"{path}.Name")
-        if pool.get("Networking", {}).get("SubnetIds") == [head.get("Networking", {}).get("SubnetId")]:
-            to.carry(f"{path}.Networking.SubnetIds")
-        if pool.get("Ssh", {}).get("AllowedIps") == ssh:
-            to.carry(f"{path}.Ssh")
+                to.replaced.append(f"DevSettings.Timeouts.{key}: {given} s: ours is {seconds} s or more")
 
 
 def _accounting(config: Config, to: Translation) -> None:
@@ -155,34 +128,37 @@ def _accounting(config: Config, to: Translation) -> None:
 
 
 def _tags(config: Config, to: Translation) -> None:
+    kept = []
     to.carry("Tags")
-    if tags := config.get("Tags"):
-        take(to, "tags", ",".join(f"{each['Key']}={each['Value']}" for each in tags), "Tags")
+    for each in config.get("Tags", []):
+        key, value = str(each.get("Key")), str(each.get("Value"))
+        if problem := _tag_problem(key, value):
+            to.lose(f"Tags[{key}]", value, f"-c tags does not take it: {problem}")
+        else:
+            kept.append(f"{key}={value}")
+    take(to, "tags", ",".join(kept) or None, "Tags")
 
 
-def _rights(config: Config, to: Translation) -> None:
-    """Take policies and buckets of any node for all nodes: the flags know no difference."""
-    policies, read, write = dict[str, None](), dict[str, None](), dict[str, None]()
+def _tag_problem(key: str, value: str) -> str:
+    """Return why -c tags cannot hold a tag; "" if it reads the same tag."""
+    try:
+        found = parse_tags(f"{key}={value}")
+    except ValueError as error:
+        return str(error)
+    return (
+        ""
+        if found == {key: value}
+        else "commas separate tags, the first = ends a key, blanks at an end are dropped"
+    )
+
+
+def _profiles(config: Config, to: Translation) -> None:
+    """Take roles in place of instance profiles. Policies and buckets stay at their nodes, as overrides."""
     for path, node in nodes_of(config):
         iam = node.get("Iam", {})
-        to.carry(f"{path}.Iam.AdditionalIamPolicies", f"{path}.Iam.S3Access")
-        policies |= dict.fromkeys(str(each.get("Policy")) for each in iam.get("AdditionalIamPolicies", []))
-        for each in iam.get("S3Access", []):
-            folder = str(each.get("KeyName", "")).rstrip("*").strip("/")
-            place = f"{each.get('BucketName')}/{folder}".rstrip("/")
-            (write if each.get("EnableWriteAccess") else read)[place] = None
         if profile := iam.pop("InstanceProfile", None):
             iam["InstanceRole"] = _OPEN_ROLE
             name = str(profile).rpartition("/")[2]
             ask = f"aws iam get-instance-profile --instance-profile-name {name}"
             words = f"put its role in place of {_OPEN_ROLE}: {ask} --query InstanceProfile.Roles[0].Arn"
             to.fill.append(f"{path}.Iam.InstanceProfile: {words}")
-    for flag, found, words in (
-        ("node_policies", policies, "AdditionalIamPolicies"),
-        ("read_buckets", read, "S3Access"),
-        ("write_buckets", write, "S3Access"),
-    ):
-        for each in found:
-            take(to, flag, each, words)
-        if allowed := [each for each in found if not any(lost.value == each for lost in to.lost)]:
-            to.flags[flag] = ",".join(allowed)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ops.importing.translation import Config, Translation, nodes_of
+from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.overrides.merge import scripts_of
 from training_cluster.overrides.nodes import MORE_GROUPS
 from training_cluster.overrides.reserved import reserved_reason
-from training_cluster.pcluster.config_diff import differences
+from training_cluster.pcluster.config_diff import differences, shown
 
 _ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 
@@ -49,7 +50,7 @@ def _value(theirs: Any, ours: Any, path: str, to: Translation) -> Any:
         and all(isinstance(each, Mapping) and "Name" in each for each in theirs)
     ):
         return list(_named(theirs, ours if isinstance(ours, list) else [], path, to))
-    if reason := reserved_reason(path):
+    if reason := reserved_reason(theirs, path):
         to.lose(path, theirs, reason)
         return None
     return theirs
@@ -80,10 +81,14 @@ def _is_carried(path: str, to: Translation) -> bool:
 
 def lose_what_differs(theirs: Config, rendered: Config, to: Translation) -> None:
     """Mark keys as lost that the final config has with another value, or lacks."""
-    named = {each.path for each in to.lost}
+    named = {each.path for each in to.lost if each.path}
     groups = {path: node["Networking"].get("SecurityGroups", []) for path, node in nodes_of(rendered)}
     for path, old, new in differences(theirs, rendered):
-        if old is None or _is_carried(path, to) or any(path.startswith(each) for each in named):
+        if old is None or any(path.startswith(each) for each in named):
+            continue
+        if _are_carried(path, old, new, to):
+            if not (new is None or _is_sample(new) or any(said.startswith(path) for said in to.replaced)):
+                to.lose(path, old, f"rendered as {shown(new)}")
             continue
         if any(f".{key}" in path for key in _ADDED_TO):
             action = path.rpartition(".")[2]
@@ -94,6 +99,39 @@ def lose_what_differs(theirs: Config, rendered: Config, to: Translation) -> None
         node, _, key = path.rpartition(".Networking.")
         if key == MORE_GROUPS and set(old) <= set(groups[node]):
             continue
-        if isinstance(old, list) and isinstance(new, list) and all(each in new for each in old):
+        if isinstance(old, list) and isinstance(new, list) and _is_within(old, new, path):
             continue
         to.lose(path, old, "rendered differently")
+
+
+def _are_carried(path: str, old: Any, new: Any, to: Translation) -> bool:
+    """Return True if flags or queues carry a key, or all keys of a mapping that the rendered config lacks."""
+    if _is_carried(path, to):
+        return True
+    inner = differences(old, {}, path) if isinstance(old, Mapping) and old and new is None else ()
+    found = [_are_carried(at, value, None, to) for at, value, _ in inner]
+    return bool(found) and all(found)
+
+
+def _is_sample(value: Any) -> bool:
+    """Return True for the sample of an id that only a deploy knows."""
+    samples = placeholders(image_id=None, bootstrap_budget_s=0)
+    parts = (samples, samples.database) if samples.database else (samples,)
+    known = {each for part in parts for each in vars(part).values() if isinstance(each, str)}
+    return any(each in known for each in (value if isinstance(value, list) else [value]))
+
+
+def _is_within(old: list[Any], new: list[Any], path: str) -> bool:
+    """Return True if a list has all items of another; of settings of slurm.conf each flag counts."""
+    if path.endswith(".CustomSlurmSettings"):
+        return _flags(old) <= _flags(new)
+    return all(each in new for each in old)
+
+
+def _flags(lines: list[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    return {
+        (name.lower(), each.strip().lower())
+        for line in lines
+        for name, value in line.items()
+        for each in str(value).split(",")
+    }

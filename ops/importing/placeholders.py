@@ -52,7 +52,10 @@ _FORMS: Mapping[str, Form] = {
     "MountDir": Form(r"[^${}<>]+", lambda number: f"/to-complete-{number}"),
 }
 _VOLUMES = {"FsxOpenZfsSettings": _id("fsvol"), "FsxOntapSettings": _id("fsvol"), "EbsSettings": _id("vol")}
-_NUMBERS = {"MinCount": 1, "MaxCount": 1, "Count": 1, "Size": 100, "StorageCapacity": 1200}
+_NUMBERS = {
+    **{"MinCount": 1, "MaxCount": 1, "Count": 1, "Size": 100, "StorageCapacity": 1200},
+    **{"HeadNodeBootstrapTimeout": 1800, "ComputeNodeBootstrapTimeout": 1800},
+}
 """Keys with a whole number, and a sample for each."""
 _LISTED = ("SubnetIds", "SecurityGroups", "AdditionalSecurityGroups")
 _KNOWN = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com"}

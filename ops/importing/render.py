@@ -33,5 +33,6 @@ def _lines(found: Imported) -> Iterator[str]:
         yield "\nTo complete:"
         yield from (f"  {each}" for each in found.fill)
     flags = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in found.flags.items())
-    yield f"\nNext: trainctl preflight {flags}"
+    region = f"AWS_REGION={found.region} " if found.region else ""
+    yield f"\nNext: {region}trainctl preflight {flags}"
     yield f"or put the context of {found.files[0]} into cdk.json"

@@ -33,6 +33,8 @@ class Translation:
     flags: dict[str, str] = field(default_factory=dict)
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)
     overrides: dict[str, Any] = field(default_factory=dict)
+    directory: dict[str, Any] = field(default_factory=dict)
+    """Keys of the file of the directory, where users come from one."""
     lost: list[Lost] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     """Sentences about keys whose place another key of the same effect takes, or a successor."""

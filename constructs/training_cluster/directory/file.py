@@ -99,15 +99,20 @@ def read_directory(name: str) -> Directory:
         raise _mistake(name, error.problems) from None
     if not isinstance(content, dict):
         raise _mistake(name, [f"the file has no keys\n    allowed: {', '.join(Directory.model_fields)}"])
+    if found := directory_problems(content):
+        raise _mistake(name, [f"line {line_of(file, [key])}: {key}: {words}" for key, words in found])
+    return Directory.model_validate(content)
+
+
+def directory_problems(keys: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return key and words of each mistake in the keys of a directory."""
     try:
-        return Directory.model_validate(content)
+        Directory.model_validate(keys)
     except ValidationError as error:
         wrong = explained(error, takes=_TAKES, known=lambda _: Directory.model_fields)
         # The model's own check is one of DomainAddr.
-        found = ((place or ["DomainAddr"], said) for place, said in wrong)
-        raise _mistake(
-            name, [f"line {line_of(file, place)}: {place[0]}: {said}" for place, said in found]
-        ) from None
+        return [(place[0] if place else "DomainAddr", words) for place, words in wrong]
+    return []
 
 
 def _mistake(name: str, problems: list[str]) -> ConfigurationError:

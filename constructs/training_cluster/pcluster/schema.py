@@ -8,9 +8,11 @@ tests/unit/training_cluster/pcluster/schema_cases.yaml has an example of each.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,33 @@ def _sentences(error: ValidationError) -> Iterator[str]:
             pass  # The error about the choices reports it.
         case _:
             yield f"{_dotted(where) or 'The config'}: {_complaint(error)}"
+
+
+def with_types(config: Mapping[str, object]) -> dict[str, Any]:
+    """Return a config with numbers and truth values in place of text such as "8", as the library reads it."""
+    typed = copy.deepcopy(dict(config))
+    for error in _validator().iter_errors(dict(config)):
+        *parents, key = error.absolute_path or [""]
+        if error.validator == "type" and isinstance(error.instance, str):
+            value = _read(error.instance, error.validator_value)
+            if value is not None:
+                reduce(getitem, parents, typed)[key] = value
+    return typed
+
+
+def _read(text: str, kind: object) -> bool | float | None:
+    """Return the value that marshmallow reads from a text for a type of the schema; None if it reads none."""
+    try:
+        match kind:
+            case "integer":
+                return int(text)
+            case "number":
+                return float(text)
+            case "boolean":
+                return {"true": True, "false": False}[text.lower()]
+    except (ValueError, KeyError):
+        pass
+    return None
 
 
 def schema_problems(config: Mapping[str, object]) -> list[str]:

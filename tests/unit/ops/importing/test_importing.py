@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -16,8 +17,11 @@ import yaml
 from ops.__main__ import main
 from ops.importing.command import Imported, import_config
 from ops.importing.config_file import read_config_file
+from ops.importing.render import render_imported
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.pcluster_library import refusals
+from training_cluster.directory.file import read_directory
+from training_cluster.overrides.merge import merge
 from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
@@ -130,6 +134,12 @@ RENDERED: dict[str, dict[str, Any]] = {
         ),
     },
     "roles": {"HeadNode.Iam": {"InstanceRole": "arn:aws:iam::123456789012:role/head"}},
+    "queue-update": {"Scheduling.SlurmSettings.QueueUpdateStrategy": None},
+    "directory": {
+        "DirectoryService.LdapTlsReqCert": "hard",
+        "DirectoryService.AdditionalSssdConfigs": {"filter_groups": "nobody,root,admin,sudo,wheel"},
+    },
+    "tag-with-comma": {"Tags[cost center]": None, "Tags[project].Value": "gpt2"},
     "accounting": {"Scheduling.SlurmSettings.Database.DatabaseName": "jobs"},
 }
 
@@ -137,7 +147,9 @@ RENDERED: dict[str, dict[str, Any]] = {
 def value_at(config: Any, path: str) -> Any:
     for part in re.findall(r"\[[^]]+\]|[^.\[]+", path):
         if part.startswith("["):
-            config = next((each for each in config if each["Name"] == part[1:-1]), None)
+            config = next(
+                (each for each in config if part[1:-1] in (each.get("Name"), each.get("Key"))), None
+            )
         else:
             config = config.get(part)
         if config is None:
@@ -150,6 +162,96 @@ def test_keys_are_rendered_with_their_values(name: str, tmp_path: Path) -> None:
     found = imported(PLAIN.with_name(f"{name}.yaml"), tmp_path)
     ours = config_before_deploy(read_settings(found.flags))
     assert {path: value_at(ours, path) for path in RENDERED[name]} == RENDERED[name]
+
+
+def changed(**keys: Any) -> dict[str, Any]:
+    """Return the plain config with other keys."""
+    return merge(yaml.safe_load(PLAIN.read_text()), keys)
+
+
+@pytest.mark.parametrize(("strategy", "on_busy"), [("DRAIN", "drain"), ("TERMINATE", "stop")])
+def test_the_update_strategy_becomes_on_busy(strategy: str, on_busy: str, tmp_path: Path) -> None:
+    settings = {"SlurmSettings": {"QueueUpdateStrategy": strategy}}
+    assert import_config(changed(Scheduling=settings), tmp_path).flags["on_busy"] == on_busy
+
+
+def test_rights_stay_at_their_nodes(tmp_path: Path) -> None:
+    theirs = yaml.safe_load(PLAIN.with_name("policies-and-buckets.yaml").read_text())
+    plain, ours = (
+        config_before_deploy(read_settings(import_config(each, tmp_path / name).flags))
+        for name, each in (("plain", changed()), ("rights", theirs))
+    )
+    for part in ("HeadNode", QUEUE):
+        before, rights, after = (value_at(each, f"{part}.Iam") for each in (plain, theirs, ours))
+        assert after == {key: [*before[key], *rights[key]] for key in before}
+
+
+def test_a_directory_is_imported_with_its_file(tmp_path: Path) -> None:
+    found = imported(PLAIN.with_name("directory.yaml"), tmp_path)
+    assert read_directory(found.flags["directory"]).DomainAddr == "ldaps://corp.example.com"
+    assert tmp_path / "out" / "directory.yaml" in found.files
+
+
+def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
+    timeouts = {"HeadNodeBootstrapTimeout": "3600", "ComputeNodeBootstrapTimeout": "${SECONDS}"}
+    theirs = changed(
+        HeadNode={"LocalStorage": {"RootVolume": {"Size": "100"}}}, DevSettings={"Timeouts": timeouts}
+    )
+    theirs["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"] = "8"
+    found = import_config(theirs, tmp_path)
+    ours = config_before_deploy(read_settings(found.flags))
+    assert found.is_complete
+    assert value_at(ours, f"{QUEUE}.ComputeResources[queue1-1].MaxCount") == 8
+    assert value_at(ours, "HeadNode.LocalStorage.RootVolume.Size") == 100
+    assert value_at(ours, "DevSettings.Timeouts.HeadNodeBootstrapTimeout") == 3600
+
+
+def test_a_placement_group_of_a_compute_resource_is_kept(tmp_path: Path) -> None:
+    theirs = changed()
+    group = {"PlacementGroup": {"Name": "mine"}}
+    theirs["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["Networking"] = group
+    found = import_config(theirs, tmp_path)
+    assert found.is_complete
+    assert value_at(config_before_deploy(read_settings(found.flags)), QUEUE)["Networking"][
+        "PlacementGroup"
+    ] == {"Enabled": True, "Name": "mine"}
+
+
+def test_prolog_flags_are_kept(tmp_path: Path) -> None:
+    lines = [{"PrologFlags": "contain"}, {"MaxJobCount": 1000}]
+    theirs = changed(Scheduling={"SlurmSettings": {"CustomSlurmSettings": lines}})
+    assert import_config(theirs, tmp_path).is_complete
+
+
+def test_access_by_ssh_that_differs_is_told(tmp_path: Path) -> None:
+    default = import_config(changed(), tmp_path / "a")
+    assert "opens port 22 of head and login nodes to 0.0.0.0/0; here it is closed" in str(default.replaced)
+    given = changed(HeadNode={"Ssh": {"AllowedIps": "203.0.113.0/24"}, "Dcv": {"Enabled": True}})
+    found = import_config(given, tmp_path / "b")
+    assert "-c ssh_from opens port 22 of compute nodes, too" in str(found.replaced)
+    assert "does not open the port of DCV" in str(found.replaced)
+    with_group = merge(given, {"HeadNode": {"Networking": {"SecurityGroups": ["sg-0123456789abcdef0"]}}})
+    found = import_config(with_group, tmp_path / "c")
+    assert "ssh_from" not in found.flags
+    assert "without effect with SecurityGroups" in str(found.replaced)
+    pool = {"Name": "login", "Count": 1, "InstanceType": "t3.large", "Ssh": {"AllowedIps": "10.0.0.0/8"}}
+    pool["Networking"] = {"SubnetIds": ["subnet-0123456789abcdef0"]}
+    found = import_config({**given, "LoginNodes": {"Pools": [pool]}}, tmp_path / "d")
+    assert [each.partition(": ")[0] for each in found.lost] == ["LoginNodes.Pools[login].Ssh.AllowedIps"]
+
+
+def test_the_region_is_named_for_the_next_command(tmp_path: Path) -> None:
+    found = import_config(changed(Region="us-east-2"), tmp_path)
+    assert "\nNext: AWS_REGION=us-east-2 trainctl preflight" in render_imported(found)
+    assert "Region: no flag has it: export AWS_REGION=us-east-2, for trainctl and cdk" in found.fill
+
+
+def test_paths_of_files_are_relative_in_any_folder(tmp_path: Path) -> None:
+    with TemporaryDirectory(dir="/tmp") as elsewhere:
+        for folder in (Path(elsewhere), tmp_path):
+            queues = Path(import_config(changed(), folder).flags["queues"])
+            assert not queues.is_absolute()
+            assert (ROOT / queues).samefile(folder / "queues.yaml")
 
 
 def test_open_values_of_a_template_become_samples_that_are_named(tmp_path: Path) -> None:
@@ -165,7 +267,10 @@ def test_open_values_of_a_template_become_samples_that_are_named(tmp_path: Path)
         "FILE_SYSTEM",
     ):
         assert f"${{{each}}} is no" in said
-    assert found.flags["node_policies"] == "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
+    (policy,) = yaml.safe_load((tmp_path / "out" / "overrides.yaml").read_text())["HeadNode"]["Iam"][
+        "AdditionalIamPolicies"
+    ]
+    assert policy == {"Policy": "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"}
     assert found.flags["public_subnet_id"] in said
     assert found.flags["public_subnet_id"] != found.flags["private_subnet_id"]
 
@@ -249,6 +354,14 @@ def test_a_template_has_the_config_as_a_mapping_or_as_text_with_references(tmp_p
             "SharedStorage[0].EfsSettings: expected keys with values",
         ),
         ('{"Resources": {"B": {"Type": "AWS::S3::Bucket"}}}', "no HeadNode and Scheduling"),
+        (
+            "HeadNode: {}\nScheduling: {Scheduler: slurm}\nScheduling: {Scheduler: slurm}",
+            "line 3: the key Scheduling is on line 2 already",
+        ),
+        (
+            'Resources: {C: {Properties: {ClusterConfiguration: "HeadNode: {}\\nHeadNode: {}"}}}',
+            "line 2: the key HeadNode is on line 1 already",
+        ),
     ],
 )
 def test_a_file_without_a_config_is_one_message(
@@ -271,6 +384,15 @@ def test_nothing_is_overwritten(
     assert "Lost: nothing." in capsys.readouterr().out
     assert call(monkeypatch, *arguments) == 2
     assert "another folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["file", "file/folder"])
+def test_a_folder_that_cannot_be_made_is_refused(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert call(monkeypatch, str(PLAIN), "--out", str(tmp_path / place)) == 2
+    assert "cannot be written" in capsys.readouterr().err
 
 
 def test_the_exit_code_says_whether_something_is_lost(
