@@ -47,6 +47,15 @@ def list_decisions() -> str:
     )
 
 
+def on_config(config: Any) -> Any:
+    """Add the pages of workloads that nav of mkdocs.yml does not name, such as those of new-workload."""
+    (listed,) = [section["Workloads"] for section in config["nav"] if "Workloads" in section]
+    named = {page for each in listed for page in each.values()}
+    pages = [page for page in outside_pages().values() if page.startswith("workloads/")]
+    listed += [{posixpath.basename(page).removesuffix(".md"): page} for page in pages if page not in named]
+    return config
+
+
 def on_files(files: Any, *, config: Any) -> Any:
     """Add the outside pages, the list of decisions and the scripts."""
     for source, page in outside_pages().items():

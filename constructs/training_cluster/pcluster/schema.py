@@ -11,8 +11,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, reduce
-from operator import getitem
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +127,10 @@ def with_types(config: Mapping[str, object]) -> dict[str, Any]:
         if error.validator == "type" and isinstance(error.instance, str):
             value = _read(error.instance, error.validator_value)
             if value is not None:
-                reduce(getitem, parents, typed)[key] = value
+                within: Any = typed
+                for each in parents:
+                    within = within[each]
+                within[key] = value
     return typed
 
 

@@ -167,7 +167,7 @@ def test_the_provider_may_attach_the_policies_of_the_users_and_no_others(app: Ca
 def test_policies_of_the_head_node_stay_there(app: Callable[..., App], tmp_path: Path) -> None:
     admin, file = "arn:aws:iam::aws:policy/AdministratorAccess", tmp_path / "overrides.yaml"
     bucket = {"BucketName": "secrets", "EnableWriteAccess": True}
-    iam = {"AdditionalIamPolicies": [{"Policy": admin}], "S3Access": [bucket]}
+    iam: Json = {"AdditionalIamPolicies": [{"Policy": admin}], "S3Access": [bucket]}
     file.write_text(json.dumps({"HeadNode": {"Iam": iam}}))
     plain, found = app(login_nodes="1"), app(login_nodes="1", overrides=str(file))
     ours = plain.config["HeadNode"]["Iam"]
