@@ -121,7 +121,7 @@ def all_cases() -> Iterator[Case]:
 # Resources of an imported config that the local AWS lacks; the foundation has others of the same kind.
 _NOT_THERE = (
     *("vpc_id", "public_subnet_id", "private_subnet_id", "security_group_id", "ssh_from", "key_name"),
-    *("fsx_id", "efs_id", "accounting", "accounting_user", "accounting_secret", "node_policies"),
+    *("fsx_id", "efs_id", "accounting", "accounting_user", "accounting_secret"),
 )
 # Configs that name such resources in the files of queues and overrides, or an OS that the import drops.
 _NOT_JUDGED = (
