@@ -58,7 +58,8 @@ def excluded_rights(config: Config) -> Iterator[str]:
         iam = _rights(node)
         for key in ("AdditionalIamPolicies", "S3Access"):
             if ROLE in iam and key in iam:
-                yield f"Iam.{key}: not added to your own role: attach the rights to {iam[ROLE]}"
+                where = node.get("Name", "HeadNode")
+                yield f"{where}: Iam.{key}: not added to your own role: attach the rights to {iam[ROLE]}"
 
 
 def _named(config: Config, key: str, name: str) -> tuple[str, ...]:

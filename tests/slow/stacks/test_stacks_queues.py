@@ -102,11 +102,13 @@ def test_the_running_cluster_is_imported_with_the_same_queues(cloud: Cloud, tmp_
     assert queues["burst"]["compute_resources"][0]["instance_types"] == ["g6.12xlarge", "g5.12xlarge"]
 
 
-OVERRIDES = """
-Monitoring: {Logs: {CloudWatch: {RetentionInDays: 30}}}
+POLICY = "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
+OVERRIDES = f"""
+Monitoring: {{Logs: {{CloudWatch: {{RetentionInDays: 30}}}}}}
 Scheduling:
-  SlurmSettings: {CustomSlurmSettings: [{SlurmdTimeout: 600}]}
-  SlurmQueues: [{Name: prep, JobExclusiveAllocation: true}]
+  SlurmSettings: {{CustomSlurmSettings: [{{SlurmdTimeout: 600}}]}}
+  SlurmQueues:
+    - {{Name: prep, JobExclusiveAllocation: true, Iam: {{AdditionalIamPolicies: [{{Policy: "{POLICY}"}}]}}}}
 """
 
 
@@ -136,6 +138,10 @@ def test_an_override_that_needs_a_stopped_fleet_stops_it_and_starts_it_again(
     cloud.deploy(*flags)
     config = read_deployed_cluster(cloud.address, "training").config
     assert config["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] == 5
+    queues = config["Scheduling"]["SlurmQueues"]
+    assert [{"Policy": POLICY} in each["Iam"]["AdditionalIamPolicies"] for each in queues] == [
+        each["Name"] == "prep" for each in queues
+    ]
     assert config["Scheduling"]["SlurmQueues"][2]["JobExclusiveAllocation"] is True
     assert "  stopping the fleet" in cloud.trainctl("status").stdout
 

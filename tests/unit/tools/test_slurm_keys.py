@@ -39,7 +39,7 @@ static int _parse_nodename(void **dest, slurm_parser_enum_t type,
 """
 
 
-def test_keys_of_a_line_are_those_of_its_parser() -> None:
+def test_each_line_has_its_parsers_keys() -> None:
     assert read_keys(SOURCE) == {
         "slurm.conf": ["AccountingStorageUser", "DefCPUPerGPU", "Epilog", "NodeName", "SlurmctldHost"],
         "NodeName": ["CPUs", "Feature"],

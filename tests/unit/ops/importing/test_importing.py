@@ -206,7 +206,7 @@ def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
     assert value_at(ours, "DevSettings.Timeouts.HeadNodeBootstrapTimeout") == 3600
 
 
-def test_a_placement_group_of_a_compute_resource_is_kept(tmp_path: Path) -> None:
+def test_a_resources_placement_group_is_kept(tmp_path: Path) -> None:
     theirs = changed()
     group = {"PlacementGroup": {"Name": "mine"}}
     theirs["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["Networking"] = group

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -323,3 +324,14 @@ def test_what_is_not_known_or_works_worse_is_one_warning(
     (warning,) = bad(network, **flags)
     assert (warning.check, warning.verdict) == (check, "warning")
     assert said in warning.found
+
+
+def test_policies_and_buckets_of_one_node_are_checked(tmp_path: Path) -> None:
+    arn, file, network = NAMED["node_policies"], tmp_path / "overrides.yaml", Network()
+    rights = f"AdditionalIamPolicies: [{{Policy: '{arn}'}}], S3Access: [{{BucketName: secrets}}]"
+    file.write_text(f"HeadNode: {{Iam: {{{rights}}}}}")
+    network.boundary, network.bucket = Refused("NoSuchEntity"), Refused("404")
+    assert [each.check for each in bad(network, overrides=str(file))] == [
+        f"node_policies {arn}",
+        "bucket secrets",
+    ]

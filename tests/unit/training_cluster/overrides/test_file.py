@@ -122,7 +122,7 @@ MISTAKES = {
     ),
     "a role and more rights": (
         "HeadNode: {Iam: {InstanceRole: 'arn:aws:iam::123456789012:role/x', S3Access: [{BucketName: b}]}}",
-        "Iam.S3Access: not added to your own role",
+        "HeadNode: Iam.S3Access: not added to your own role",
     ),
     "more policies than a role takes": (
         f"HeadNode: {{Iam: {{AdditionalIamPolicies: [{', '.join(_POLICIES)}]}}}}",
