@@ -11,8 +11,6 @@ _ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 """Custom actions whose scripts run after ours."""
 _RIGHTS = (".S3Access", ".AdditionalIamPolicies")
 """Lists that are added to ours, which nodes need."""
-_FLAGS = "prologflags"
-"""Setting whose flags are added to ours, with which health checks run before a job."""
 _OURS = ("Scheduling.SlurmQueues", "ComputeResources")
 """Lists whose items are made by flags alone."""
 _POOLS = "LoginNodes.Pools"
