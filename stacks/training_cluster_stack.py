@@ -162,7 +162,7 @@ class TrainingClusterStack(Stack):
         )
 
     def _metrics_policy_arn(self, settings: Settings) -> str | None:
-        if settings.metrics == "cloudwatch":
+        if not settings.head_node_sends:
             return None
         return metrics_policy_arn(
             self,

@@ -97,24 +97,28 @@ def _is_called_like_ours(name: str) -> bool:
 
 
 def _read(described: Mapping[str, Any], template: Mapping[str, Any], cloudformation: Any) -> Stack:
-    name, kept = described["StackName"], _kept(template)
-    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
     return Stack(
-        name=name,
+        name=described["StackName"],
         status=described["StackStatus"],
         is_protected=bool(described.get("EnableTerminationProtection")),
         outputs={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", [])},
-        resources=tuple(
-            Resource(
-                type=each["ResourceType"],
-                physical_id=each["PhysicalResourceId"],
-                logical_id=each["LogicalResourceId"],
-                kept=each["LogicalResourceId"] in kept or each["ResourceStatus"] == _SKIPPED,
-            )
-            for page in pages
-            for each in page["StackResourceSummaries"]
-            if each["ResourceStatus"] != _GONE and each.get("PhysicalResourceId")
-        ),
+        resources=read_resources(described["StackName"], template, cloudformation),
+    )
+
+
+def read_resources(stack: str, template: Mapping[str, Any], cloudformation: Any) -> tuple[Resource, ...]:
+    """Read the existing resources of a stack. Raises botocore's errors."""
+    kept, pages = _kept(template), cloudformation.get_paginator("list_stack_resources")
+    return tuple(
+        Resource(
+            type=each["ResourceType"],
+            physical_id=each["PhysicalResourceId"],
+            logical_id=each["LogicalResourceId"],
+            kept=each["LogicalResourceId"] in kept or each["ResourceStatus"] == _SKIPPED,
+        )
+        for page in pages.paginate(StackName=stack)
+        for each in page["StackResourceSummaries"]
+        if each["ResourceStatus"] != _GONE and each.get("PhysicalResourceId")
     )
 
 

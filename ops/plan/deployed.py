@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from ops.account.session import ClientOf
+from ops.account.stacks import Resource, read_resources
 from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import STACK_IDS
 
@@ -51,7 +52,8 @@ class Deployed:
     """Version of ParallelCluster."""
     config: Mapping[str, Any] | None = None
     """Config of the last successful deploy; None if the creation failed."""
-    placement_group: str | None = None
+    resources: tuple[Resource, ...] = ()
+    """Resources of the cluster's own stack."""
 
     @property
     def creation_failed(self) -> bool:
@@ -84,7 +86,7 @@ def read_deployed(settings: Settings, client: ClientOf) -> Deployed:
         pcluster_status=described["StackStatus"] if described else None,
         owner=tags.get(OWNER_TAG),
         version=tags.get(_VERSION_TAG),
-        placement_group=_placement_group(settings.stack_name, cloudformation) if own else None,
+        resources=read_resources(settings.stack_name, own.template, cloudformation) if own else (),
     )
     if described is None or deployed.creation_failed or deployed.is_foreign:
         return deployed
@@ -126,14 +128,6 @@ def _read(name: str, cloudformation: Any) -> DeployedStack | None:
         outputs={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", [])},
         template=json.loads(template) if isinstance(template, str) else template,
     )
-
-
-def _placement_group(stack_name: str, cloudformation: Any) -> str | None:
-    for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_name):
-        for each in page["StackResourceSummaries"]:
-            if each["ResourceType"] == "AWS::EC2::PlacementGroup" and each.get("PhysicalResourceId"):
-                return str(each["PhysicalResourceId"])
-    return None
 
 
 def _stored_config(described: Mapping[str, Any], s3: Any) -> Mapping[str, Any]:

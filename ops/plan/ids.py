@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from ops.account.own_resources import with_own_resources, without_unmade
 from ops.account.session import ClientOf, unless
 from ops.plan.deployed import OWNER_TAG, Deployed
 from training_cluster.cluster.bundle import bootstrap_budget_s, build_bundle
@@ -35,28 +36,20 @@ def render_config(settings: Settings, deployed: Deployed, client: ClientOf) -> R
         ConfigurationError: the flags contradict each other.
         botocore's errors.
     """
-    ids, not_created = _ids(settings, deployed, client)
-    config = render_cluster_config(settings=settings, ids=ids)
+    ids, to_create = _ids(settings, deployed, client)
+    config, unmade = without_unmade(render_cluster_config(settings=settings, ids=ids))
     stored = (deployed.config or {}).get("Tags") or []
     # The provider's own tag names the owner of the cluster, and never changes.
     config["Tags"] += [each for each in stored if each["Key"] == OWNER_TAG]
-    return Rendered(config=config, not_created=not_created)
+    return Rendered(config=config, not_created=(*unmade, *to_create))
 
 
 def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[ResourceIds, tuple[str, ...]]:
-    assert deployed.config, "the cluster is deployed"
-    stored, name = deployed.config, settings.cluster_name
-    nodes_policy = str(stored["HeadNode"]["Iam"]["AdditionalIamPolicies"][0]["Policy"])
-    ids, not_created = (
-        placeholders(image_id=None, bootstrap_budget_s=bootstrap_budget_s(settings)),
-        list[str](),
-    )
+    name, not_created = settings.cluster_name, list[str]()
+    ids = placeholders(image_id=None, bootstrap_budget_s=bootstrap_budget_s(settings))
 
     def of(stack: str, output: str, flag: str | None) -> str:
         return flag or str(deployed.output(stack, output))
-
-    def policy(kind: str) -> str:  # node_policies.py gives them names of one form
-        return nodes_policy.replace(f"{name}-nodes-", f"{name}-{kind}-")
 
     ids = replace(
         ids,
@@ -68,32 +61,9 @@ def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[Reso
         lustre_id=of(STORAGE_STACK, "FileSystemId", settings.fsx_id),
         efs_id=of(STORAGE_STACK, "EfsId", settings.efs_id),
         bucket_name=of(STORAGE_STACK, "BucketName", settings.bucket_name),
-        nodes_policy_arn=nodes_policy,
-        datasets_policy_arn=policy("datasets"),
-        login_policy_arn=policy("login"),
-        buckets_policy_arn=policy("buckets"),
         bundle_sha256=_bundle_sha256(settings),
     )
-    if settings.login_nodes and "LoginNodes" not in stored:
-        not_created.append("the login nodes' policy")
-    own = [each["Policy"] for each in stored["HeadNode"]["Iam"]["AdditionalIamPolicies"]]
-    if settings.readable_buckets and ids.buckets_policy_arn not in own:
-        not_created.append("the buckets' policy")
-    if settings.wants_new_placement_group:
-        if deployed.placement_group:
-            ids = replace(ids, placement_group_name=deployed.placement_group)
-        else:
-            not_created.append("the placement group")
-    groups = {
-        each["Name"]: each["Networking"].get("PlacementGroup", {}).get("Name")
-        for each in stored["Scheduling"]["SlurmQueues"]
-    }
-    for queue in settings.all_queues[1:]:
-        if queue.wants_new_placement_group:
-            name_of_group = groups.get(queue.name) or ids.placement_group_name or ""
-            ids = replace(ids, more_placement_groups={**ids.more_placement_groups, queue.name: name_of_group})
-            if not groups.get(queue.name):
-                not_created.append(f"the placement group of {queue.name}")
+    ids = with_own_resources(ids, settings, deployed.resources)
     if settings.node_image != "official":
         image = _image(settings, client)
         not_created += [] if image else ["the image"]

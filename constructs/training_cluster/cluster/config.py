@@ -151,9 +151,7 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
 
 
 def _metrics_policies(settings: Settings, ids: ResourceIds) -> list[str]:
-    if settings.metrics == "cloudwatch" or ids.metrics_policy_arn is None:
-        return []
-    return [ids.metrics_policy_arn]
+    return [ids.metrics_policy_arn] if settings.head_node_sends and ids.metrics_policy_arn else []
 
 
 def _login_pool(settings: Settings, ids: ResourceIds) -> Rendered:

@@ -166,8 +166,8 @@ def metrics_policy_arn(
     workspace_arn: str | None,
     topic: str | None,
     webhook_secret_arn: str | None,
-) -> str | None:
-    """Let the head node send metrics and alerts; None if it sends none.
+) -> str:
+    """Let the head node send metrics and alerts, to one place at least.
 
     Args:
         workspace_arn: workspace of metrics=amp.
@@ -182,11 +182,8 @@ def metrics_policy_arn(
     statements = [
         iam.PolicyStatement(actions=[action], resources=[arn]) for action, arn in rights.items() if arn
     ]
-    if not statements:
-        return None
-    return _policy(
-        scope, "MetricsPolicy", name=f"{cluster_name}-metrics", statements=statements
-    ).managed_policy_arn
+    policy = _policy(scope, "MetricsPolicy", name=f"{cluster_name}-metrics", statements=statements)
+    return policy.managed_policy_arn
 
 
 def _topic_arn(name: str) -> str:

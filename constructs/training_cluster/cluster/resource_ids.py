@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.flags.settings import Settings
@@ -35,7 +35,7 @@ def existing_database(settings: Settings) -> Database | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceIds:
-    """Ids and names for one cluster config."""
+    """Ids and names for one cluster config. Those of the cluster's own policies end with _policy_arn."""
 
     region: str
     public_subnet_id: str
@@ -68,6 +68,15 @@ class ResourceIds:
     """Policies of every node beside ours: node_policies, and that of the buckets."""
     database: Database | None = None
     """Database of Slurm's accounting; None with accounting=off."""
+
+    @classmethod
+    def own_policies(cls) -> dict[str, str]:
+        """Return the construct of each policy that TrainingClusterStack makes, by field.
+
+        The policy of nodes_policy_arn is NodesPolicy.
+        """
+        names = [each.name for each in fields(cls) if each.name.endswith("_policy_arn")]
+        return {name: name.removesuffix("_arn").title().replace("_", "") for name in names}
 
     def new_placement_group(self, queue: str) -> str | None:
         """Return the name of the new placement group of a queue; None when it needs none."""

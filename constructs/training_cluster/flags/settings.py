@@ -218,6 +218,12 @@ class Settings(
         return split_list(self.write_buckets)
 
     @property
+    def head_node_sends(self) -> bool:
+        """True when the head node sends metrics or alerts elsewhere, for which it needs a policy."""
+        targets = (self.metrics_workspace, self.alarm_email, self.alert_webhook_secret)
+        return self.metrics != "cloudwatch" and any(targets)
+
+    @property
     def stack_name(self) -> str:
         """CloudFormation name of TrainingClusterStack for this cluster."""
         return cluster_stack(self.cluster_name)

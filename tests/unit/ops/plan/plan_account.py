@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ops.plan.deployed import OWNER_TAG
 from tests.unit.ops.fake_account import REGION, Account, Refused
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.cluster.resource_ids import ResourceIds, existing_database, placeholders
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.flags.settings import Settings
@@ -24,7 +24,11 @@ from training_cluster.storage.guarded import guarded_storage
 
 GROUP, HEAD_NODE = "TrainingClusterStack-PlacementGroup-x", "i-0123456789abcdef0"
 _IDS = placeholders(image_id=None, bootstrap_budget_s=0)
-POLICY = "arn:aws:iam::123456789012:policy/parallelcluster-{}-{}-us-east-1"
+POLICIES = {
+    construct: f"arn:aws:iam::123456789012:policy/parallelcluster-training-{construct}-us-east-1"
+    for construct in ResourceIds.own_policies().values()
+}
+BUNDLE_SHA256 = _IDS.bundle_sha256
 OUTPUTS: dict[str, dict[str, str]] = {
     "TrainingCluster-Network": {
         "VpcId": "vpc-0123456789abcdef0",
@@ -47,11 +51,11 @@ def stored_config(**flags: str) -> dict[str, Any]:
         _IDS,
         region=REGION,
         key_name=settings.key_name or f"{name}-key",
-        nodes_policy_arn=POLICY.format(name, "nodes"),
-        datasets_policy_arn=POLICY.format(name, "datasets"),
-        login_policy_arn=POLICY.format(name, "login"),
         placement_group_name=GROUP,
         bootstrap_budget_s=bootstrap_budget_s(settings),
+        image_id=settings.node_image if settings.node_image.startswith("ami-") else None,
+        database=existing_database(settings),
+        **{field: POLICIES[construct] for field, construct in ResourceIds.own_policies().items()},  # type: ignore[arg-type]
     )
     config = render_cluster_config(settings=settings, ids=ids)
     config["Tags"].append({"Key": OWNER_TAG, "Value": _arn("TrainingClusterStack")})
@@ -126,7 +130,9 @@ def deployed(
         {
             "DescribeStacks": describe,
             "GetTemplate": lambda asked: {"TemplateBody": json.dumps(templates[asked["StackName"]])},
-            "ListStackResources": {"StackResourceSummaries": [_GROUP_SUMMARY]},
+            "ListStackResources": {
+                "StackResourceSummaries": list(_resources(json.dumps(stored_config(**flags))))
+            },
             "GetObject": read,
             "DescribeInstances": {"Reservations": [{"Instances": [{"InstanceId": HEAD_NODE}] * running}]},
             "SendCommand": {"Command": {"CommandId": "0" * 36}},
@@ -136,13 +142,19 @@ def deployed(
     )
 
 
-_GROUP_SUMMARY = {
-    "LogicalResourceId": "PlacementGroup",
-    "PhysicalResourceId": GROUP,
-    "ResourceType": "AWS::EC2::PlacementGroup",
-    "ResourceStatus": "CREATE_COMPLETE",
-    "LastUpdatedTimestamp": "2026-01-01",
-}
+def _resources(config: str) -> Iterator[dict[str, str]]:
+    """Yield the resources of the cluster's own stack that its config names."""
+    for construct, physical in {**POLICIES, "PlacementGroup": GROUP}.items():
+        if f'"{physical}"' in config:
+            yield {
+                "LogicalResourceId": f"{construct}7EE66815",
+                "PhysicalResourceId": physical,
+                "ResourceType": "AWS::EC2::PlacementGroup"
+                if physical == GROUP
+                else "AWS::IAM::ManagedPolicy",
+                "ResourceStatus": "CREATE_COMPLETE",
+                "LastUpdatedTimestamp": "2026-01-01",
+            }
 
 
 def _described(name: str, status: str, outputs: Mapping[str, str], tags: Mapping[str, str]) -> dict[str, Any]:

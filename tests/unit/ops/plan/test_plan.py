@@ -283,5 +283,5 @@ def test_the_validators_are_not_asked_about_what_is_not_there_yet() -> None:
         raise AssertionError
 
     found = plan(deployed(), login_nodes="1", image="build", dry_run=dry_run)
-    assert found.not_judged == ("the login nodes' policy", "the image")
-    assert "were not asked: the deploy makes the login nodes' policy, the image first" in shown(found)
+    assert found.not_judged == ("the login policy", "the image")
+    assert "were not asked: the deploy makes the login policy, the image first" in shown(found)

@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from ops.pcluster.dry_run import Change, DryRun, Message
 from ops.preflight.config import check_validators
 from ops.preflight.existing_network import read_existing_network
 from ops.preflight.finding import Finding
+from tests.unit.ops.plan.policy_flags import POLICY_FLAGS, placeholders_in
 from tests.unit.ops.preflight.preflight_network import GROUP, PRIVATE, PUBLIC, VPC, Network
 from training_cluster.rules.context import read_settings
 
@@ -92,6 +95,19 @@ def test_what_an_update_of_the_cluster_would_make_is_not_looked_for() -> None:
     assert queue["Networking"]["PlacementGroup"] == {"Enabled": True}
     for node in (queue, pool):
         assert node["Iam"]["AdditionalIamPolicies"] == [{"Policy": "arn:aws:iam::1:policy/p"}]
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["cluster", "none"])
+@pytest.mark.parametrize("flags", POLICY_FLAGS, ids=str)
+def test_validators_get_no_placeholder(flags: dict[str, str], *, exists: bool) -> None:
+    network = _deployed()
+    if exists:
+        policies = {"NodesPolicy7EE66815": "arn:n", "MetricsPolicy7EE66815": "arn:m"}
+        network.cluster_resources = {id_: ("AWS::IAM::ManagedPolicy", arn) for id_, arn in policies.items()}
+    _, (config,) = _asked(network, **flags)
+    text = json.dumps(config)
+    assert placeholders_in(text) == []
+    assert ('"arn:m"' in text) == (exists and read_settings(flags).head_node_sends)
 
 
 def test_each_validator_that_objects_is_a_line_by_its_level() -> None:

@@ -35,10 +35,12 @@ def test_every_compute_resource_and_the_head_node_have_a_price() -> None:
 
 def test_by_default_nothing_is_paid_in_time_or_rights() -> None:
     default, prometheus = read_settings({}), read_settings({"metrics": "prometheus"})
+    mails = read_settings({"metrics": "prometheus", "alarm_email": "me@example.com"})
     assert bootstrap_budget_s(prometheus) == bootstrap_budget_s(default) + 60
     ids = placeholders(image_id=None, bootstrap_budget_s=600)
     policies = {
         name: render_cluster_config(settings=settings, ids=ids)["HeadNode"]["Iam"]["AdditionalIamPolicies"]
-        for name, settings in {"default": default, "prometheus": prometheus}.items()
+        for name, settings in {"default": default, "prometheus": prometheus, "mails": mails}.items()
     }
-    assert len(policies["prometheus"]) == len(policies["default"]) + 1
+    assert policies["prometheus"] == policies["default"], "its alerts go nowhere"
+    assert len(policies["mails"]) == len(policies["default"]) + 1
