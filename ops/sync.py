@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ops.account.deploy_command import deploy_command
+from ops.account.deployed_flags import flags_or_none
 from ops.account.session import ClientOf
 from ops.account.stacks import stack_status
 from ops.connect import HOW_TO_INSTALL
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
-from training_cluster.stack_names import DEFAULT_CLUSTER, STORAGE_STACK, cluster_command
+from training_cluster.stack_names import DEFAULT_CLUSTER, STORAGE_STACK
 
 _OUTPUT = "BucketName"
 # Folders of the bucket that users must not write to -> the reason.
@@ -94,10 +96,10 @@ def _bucket(client: ClientOf) -> str:
     cloudformation = client("cloudformation")
     region = cloudformation.meta.region_name
     if stack_status(STORAGE_STACK, cloudformation) is None:
+        deploy = deploy_command(DEFAULT_CLUSTER, flags_or_none(DEFAULT_CLUSTER, client))
         raise OpsError(
             f"There is no {STORAGE_STACK} in {region}, so there is no bucket.\n"
-            f"  type:   {cluster_command('deploy', DEFAULT_CLUSTER)}, or another region: "
-            "trainctl --region ..."
+            f"  type:   {deploy}, or another region: trainctl --region ..."
         )
     stack = cloudformation.describe_stacks(StackName=STORAGE_STACK)["Stacks"][0]
     outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}

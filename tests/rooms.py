@@ -30,7 +30,7 @@ TESTED_WITH = {
     "constructs/training_cluster/storage": "tests/unit/stacks/test_storage_stack.py",
     # Options and help of commands, whose work is in other folders.
     "ops/commands/local": "tests/unit/ops/commands/test_commands.py",
-    "ops/commands/people": "tests/unit/ops/users/test_users_edit.py",
+    "ops/commands/people": "tests/unit/ops/users/test_users_deploy.py",
     # One command's checks, which read one account.
     "ops/preflight/network": "tests/unit/ops/preflight/test_checks.py",
     # Services of one local AWS, which runs as a process with all of them.

@@ -22,6 +22,8 @@ STACK_IDS = {
     ACCOUNTING_STACK: "AccountingStack",
 }
 """Id of each shared stack, by its name in CloudFormation."""
+GUARD_TYPE = "Custom::Guard"
+"""CloudFormation's type of the resource with the guarded values of a stack."""
 DEFAULT_CLUSTER = "training"
 
 
@@ -30,10 +32,10 @@ def cluster_stack(cluster_name: str) -> str:
     return CLUSTER_STACK if cluster_name == DEFAULT_CLUSTER else f"{CLUSTER_STACK}-{cluster_name}"
 
 
-def cluster_command(verb: str, cluster_name: str) -> str:
-    """Return the CDK's command for a cluster's own stack; `verb` is deploy or destroy."""
+def destroy_command(cluster_name: str) -> str:
+    """Return the CDK's command that destroys a cluster's own stack. It needs no other flag."""
     flag = "" if cluster_name == DEFAULT_CLUSTER else f" -c cluster_name={cluster_name}"
-    return f"npx cdk {verb} {CLUSTER_STACK}{flag}"
+    return f"npx cdk destroy {CLUSTER_STACK}{flag}"
 
 
 def cluster_of_stack(stack_name: str) -> str | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ops.account.deploy_command import deploy_command
+from ops.account.deployed_flags import flags_or_none
 from ops.account.session import ClientOf
 from ops.account.stacks import cluster_stack_name, stack_statuses
 from ops.usage import OpsError
-from training_cluster.stack_names import cluster_command, cluster_of_stack
+from training_cluster.stack_names import cluster_of_stack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,7 @@ def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     except cloudformation.exceptions.ClientError as error:
         if "does not exist" not in str(error):
             raise
-        raise OpsError(_missing(cluster_name, region, stack_statuses(cloudformation))) from None
+        raise OpsError(_missing(cluster_name, region, stack_statuses(cloudformation), client)) from None
     outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
     return Cluster(
         name=cluster_name,
@@ -43,7 +45,7 @@ def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     )
 
 
-def _missing(cluster_name: str, region: str, stacks: dict[str, str]) -> str:
+def _missing(cluster_name: str, region: str, stacks: dict[str, str], client: ClientOf) -> str:
     there = sorted(name for each in stacks if (name := cluster_of_stack(each)))
     if there:
         return (
@@ -52,5 +54,6 @@ def _missing(cluster_name: str, region: str, stacks: dict[str, str]) -> str:
         )
     return (
         f"There is no cluster in {region}.\n"
-        f"  type:   {cluster_command('deploy', cluster_name)}, or another region: trainctl --region ..."
+        f"  type:   {deploy_command(cluster_name, flags_or_none(cluster_name, client))}, or another region: "
+        "trainctl --region ..."
     )

@@ -84,7 +84,7 @@ def find_stacks(cloudformation: Any) -> tuple[dict[str, Stack], list[str]]:
             # A stack with nothing but a change set has neither template nor resources.
             if described["StackStatus"] == "REVIEW_IN_PROGRESS" or not _is_called_like_ours(name):
                 continue
-            template = _parse(cloudformation.get_template(StackName=name)["TemplateBody"])
+            template = parse_template(cloudformation.get_template(StackName=name)["TemplateBody"])
             if str(template.get("Description", "")).startswith(DESCRIPTION):
                 ours[name] = _read(described, template, cloudformation)
             else:
@@ -122,7 +122,7 @@ def read_resources(stack: str, template: Mapping[str, Any], cloudformation: Any)
     )
 
 
-def _parse(template: Any) -> Mapping[str, Any]:
+def parse_template(template: Any) -> Mapping[str, Any]:
     """Return the template; an empty one for YAML, as all CDK templates are JSON."""
     try:
         body = json.loads(template) if isinstance(template, str) else template

@@ -23,13 +23,13 @@ def destroy(
     from ops.account.session import account_clients
     from ops.teardown.plan import read_plan, render_plan
     from ops.usage import UsageError
-    from training_cluster.stack_names import cluster_command
+    from training_cluster.stack_names import destroy_command
 
     if not plan:
         raise UsageError(
             "destroy: trainctl deletes nothing; cdk does.\n"
             f"  type:   trainctl destroy --plan --cluster {cluster}    shows what goes and what remains\n"
-            f"          {cluster_command('destroy', cluster)}"
+            f"          {destroy_command(cluster)}"
         )
     found = read_plan(cluster, account_clients())
     if as_json:

@@ -7,9 +7,11 @@ import shlex
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ops.account.deploy_command import deploy_command
 from ops.diagnose.texts import Kind
 from training_cluster.catalog.yaml_file import read_yaml
 
@@ -17,6 +19,8 @@ CAUSES = Path(__file__).with_name("causes.yaml")
 # Placeholders in commands: whoever writes to a log could name a file $(COMMAND).
 _TYPED = frozenset(("file", "folder", "object", "url"))
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+# The deploy of the cluster, with the flags that change.
+_DEPLOY = re.compile(r"\{deploy\}(?P<changed>(?: -c \w+=[^\s,;()]+)*)")
 
 
 class Pattern(BaseModel):
@@ -54,7 +58,8 @@ class Cause(BaseModel):
     explains: tuple[str, ...] = ()
     """Causes that are mere consequences if this one is found."""
     mend: tuple[str, ...] = Field(min_length=1)
-    """Commands to type. A line with a {placeholder} is omitted if no evidence fills it."""
+    """Commands to type. A line with a {placeholder} is omitted if no evidence fills it. {deploy} is always
+    filled: with the deploy of the cluster, and the -c flags after it."""
     why: str
     source: str
 
@@ -62,15 +67,29 @@ class Cause(BaseModel):
         """Return the lines whose placeholders are all filled; paths and addresses are quoted for a shell."""
         typed = {name: shlex.quote(text) if name in _TYPED else text for name, text in groups.items()}
         return tuple(
-            _PLACEHOLDER.sub(lambda found: typed[found[1]], line)
+            _PLACEHOLDER.sub(lambda found: typed.get(found[1], found[0]), line)
             for line in self.mend
             if placeholders(line) <= set(groups)
         )
 
 
 def placeholders(line: str) -> set[str]:
-    """Return the names of the placeholders in a line of `mend`."""
-    return set(_PLACEHOLDER.findall(line))
+    """Return the names of the placeholders in a line of `mend` that the evidence fills."""
+    return set(_PLACEHOLDER.findall(line)) - {"deploy"}
+
+
+def with_deploy(line: str, cluster: str, flags: Mapping[str, Any] | None) -> str:
+    """Replace {deploy} in a line of `mend` by the command with the flags of the last deploy.
+
+    Args:
+        flags: those of the last deploy; None if they are unknown.
+    """
+
+    def command(found: re.Match[str]) -> str:
+        pairs = found["changed"].split(" -c ")[1:]
+        return deploy_command(cluster, flags, **dict(pair.split("=", 1) for pair in pairs))
+
+    return _DEPLOY.sub(command, line)
 
 
 @cache

@@ -15,7 +15,6 @@ from ops.jobs.settings import check_on_nodes, has_check_of_nodes
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
-from training_cluster.stack_names import cluster_command
 
 RUN_NAME, CONTAINER_IMAGE, INIT_FROM = "RUN_NAME", "CONTAINER_IMAGE", "INIT_FROM"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -215,7 +214,7 @@ def _check_workload(workload: str, head_node: HeadNode) -> None:
         f"  allowed: {', '.join(there) or 'none: did the deploy succeed?'}\n"
         f"  type:    trainctl submit {there[0] if there else 'gpt2'} --nodes 2"
         f"{cluster_option(head_node.cluster_name)}, or once it is in assets/training: "
-        f"{cluster_command('deploy', head_node.cluster_name)}"
+        f"{head_node.deploy_command()}"
     )
 
 
@@ -275,8 +274,7 @@ def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:
         raise OpsError(
             f"The partition {partition.name} has fewer than {request.nodes} nodes.\n"
             f"  allowed: 1 to {partition.size}\n"
-            f"  type:    --nodes {partition.size}, or "
-            f"{cluster_command('deploy', head_node.cluster_name)} -c nodes={request.nodes}, with its flags"
+            f"  type:    --nodes {partition.size}, or {head_node.deploy_command(nodes=request.nodes)}"
         )
     return partition
 

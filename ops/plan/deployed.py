@@ -30,11 +30,6 @@ class DeployedStack:
     outputs: Mapping[str, str]
     template: Mapping[str, Any]
 
-    def properties(self, resource_type: str) -> Mapping[str, Any] | None:
-        """Return the properties of the first resource of a type; None without one."""
-        resources = self.template.get("Resources", {}).values()
-        return next((each.get("Properties", {}) for each in resources if each["Type"] == resource_type), None)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
@@ -66,6 +61,11 @@ class Deployed:
         if self.pcluster_status is None:
             return False
         return self.cluster_stack is None or self.owner != self.cluster_stack.id
+
+    @property
+    def templates(self) -> dict[str, Mapping[str, Any]]:
+        """Templates of the existing stacks, by name."""
+        return {name: stack.template for name, stack in self.stacks.items()}
 
     def output(self, stack: str, name: str) -> str | None:
         """Return an output of a stack, None without it."""

@@ -5,37 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ops.plan.deployed import Deployed, DeployedStack
-from ops.plan.foundations import guarded_values
+from ops.account.deploy_command import repeated_flags
+from ops.account.deployed_flags import flags_of
+from ops.plan.deployed import Deployed
 from training_cluster.flags.flag import is_compared
-from training_cluster.flags.given import read_given_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import NETWORK_STACK
 
 # Flags whose deployed values are unknown: the plan assumes those of the next deploy.
 _NOT_COMPARED = tuple(flag for flag, info in Settings.model_fields.items() if not is_compared(info))
 
 
 def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | None, str]:
-    """Return the flags of the last deploy; None and the reason if they are unknown.
-
-    The flags of network and storage are read from their own stacks, because the deploy of another cluster may
-    have changed them since.
-    """
+    """Return the flags of the last deploy; None and the reason if they are unknown."""
     if deployed.cluster_stack is None:
         return None, ""
-    given = read_given_flags(deployed.cluster_stack.template)
-    if given is None:
+    found = flags_of(deployed.templates, settings.stack_name)
+    if found is None:
         return None, "the last deploy was by a release of this app that did not record flags"
-    shared = guarded_values(deployed)
-    flags = {flag: value for flag, value in given.items() if flag not in shared}
-    flags |= {flag: value for flag, value in shared.items() if value}
-    flags = {flag: value for flag, value in flags.items() if flag not in _NOT_COMPARED}
+    flags = {flag: value for flag, value in found.items() if flag not in _NOT_COMPARED}
     flags |= {flag: getattr(settings, flag) for flag in _NOT_COMPARED if getattr(settings, flag) is not None}
-    if network := deployed.stacks.get(NETWORK_STACK):
-        flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
     try:
         return read_settings(flags), ""
     except ConfigurationError as error:
@@ -43,11 +33,14 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
         return None, f"this release of the app refuses the flags of the last deploy: {last}"
 
 
-def _has_interface_endpoints(network: DeployedStack) -> bool:
-    return any(
-        each["Type"] == "AWS::EC2::VPCEndpoint" and each["Properties"].get("VpcEndpointType") == "Interface"
-        for each in network.template.get("Resources", {}).values()
-    )
+def left_out(settings: Settings, deployed: Deployed) -> dict[str, Any]:
+    """Return the flags of the last deploy that nobody typed now, and that get their defaults."""
+    found = flags_of(deployed.templates, settings.stack_name) or {}
+    return {
+        flag: value
+        for flag, value in repeated_flags(found).items()
+        if flag not in settings.model_fields_set and str(value) != str(getattr(settings, flag, value))
+    }
 
 
 def changed_flags(before: Settings, after: Settings) -> Iterator[tuple[str, str, str]]:

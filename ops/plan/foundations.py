@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from ops.account.deployed_flags import guarded
 from ops.asset_code import asset_code
 from ops.plan.change import Change
 from ops.plan.deployed import Deployed
 from training_cluster.flags.settings import Settings
-from training_cluster.functions.guard import RESOURCE_TYPE as GUARD_TYPE
 from training_cluster.functions.guard import Guarded
 from training_cluster.network.guarded import guarded_network
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
@@ -18,28 +17,9 @@ from training_cluster.storage.guarded import guarded_storage
 _STACKS = (NETWORK_STACK, STORAGE_STACK)
 
 
-def guarded_values(deployed: Deployed) -> dict[str, str]:
-    """Return the guarded values by flag, without those that are known only at deploy."""
-    return {
-        flag: kept["value"]
-        for stack in reversed(
-            _STACKS
-        )  # for a flag of both stacks, the network's value is the one that the user gave
-        for flag, kept in _kept(deployed, stack).items()
-        if isinstance(kept["value"], str)
-    }
-
-
 def foundation_changes(settings: Settings, deployed: Deployed) -> list[Change]:
     """Return each guarded value that differs, and the zone; empty if neither stack exists."""
     return [*_zone(settings, deployed), *_guarded(settings, deployed)]
-
-
-def _kept(deployed: Deployed, stack: str) -> Mapping[str, Any]:
-    stack_found = deployed.stacks.get(stack)
-    found = (stack_found and stack_found.properties(GUARD_TYPE)) or {}
-    values: Mapping[str, Any] = found.get("Values", {})
-    return values
 
 
 def _wanted(stack: str, settings: Settings) -> dict[str, Guarded]:
@@ -52,7 +32,7 @@ def _wanted(stack: str, settings: Settings) -> dict[str, Guarded]:
 def _guarded(settings: Settings, deployed: Deployed) -> Iterator[Change]:
     rules, network = asset_code("guard", "transitions").transitions, guarded_network(settings)
     for stack in _STACKS:
-        kept = _kept(deployed, stack)
+        kept = guarded(deployed.templates.get(stack))
         wanted = {
             flag: value
             for flag, value in _wanted(stack, settings).items()

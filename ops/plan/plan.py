@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ops.account.deploy_command import deploy_command
 from ops.account.session import ClientOf
 from ops.pcluster.dry_run import DryRun
 from ops.pcluster.update_policies import Judge
 from ops.plan.change import REFUSED, Change, second_cluster
 from ops.plan.cluster import cluster_changes
 from ops.plan.deployed import Deployed, read_deployed
-from ops.plan.flags import former_settings
+from ops.plan.flags import former_settings, left_out
 from ops.plan.foundations import foundation_changes
 from ops.plan.jobs import Running, read_running
 from ops.plan.resources import ResourceChange
@@ -48,6 +49,10 @@ class Plan:
     """Expected duration of a first deploy; None for an update."""
     not_judged: tuple[str, ...]
     """Resources that the deploy creates first, and without which the validators could not be asked."""
+    left_out: Mapping[str, Any] = field(default_factory=dict)
+    """Flags of the last deploy that get their defaults, since they were not typed."""
+    keep_command: str = ""
+    """Command of a deploy that keeps these, and takes the flags that were typed."""
     resources: tuple[ResourceChange, ...] | None = None
     """Changes of resources; None if the CDK was not asked."""
 
@@ -85,6 +90,8 @@ def read_plan(
         not_judged = found.rendered.not_created
         if dry_run and found.is_changed and not not_judged and not _is_impossible(changes):
             changes += _validated(dry_run(settings.cluster_name, found.rendered.config))
+    forgotten = left_out(settings, deployed)
+    typed = {flag: getattr(settings, flag) for flag in sorted(settings.model_fields_set)}
     book = prices([settings] if before is None else [before, settings])
     return Plan(
         cluster_name=settings.cluster_name,
@@ -97,6 +104,8 @@ def read_plan(
         why_no_before=why,
         minutes=None if state == "update" else _minutes(settings, deployed),
         not_judged=not_judged,
+        left_out=forgotten,
+        keep_command=deploy_command(settings.cluster_name, forgotten, **typed) if forgotten else "",
     )
 
 

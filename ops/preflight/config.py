@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ops.account.deploy_command import stacks_command
 from ops.account.session import ClientOf
 from ops.pcluster.dry_run import DryRun, account_environment, dry_run
 from ops.preflight.config_ids import known_ids, without_future_resources
@@ -53,7 +54,7 @@ def check_validators(
             check=_CHECK,
             found=f"not checked: they need existing ids, and there is no {', no '.join(missing)} yet",
             verdict="warning",
-            mend=f"npx cdk deploy {' '.join(missing)}, with your flags, then trainctl preflight --dry-run",
+            mend=f"{stacks_command(missing, settings)}, then trainctl preflight --dry-run",
         )
         return
     ids = known_ids(settings, existing, client)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ops.account.deploy_command import stacks_command
 from ops.account.session import ClientOf
 from ops.account.stacks import Stack, find_stacks
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_stack_name
-from training_cluster.stack_names import NETWORK_STACK
+from training_cluster.stack_names import NETWORK_STACK, STACK_IDS
 
 Subnet = Mapping[str, Any]
 """Subnet as EC2 describes it."""
@@ -29,6 +30,8 @@ class ExistingNetwork:
     """ImageStack that builds the image for these flags."""
     stacks: Mapping[str, Stack] = field(default_factory=dict)
     """Existing stacks of Training Cluster, by name."""
+    deploy_command: str = ""
+    """Command that deploys NetworkStack with the flags that were given."""
     foreign_stacks: tuple[str, ...] = ()
     """Names of other stacks that are named like ours."""
 
@@ -55,6 +58,7 @@ def read_existing_network(settings: Settings, client: ClientOf) -> ExistingNetwo
     if settings.vpc_id and made.get("VpcId") != settings.vpc_id:
         made = {}  # the NetworkStack has another network
     return ExistingNetwork(
+        deploy_command=stacks_command([STACK_IDS[NETWORK_STACK]], settings),
         vpc_id=settings.vpc_id or made.get("VpcId"),
         public=read_subnet(settings.public_subnet_id or made.get("PublicSubnetId"), client("ec2")),
         private=read_subnet(settings.private_subnet_id or made.get("PrivateSubnetId"), client("ec2")),
@@ -68,7 +72,11 @@ def read_existing_network(settings: Settings, client: ClientOf) -> ExistingNetwo
 def unknown_network(settings: Settings) -> ExistingNetwork:
     """Return the network of the flags if AWS does not answer, as if nothing were deployed."""
     return ExistingNetwork(
-        vpc_id=settings.vpc_id, public=None, private=None, node_group_id=settings.security_group_id
+        deploy_command=stacks_command([STACK_IDS[NETWORK_STACK]], settings),
+        vpc_id=settings.vpc_id,
+        public=None,
+        private=None,
+        node_group_id=settings.security_group_id,
     )
 
 

@@ -117,7 +117,7 @@ def _has_mount_target(id_: str, targets: list[Mapping[str, Any]], existing: Exis
             check="EFS: mount target",
             found=f"{listed}; the zone of the network is unknown until it exists",
             verdict="warning",
-            mend="npx cdk deploy NetworkStack, with your flags, then this again",
+            mend=f"{existing.deploy_command}, then this again",
         )
     group = existing.node_group_id or "sg-..."
     return finding(
@@ -155,7 +155,7 @@ def _reachable(
             check=check,
             found=f"{shown}; NetworkStack creates the nodes' security group",
             verdict="warning",
-            mend="npx cdk deploy NetworkStack, with your flags, then this again: it prints the rules to add",
+            mend=f"{existing.deploy_command}, then this again: it prints the rules to add",
         )
     group_id = min(group_ids, default="sg-...")
     return Finding(

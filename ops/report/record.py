@@ -6,12 +6,14 @@ import base64
 import binascii
 import datetime
 import zlib
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ops.account.deploy_command import deploy_command
 from ops.usage import OpsError
-from training_cluster.stack_names import DEFAULT_CLUSTER, cluster_command
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 _LARGEST = 50_000_000
 
@@ -187,8 +189,12 @@ class Run(_Record):
         return "runs, or was killed" if self.starts else "not started"
 
 
-def unpack(line: str, *, cluster_name: str = DEFAULT_CLUSTER) -> Run:
-    """Parse the line of a record that a cluster's scripts wrote. Raises OpsError if it is not a record."""
+def unpack(line: str, *, deploy: Callable[[], str] | None = None) -> Run:
+    """Parse the line of a record that a cluster's scripts wrote. Raises OpsError if it is not a record.
+
+    Args:
+        deploy: returns the command that deploys the cluster again; None if the cluster is unknown.
+    """
     try:
         packed = base64.b64decode(line.strip(), validate=True)
         # The size is limited, because the line comes from another machine.
@@ -197,6 +203,6 @@ def unpack(line: str, *, cluster_name: str = DEFAULT_CLUSTER) -> Run:
     except (binascii.Error, zlib.error, ValidationError) as error:
         raise OpsError(
             f"The answer is not a record of a run: {str(error).splitlines()[0]}\n"
-            f"  type:   {cluster_command('deploy', cluster_name)}, with its flags, if its scripts "
-            "are of another version"
+            f"  type:   {deploy() if deploy else deploy_command(DEFAULT_CLUSTER, None)}, if its scripts are "
+            "of another version"
         ) from None

@@ -15,7 +15,6 @@ from ops.report.record import Run, unpack
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.paths import TRAINING
-from training_cluster.stack_names import cluster_command
 
 _MODULE = ("python3", "-B", "-m", "trainkit.run.report")
 
@@ -54,13 +53,13 @@ def read_on_cluster(run: str, head_node: HeadNode) -> Run:
         found = json.loads(head_node.run(*tell, f"{shared}/runs", "--find", run, reads_only=True))
         label = _only(run, found["found"], found["newest"], head_node.cluster_name)
         packed = head_node.run(*tell, f"{shared}/runs/{label}", "--record", reads_only=True)
-        return unpack(packed, cluster_name=head_node.cluster_name)
+        return unpack(packed, deploy=head_node.deploy_command)
     except CommandError as error:
         if "unrecognized arguments" not in str(error):
             raise
         raise OpsError(
             f"The scripts on {head_node.cluster_name} are older than this trainctl.\n"
-            f"  type:   {cluster_command('deploy', head_node.cluster_name)}, with its flags"
+            f"  type:   {head_node.deploy_command()}"
         ) from None
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from ops.account.deploy_command import deploy_command
+from ops.account.deployed_flags import flags_or_none
 from ops.account.image_stacks import destroy_image_stack_command, image_of_stack, is_image_stack, usual_min
 from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
 from training_cluster.cluster.progress import progress_parameter
@@ -15,8 +17,8 @@ from training_cluster.stack_names import (
     ACCOUNTING_STACK,
     STACK_IDS,
     STORAGE_STACK,
-    cluster_command,
     cluster_of_stack,
+    destroy_command,
 )
 
 _ENDED = {"done", "failed"}
@@ -35,6 +37,7 @@ class Client(Protocol):
 
     def get_paginator(self, operation_name: str, /) -> Any: ...  # noqa: D102
     def get_parameter(self, *, Name: str) -> Any: ...  # noqa: D102, N803
+    def get_template(self, *, StackName: str) -> Any: ...  # noqa: D102, N803
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,8 @@ class Status:
     progress: Progress | None
     other_clusters: tuple[str, ...] = ()
     """Names of the other clusters of the account and region, sorted."""
+    flags: Mapping[str, Any] | None = None
+    """Flags of the shared stacks if a deploy of the cluster is advised; None if they are unknown."""
 
     @property
     def has_cluster(self) -> bool:
@@ -95,12 +100,15 @@ def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> St
     there = stack_statuses(cloudformation)
     names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
     clusters = {found for name in there if (found := cluster_of_stack(name))}
-    return Status(
+    found = Status(
         cluster_name=cluster_name,
         stacks=tuple((name, there[name]) for name in names if name in there),
         progress=_progress(own, ssm),
         other_clusters=tuple(sorted(clusters - {cluster_name})),
     )
+    if found.stacks and not found.awaits_cluster:
+        return found
+    return replace(found, flags=flags_or_none(cluster_name, lambda _: cloudformation))
 
 
 def _progress(stack_name: str, ssm: Client) -> Progress | None:
@@ -126,14 +134,14 @@ def render(status: Status, now: datetime.datetime) -> Iterator[str]:
     """
     if not status.stacks:
         yield f"The cluster {status.cluster_name} has no stack here."
-        yield f"  type: {cluster_command('deploy', status.cluster_name)}"
+        yield f"  type: {deploy_command(status.cluster_name, status.flags)}"
         return
     width = max(len(name) for name, _ in status.stacks)
     for name, state in status.stacks:
         yield f"{name:{width}}  {state}{_what(name, state, status.cluster_name)}"
     if status.awaits_cluster:
         yield f"The cluster {status.cluster_name} does not exist yet. A deploy in progress creates it last."
-        yield f"  without one, type: {cluster_command('deploy', status.cluster_name)}"
+        yield f"  without one, type: {deploy_command(status.cluster_name, status.flags)}"
     elif not status.has_cluster:
         others = f" Clusters here: {', '.join(status.other_clusters)}." if status.other_clusters else ""
         yield f"There is no cluster {status.cluster_name} here.{others}"
@@ -196,7 +204,7 @@ def _advice(status: Status) -> Iterator[str]:
             yield ""
             yield f"{name} failed with rollback disabled and is kept as it is: look at the head node, if"
             yield "there is one. To try again: the same deploy with --no-rollback. To remove it:"
-            yield f"  {cluster_command('destroy', status.cluster_name)}"
+            yield f"  {destroy_command(status.cluster_name)}"
 
 
 def _image_advice(name: str, state: str) -> Iterator[str]:

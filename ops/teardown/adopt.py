@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+from ops.account.deploy_command import deploy_command
 from ops.account.stacks import Stack
 from ops.teardown.remaining import Remaining
-from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK, cluster_command
+from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
 
-def adopt(remaining: Remaining, stacks: Mapping[str, Stack], *, cluster_name: str) -> Iterator[str]:
-    """Yield the lines for a terminal; none while the stacks exist."""
+def adopt(
+    remaining: Remaining,
+    stacks: Mapping[str, Stack],
+    *,
+    cluster_name: str,
+    deployed_flags: Mapping[str, Any] | None,
+) -> Iterator[str]:
+    """Yield the lines for a terminal; none while the stacks exist.
+
+    Args:
+        deployed_flags: those of the last deploy; None if they are unknown.
+    """
     flags = _flags(remaining, stacks)
-    given = " ".join(f"-c {flag}={values[0]}" for flag, values in flags.items() if len(values) == 1)
+    given = {flag: values[0] for flag, values in flags.items() if len(values) == 1}
     if flags:
         yield ""
         yield "Deleted stacks left data. To use it again, after trainctl preflight with the same flags:"
-        yield f"  {cluster_command('deploy', cluster_name)} {given}".rstrip()
+        yield f"  {deploy_command(cluster_name, deployed_flags, **given)}"
         for flag, values in flags.items():
             if len(values) > 1:
                 yield f"  and with one of {len(values)} values of {flag}:"

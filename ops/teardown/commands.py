@@ -13,8 +13,8 @@ from training_cluster.stack_names import (
     ACCOUNTING_STACK,
     NETWORK_STACK,
     STORAGE_STACK,
-    cluster_command,
     cluster_of_stack,
+    destroy_command,
 )
 
 
@@ -40,7 +40,7 @@ def _clusters(stacks: dict[str, Stack]) -> Iterator[Step]:
     names = [name for stack in stacks if (name := cluster_of_stack(stack))]
     yield Step(
         title="The clusters: they use the network and the storage, which cannot go before them",
-        commands=tuple(cluster_command("destroy", name) for name in names),
+        commands=tuple(destroy_command(name) for name in names),
     )
 
 

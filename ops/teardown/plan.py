@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ops.account.deployed_flags import flags_or_none
 from ops.account.image_stacks import is_image_stack
 from ops.account.session import ClientOf
 from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
@@ -21,7 +22,7 @@ from ops.teardown.remaining import Remaining
 from ops.teardown.step import Step
 from training_cluster.catalog.families import load_base
 from training_cluster.overrides.storage import RETAIN, ManagedStorage, managed_storage
-from training_cluster.stack_names import cluster_command, cluster_of_stack
+from training_cluster.stack_names import cluster_of_stack, destroy_command
 
 _NODES = {"HeadNode": "head node", "LoginNode": "login node", "Compute": "compute node"}
 
@@ -44,6 +45,8 @@ class Plan:
     storage: tuple[ManagedStorage, ...]
     """Storage that ParallelCluster made with the cluster, by overrides."""
     steps: tuple[Step, ...]
+    flags: Mapping[str, Any] | None = None
+    """Flags of the last deploy; None if they are unknown."""
     unanswered: tuple[str, ...] = ()
     """A line for each part without an answer, with the reason."""
 
@@ -79,6 +82,7 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
         costs=costs,
         storage=tuple(managed_storage(config or {})),
         steps=tuple(steps(stacks, remaining, cluster_name)),
+        flags=flags_or_none(cluster_name, client),
         unanswered=parts.unanswered(),
     )
 
@@ -111,7 +115,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
     yield from _goes(plan)
     yield ""
     yield from _stays(plan)
-    yield from adopt(plan.remaining, plan.stacks, cluster_name=plan.cluster_name)
+    yield from adopt(plan.remaining, plan.stacks, cluster_name=plan.cluster_name, deployed_flags=plan.flags)
     yield ""
     yield "To delete everything, in this order; none of it was done:"
     yield "In zsh, first: setopt interactive_comments"
@@ -134,7 +138,7 @@ def _goes(plan: Plan) -> Iterator[str]:
     if stack is None and plan.pcluster_status is None:
         yield f"There is no cluster {name} here."
     else:
-        yield f"{cluster_command('destroy', name)} takes the cluster {name}, and nothing else:"
+        yield f"{destroy_command(name)} takes the cluster {name}, and nothing else:"
         if stack:
             yield f"  {stack.name}  {stack.status}"
         if plan.pcluster_status:

@@ -12,7 +12,6 @@ from ops.jobs.lookup import cluster_option, read_facts
 from ops.printable import printable
 from ops.usage import OpsError
 from training_cluster.catalog.families import instance_hour
-from training_cluster.stack_names import cluster_command
 
 By = Literal["user", "account", "week"]
 _HOUR_S, _FIELDS = 3600, 5
@@ -48,8 +47,7 @@ def read_usage(head_node: HeadNode, *, by: By, since: str, until: str) -> tuple[
             raise
         raise OpsError(
             f"{head_node.cluster_name} keeps no record of jobs: its accounting is off.\n"
-            f"  type:   {cluster_command('deploy', head_node.cluster_name)} -c accounting=new, with its "
-            "flags; it stops the fleet (on_busy)"
+            f"  type:   {head_node.deploy_command(accounting='new')}; it stops the fleet (on_busy)"
         ) from None
     if len(text.encode()) >= MAX_OUTPUT_BYTES:
         raise OpsError(

@@ -11,8 +11,8 @@ from constructs import Construct
 
 from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.paths import ASSETS
+from training_cluster.stack_names import GUARD_TYPE
 
-RESOURCE_TYPE = "Custom::Guard"
 RETAINED = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 """Removal policy of everything that holds data: it outlives its stack and its replacement. It is
 deleted only with a stack whose creation failed, since it is empty then.
@@ -54,7 +54,7 @@ class Guard(FunctionResource):
             scope,
             id_,
             name="Values",
-            resource_type=RESOURCE_TYPE,
+            resource_type=GUARD_TYPE,
             code=ASSETS / "guard",
             # The function may wait two minutes to learn whether the stack rolls back.
             timeout=Duration.minutes(5),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ops.options import Command, Context, Group, Json, print_json
+
+if TYPE_CHECKING:
+    from ops.users.deploy import UsersDeploy
 
 app = typer.Typer(
     cls=Group, help="List, add and lock the cluster's users in the users file.", no_args_is_help=True
@@ -15,10 +18,15 @@ app = typer.Typer(
 File = Annotated[
     Path | None,
     typer.Option(
-        "--file", metavar="FILE", help="Users file. Default: the file of the flag users, or users.yaml."
+        "--file",
+        metavar="FILE",
+        help="Users file. Default: the file of the flag users, here or in the last deploy, or users.yaml.",
     ),
 ]
-Apply = Annotated[bool, typer.Option("--apply", help="Then run npx cdk deploy, a live update.")]
+Apply = Annotated[
+    bool,
+    typer.Option("--apply", help="Then run npx cdk deploy with the flags of the last deploy, a live update."),
+]
 
 
 @app.command("list", cls=Command, epilog="Example: `trainctl users list`")
@@ -27,7 +35,7 @@ def list_users(file: File = None, context: Context = None, as_json: Json = False
     from ops.users.list import render_list
     from training_cluster.users.file import read_users
 
-    users = read_users(str(_file(file, context)))
+    users = read_users(str(_deploy(file, context).file))
     if as_json:
         return print_json(users)
     return typer.echo(render_list(users))
@@ -60,7 +68,7 @@ def add(
     """Add a user to the users file. The next deploy adds the user on all nodes, as a live update."""
     from ops.users.edit import NewUser, add_user
 
-    where = _file(file, context)
+    deploy = _deploy(file, context, will_run=apply)
     new = NewUser(
         name=name,
         uid=uid,
@@ -69,14 +77,9 @@ def add(
         iam=tuple(iam or []),
         admin=admin,
     )
-    users = add_user(where, new)
-    _finish(
-        f"{name} has the uid {users.users[name].uid} in {where}.",
-        where,
-        context,
-        apply=apply,
-        as_json=as_json,
-    )
+    users = add_user(deploy.file, new)
+    done = f"{name} has the uid {users.users[name].uid} in {deploy.file}."
+    _finish(done, deploy, apply=apply, as_json=as_json)
 
 
 @app.command(cls=Command, epilog="Example: `trainctl users lock alice`")
@@ -92,19 +95,21 @@ def lock(
     """Lock a user, whose data remains. The next deploy locks the user on all nodes, as a live update."""
     from ops.users.edit import lock_user
 
-    where = _file(file, context)
-    lock_user(where, name, locked=not undo)
+    deploy = _deploy(file, context, will_run=apply)
+    lock_user(deploy.file, name, locked=not undo)
     state = "no longer locked" if undo else "locked"
-    _finish(f"{name} is {state} in {where}.", where, context, apply=apply, as_json=as_json)
+    _finish(f"{name} is {state} in {deploy.file}.", deploy, apply=apply, as_json=as_json)
 
 
-def _file(file: Path | None, context: list[str] | None) -> Path:
-    from ops.context import read_context
-    from training_cluster.paths import ROOT
+def _deploy(file: Path | None, context: list[str] | None, *, will_run: bool = False) -> UsersDeploy:
+    from ops.account.session import account_clients
+    from ops.users.deploy import users_deploy
 
-    if file is not None:
-        return file.absolute()
-    return ROOT / str(read_context(context or []).get("users") or "users.yaml")
+    def client(service: str) -> Any:
+        # A profile that does not exist fails here, and the file can still be edited.
+        return account_clients()(service)
+
+    return users_deploy(file, context or [], client, will_run=will_run)
 
 
 def _key(word: str) -> str:
@@ -114,28 +119,16 @@ def _key(word: str) -> str:
     return file.read_text(encoding="utf-8", errors="replace").strip()
 
 
-def _finish(done: str, file: Path, context: list[str] | None, *, apply: bool, as_json: bool) -> None:
-    import shlex
+def _finish(done: str, deploy: UsersDeploy, *, apply: bool, as_json: bool) -> None:
     import subprocess
 
     from ops.account.region_and_profile import with_account
     from training_cluster.paths import ROOT
 
-    given = [each for each in context or [] if not each.startswith("users=")]
-    flags = [f"users={file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}", *given]
-    command = [
-        "npx",
-        "cdk",
-        "deploy",
-        "TrainingClusterStack",
-        *(word for each in flags for word in ("-c", each)),
-    ]
     if as_json:
-        print_json({"done": done, "deploy": command})
+        print_json({"done": done, "deploy": deploy.words})
     else:
-        typer.echo(done)
+        typer.echo(f"{done}\n" + with_account(f"  {'runs:' if apply else 'type:'}   {deploy.command}"))
     if apply:
         # The region and the profile of this command line are in the environment.
-        raise typer.Exit(subprocess.run(command, check=False, cwd=ROOT).returncode)
-    if not as_json:
-        typer.echo(with_account(f"  type:   {shlex.join(command)}"))
+        raise typer.Exit(subprocess.run(deploy.words or [], check=False, cwd=ROOT).returncode)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ops.account.deploy_command import stacks_command
 from ops.account.session import ClientOf
 from ops.preflight.existing_network import ExistingNetwork, read_subnet
 from ops.preflight.finding import Finding, finding
@@ -63,7 +64,7 @@ def _mount_target(
     if id_ is None and existing.has(STORAGE_STACK):
         id_ = existing.stacks[STORAGE_STACK].outputs.get("EfsId")
     found = efs.describe_mount_targets(FileSystemId=id_)["MountTargets"] if id_ else []
-    first = "" if id_ else f"npx cdk deploy {STACK_IDS[STORAGE_STACK]}, then "
+    first = "" if id_ else f"{stacks_command([STACK_IDS[STORAGE_STACK]], settings)}, then "
     return finding(
         f"{name}: mount target of EFS",
         f"in {zone}" if any(each["AvailabilityZoneId"] == zone for each in found) else f"none in {zone}",

@@ -33,8 +33,12 @@ class Account:
     """
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
-        # Who asks is known to each command that talks to the head node.
-        self.answers = {"GetCallerIdentity": {"Arn": "arn:aws:iam::123456789012:user/me"}, **answers}
+        # Who asks is known to each command that talks to the head node; messages ask for deployed flags.
+        self.answers = {
+            "GetCallerIdentity": {"Arn": "arn:aws:iam::123456789012:user/me"},
+            "GetTemplate": Refused("ValidationError", "Stack with id TrainingClusterStack does not exist"),
+            **answers,
+        }
         self.asked: list[str] = []
 
     def client(self, service: str) -> Any:

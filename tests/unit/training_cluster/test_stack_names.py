@@ -12,7 +12,7 @@ from stacks.composition import add_stacks
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import STACK_IDS, cluster_command, cluster_of_stack, is_taken
+from training_cluster.stack_names import STACK_IDS, cluster_of_stack, destroy_command, is_taken
 
 
 def _names(**flags: str) -> dict[str, str]:
@@ -54,12 +54,12 @@ def test_no_cluster_can_have_the_name_of_a_stack(flags: dict[str, str]) -> None:
 
 
 def test_the_command_of_the_default_cluster_is_short_and_names_every_other_one() -> None:
-    assert cluster_command("deploy", "training") == "npx cdk deploy TrainingClusterStack"
-    assert cluster_command("destroy", "b") == "npx cdk destroy TrainingClusterStack -c cluster_name=b"
+    assert destroy_command("training") == "npx cdk destroy TrainingClusterStack"
+    assert destroy_command("b") == "npx cdk destroy TrainingClusterStack -c cluster_name=b"
 
 
 def test_no_message_sends_the_user_of_another_cluster_to_the_default_one() -> None:
-    bare = re.compile(r"npx cdk (?:deploy|destroy) TrainingClusterStack\b(?! -c cluster_name=\{)")
+    bare = re.compile(r"npx cdk destroy TrainingClusterStack\b(?! -c cluster_name=\{)")
     files = [
         each
         for folder in ("ops", "constructs")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.ops.jobs.test_slurm import job_text
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster, stack
+from tests.unit.ops.plan.plan_account import deployed
 
 
 def submitted(cluster: PlayedCluster) -> list[str]:
@@ -124,6 +125,15 @@ def test_a_dry_run_checks_and_prints_the_command_that_it_does_not_call(
     code, _, complaint = call(*asked[:-1], "INIT_FROM=/fsx/none")
     assert (code, "there is no such path" in complaint) == (1, True)
     assert not [each for each in cluster.calls if each[0] == "sbatch"]
+
+
+def test_refused_size_names_deploy_with_recorded_flags(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    flags = {"family": "p5", "budget_usd": "500", "alarm_email": "me@example.com"}
+    cluster.account.answers["GetTemplate"] = deployed(**flags).answers["GetTemplate"]
+    _, _, err = call("submit", "gpt2", "--nodes", "9")
+    kept = "-c family=p5 -c budget_usd=500 -c alarm_email=me@example.com -c nodes=9"
+    assert f"--nodes 4, or npx cdk deploy TrainingClusterStack {kept}\n" in err
 
 
 @pytest.mark.parametrize(

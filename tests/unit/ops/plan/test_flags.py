@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
+from ops.account.deployed_flags import guarded_values
 from ops.plan.deployed import Deployed, DeployedStack
 from ops.plan.flags import former_settings
-from ops.plan.foundations import guarded_values
 from tests.unit.ops.plan.plan_account import templates_of
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags, read_given_flags
 from training_cluster.rules.context import read_settings
@@ -38,8 +38,8 @@ def test_the_real_templates_tell_what_the_other_tests_take_for_granted(
     real = _deployed({_NAMES.get(id_, id_): each.to_json() for id_, each in synthesise(**flags).items()})
     made = _deployed(templates_of(settings))
     network = {"private_subnet_id", "security_group_id"}  # of StorageStack's guard: known at deploy only
-    expected = {k: v for k, v in guarded_values(made).items() if k not in network}
-    assert {k: v for k, v in guarded_values(real).items() if k not in network} == expected
+    expected = {k: v for k, v in guarded_values(made.templates).items() if k not in network}
+    assert {k: v for k, v in guarded_values(real.templates).items() if k not in network} == expected
     before, why = former_settings(settings, real)
     assert (before, why) == (settings, "")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.account.head_node import CommandError
+from ops.account.head_node import CommandError, HeadNode
 from ops.commands.report import report
 from ops.report.compared import compare
 from ops.report.panels import floors_of
@@ -29,7 +29,8 @@ from training_cluster.paths import TRAINING
 class ClusterWith:
     """A head node whose /fsx is a folder of this machine."""
 
-    cluster_name = "training"
+    cluster_name, client = "training", None
+    deploy_command = HeadNode.deploy_command
 
     def __init__(self, shared: Path) -> None:
         self.shared = shared

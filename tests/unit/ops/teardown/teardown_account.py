@@ -64,6 +64,8 @@ def _stack_answers(stacks: Stacks, status: str, foreign: tuple[str, ...]) -> dic
         return {"Stacks": [described(each) for each in ([name] if name else stacks)]}
 
     def template(asked: dict[str, Any]) -> Any:
+        if asked["StackName"] not in stacks:
+            return Refused("ValidationError", f"Stack with id {asked['StackName']} does not exist")
         resources = {
             id_: {"Type": type_} | ({"DeletionPolicy": policy} if policy else {})
             for id_, (type_, _, policy) in stacks[asked["StackName"]].items()

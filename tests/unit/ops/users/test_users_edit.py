@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from ops.cli import app
 from ops.usage import OpsError
 from ops.users.edit import NewUser, add_user, lock_user
 from ops.users.list import render_list
 from tests.unit.training_cluster.users.keys import public_key
-from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
 from training_cluster.users.file import read_users
 
@@ -100,14 +97,4 @@ def test_the_list_shows_people_and_accounts(file: Path) -> None:
         "alice  5001  user             1",
         "bob    5002  admin            0",
         "account nlp: gid 5003, share 1; members: none",
-    ]
-
-
-def test_the_command_names_the_deploy_that_applies_it(file: Path) -> None:
-    done = CliRunner().invoke(app, ["users", "add", "carol", "--file", str(file), "-c", "family=p4d"])
-    assert done.exit_code == 0, done.output
-    flag = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-    assert done.output.splitlines() == [
-        f"carol has the uid 5004 in {file}.",
-        f"  type:   npx cdk deploy TrainingClusterStack -c users={flag} -c family=p4d",
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ops.account.head_node import CommandError
+from ops.account.head_node import CommandError, HeadNode
 from ops.usage import OpsError
 from ops.users.usage import read_usage, render_usage, sum_usage
 
@@ -18,7 +18,8 @@ WHEN = {"since": "2026-11-01", "until": "2026-11-24"}
 class Head:
     """A head node with one answer of sum-usage.sh, and the facts of the partition gpu."""
 
-    cluster_name = "training"
+    cluster_name, client = "training", None
+    deploy_command = HeadNode.deploy_command
 
     def __init__(self, said: str | CommandError) -> None:
         self.said = said

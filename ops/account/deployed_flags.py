@@ -1,0 +1,104 @@
+"""Reads the flags of a cluster's last deploy from the deployed templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ops.account.session import ClientOf
+from ops.account.stacks import parse_template
+from training_cluster.flags.given import read_given_flags
+from training_cluster.stack_names import GUARD_TYPE, NETWORK_STACK, STORAGE_STACK, cluster_stack
+
+Templates = Mapping[str, Mapping[str, Any]]
+"""Deployed templates by the name of their stack."""
+_SSH_PORT = 22
+
+
+def flags_or_none(cluster_name: str, client: ClientOf | None) -> dict[str, Any] | None:
+    """Read the flags like `read_flags`; None also if there is no account to ask, or AWS does not answer."""
+    try:
+        return read_flags(cluster_name, client) if client else None
+    except (BotoCoreError, ClientError):
+        return None
+
+
+def read_flags(cluster_name: str, client: ClientOf) -> dict[str, Any] | None:
+    """Read the flags of the last deploy; None if an older release of this app made it.
+
+    Without a cluster of this name: the flags of the shared stacks, which another deploy would change.
+
+    Raises:
+        botocore's errors.
+    """
+    cloudformation = client("cloudformation")
+    names = (cluster_stack(cluster_name), NETWORK_STACK, STORAGE_STACK)
+    found = {name: _template(name, cloudformation) for name in names}
+    return flags_of({name: each for name, each in found.items() if each is not None}, names[0])
+
+
+def flags_of(templates: Templates, cluster: str) -> dict[str, Any] | None:
+    """Return the flags of the last deploy; None if an older release of this app made it.
+
+    The flags of network and storage are read from their own stacks, because the deploy of another cluster may
+    have changed them since, and CloudFormation takes new metadata only along with another change.
+
+    Args:
+        cluster: name of the cluster's own stack.
+    """
+    given = read_given_flags(templates[cluster]) if cluster in templates else {}
+    if given is None:
+        return None
+    shared = guarded_values(templates)
+    flags = {flag: value for flag, value in given.items() if flag not in shared}
+    flags |= {flag: value for flag, value in shared.items() if value}
+    if network := templates.get(NETWORK_STACK):
+        flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
+        ssh = _ssh_source(network)
+        flags = {**flags, "ssh_from": ssh} if ssh else {k: v for k, v in flags.items() if k != "ssh_from"}
+    return flags
+
+
+def guarded(template: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what the guard of a stack protects, by flag; empty without a stack or guard."""
+    found = next(_properties(template or {}, GUARD_TYPE), {})
+    values: Mapping[str, Any] = found.get("Values", {})
+    return values
+
+
+def guarded_values(templates: Templates) -> dict[str, str]:
+    """Return the guarded values by flag, without those that are known only at deploy."""
+    return {
+        flag: kept["value"]
+        # For a flag of both stacks, the network's value is the one that the user gave.
+        for stack in (STORAGE_STACK, NETWORK_STACK)
+        for flag, kept in guarded(templates.get(stack)).items()
+        if isinstance(kept["value"], str)
+    }
+
+
+def _template(name: str, cloudformation: Any) -> Mapping[str, Any] | None:
+    try:
+        return parse_template(cloudformation.get_template(StackName=name)["TemplateBody"])
+    except cloudformation.exceptions.ClientError as error:
+        if "does not exist" not in str(error):
+            raise
+        return None
+
+
+def _properties(template: Mapping[str, Any], resource_type: str) -> Iterator[Mapping[str, Any]]:
+    for each in template.get("Resources", {}).values():
+        if each["Type"] == resource_type:
+            yield each.get("Properties", {})
+
+
+def _has_interface_endpoints(network: Mapping[str, Any]) -> bool:
+    endpoints = _properties(network, "AWS::EC2::VPCEndpoint")
+    return any(each.get("VpcEndpointType") == "Interface" for each in endpoints)
+
+
+def _ssh_source(network: Mapping[str, Any]) -> str | None:
+    rules = _properties(network, "AWS::EC2::SecurityGroupIngress")
+    return next((each["CidrIp"] for each in rules if each.get("FromPort") == _SSH_PORT), None)
