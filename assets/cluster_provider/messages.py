@@ -76,7 +76,7 @@ def immutable(cluster_name: str, changes: list[Change]) -> str:
     return fit(
         f"{cluster_name} keeps its mounts and its permissions boundary for its life; nothing was changed "
         f"({listed}). Restore the former flag{'s' if len(flags) > 1 else ''} ({', '.join(flags)}), or "
-        "create a second cluster with the new values, giving the same flags: "
+        "create a second cluster with the new values: "
         f"{_second_cluster_command(cluster_name)}"
     )
 
@@ -215,4 +215,4 @@ def _second_cluster_command(cluster_name: str) -> str:
 
 
 def _deploy_command(cluster_name: str) -> str:
-    return f"npx cdk deploy TrainingClusterStack -c cluster_name={cluster_name}"
+    return f"npx cdk deploy TrainingClusterStack -c cluster_name={cluster_name}, with its flags"

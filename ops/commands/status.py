@@ -39,7 +39,8 @@ def status(
         return _watch(cluster, client)
     found = _deploy(cluster, client)
     if as_json:
-        print_json({**vars(found), "cluster": _cluster_state(found, client)})
+        shown = {name: value for name, value in vars(found).items() if name != "flags"}
+        print_json({**shown, "cluster": _cluster_state(found, client)})
     else:
         terminal = console()
         terminal.print(_shown(found))

@@ -100,15 +100,15 @@ def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> St
     there = stack_statuses(cloudformation)
     names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
     clusters = {found for name in there if (found := cluster_of_stack(name))}
-    found = Status(
+    status = Status(
         cluster_name=cluster_name,
         stacks=tuple((name, there[name]) for name in names if name in there),
         progress=_progress(own, ssm),
         other_clusters=tuple(sorted(clusters - {cluster_name})),
     )
-    if found.stacks and not found.awaits_cluster:
-        return found
-    return replace(found, flags=flags_or_none(cluster_name, lambda _: cloudformation))
+    if status.stacks and not status.awaits_cluster:
+        return status
+    return replace(status, flags=flags_or_none(cluster_name, lambda _: cloudformation))
 
 
 def _progress(stack_name: str, ssm: Client) -> Progress | None:

@@ -56,7 +56,7 @@ def test_an_answer_without_a_message_is_a_sentence_too(provider: Provider) -> No
 @pytest.mark.parametrize("length", [8, 40, 60])
 def test_the_second_clusters_name_is_another_and_not_too_long(provider: Provider, length: int) -> None:
     said = provider.messages.not_ours("c" * length)
-    name = said.rpartition("cluster_name=")[2].partition(";")[0]
+    name = said.rpartition("cluster_name=")[2].partition(",")[0]
     assert name.endswith("-2")
     assert len(name) <= 40
 

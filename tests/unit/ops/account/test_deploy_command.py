@@ -75,7 +75,8 @@ def _printed(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.value
         if isinstance(node, ast.List | ast.Tuple):
-            yield "".join(f"{each.value} " for each in node.elts if isinstance(each, ast.Constant))
+            words = [each.value for each in node.elts if isinstance(each, ast.Constant)]
+            yield "".join(f"{word} " for word in words if isinstance(word, str))
 
 
 def test_every_deploy_is_written_by_one_module() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections import Counter
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ops.__main__ import main
 from ops.diagnose.causes import load_causes, placeholders
 from ops.diagnose.diagnose import diagnose_evidence
 from ops.diagnose.files import Files
 from ops.diagnose.render import Diagnosis
+from tests.unit.ops.plan.plan_account import deployed
 
 CORPUS = Path(__file__).parent / "logs"
 THREADS = Path(__file__).parent / "threads"
@@ -174,6 +177,24 @@ def test_a_denial_of_s3_names_the_right_and_the_flags_that_grant_it(quote: str, 
     assert right == "allow s3:GetObject on arn:aws:s3:::team-data/corpus/a.bin"
     for words in ("-c cluster_name=b", "-c read_buckets=", "-c write_buckets=", "-c node_policies="):
         assert words in flags
+
+
+def test_deploys_keep_recorded_flags(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = CORPUS / "no-capacity-resume.log"
+    account = deployed(family="p5", nodes="16")
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
+    monkeypatch.setattr("ops.diagnose.account.gather", lambda *_, **__: Files([log]))
+    deploy, capacity = "npx cdk deploy TrainingClusterStack", "-c capacity=reservation:cr-..."
+    for paths, said in (
+        ([], f"{deploy} -c family=p5 -c nodes=16 {capacity} (or capacity-block"),
+        ([str(log)], f"{deploy} {capacity}, with its flags (or capacity-block"),
+    ):
+        monkeypatch.setattr("sys.argv", ["trainctl", "diagnose", *paths])
+        with contextlib.suppress(SystemExit):
+            main()
+        assert said in capsys.readouterr().out
 
 
 def test_several_lines_of_one_cause_raise_it_and_are_counted(tmp_path: Path) -> None:

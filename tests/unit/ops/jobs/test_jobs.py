@@ -129,7 +129,7 @@ def test_a_dry_run_checks_and_prints_the_command_that_it_does_not_call(
 
 def test_refused_size_names_deploy_with_recorded_flags(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
-    flags = {"family": "p5", "budget_usd": "500", "alarm_email": "me@example.com"}
+    flags: dict[str, Any] = {"family": "p5", "budget_usd": "500", "alarm_email": "me@example.com"}
     cluster.account.answers["GetTemplate"] = deployed(**flags).answers["GetTemplate"]
     _, _, err = call("submit", "gpt2", "--nodes", "9")
     kept = "-c family=p5 -c budget_usd=500 -c alarm_email=me@example.com -c nodes=9"

@@ -14,7 +14,7 @@ from tests.unit.ops.plan.policy_flags import POLICY_FLAGS, placeholders_in
 from tests.unit.ops.plan.test_plan import plan
 from tools.docs.flag_changes import SAMPLES
 
-_FLAGS = {
+_FLAGS: dict[str, dict[str, Any]] = {
     json.dumps(flags): dict(flags)
     for flags in (*(flags for each in SAMPLES for flags in (each.before, each.after)), *POLICY_FLAGS)
 }
@@ -37,7 +37,7 @@ def test_plan_of_deployed_flags_is_empty() -> None:
 
 
 @pytest.mark.parametrize("flags", POLICY_FLAGS, ids=str)
-def test_validators_get_no_placeholder(flags: dict[str, str]) -> None:
+def test_validators_get_no_placeholder(flags: dict[str, Any]) -> None:
     asked: list[str] = []
 
     def dry_run(_: str, config: Any) -> DryRun:

@@ -46,9 +46,9 @@ def _asked(
 def test_before_network_and_storage_it_says_what_to_deploy_first() -> None:
     (warning,), configs = _asked(Network())
     assert (warning.verdict, configs) == ("warning", [])
-    assert warning.mend.startswith("npx cdk deploy NetworkStack StorageStack, with your flags")
+    assert warning.mend.startswith("npx cdk deploy NetworkStack StorageStack -c family=p4d, then")
     (warning,), _ = _asked(_deployed(), accounting="new")
-    assert warning.mend.startswith("npx cdk deploy AccountingStack")
+    assert warning.mend.startswith("npx cdk deploy AccountingStack -c family=p4d -c accounting=new, then")
 
 
 def test_the_config_has_the_ids_that_are_there_and_nothing_that_the_first_deploy_makes() -> None:
@@ -99,7 +99,7 @@ def test_what_an_update_of_the_cluster_would_make_is_not_looked_for() -> None:
 
 @pytest.mark.parametrize("exists", [True, False], ids=["cluster", "none"])
 @pytest.mark.parametrize("flags", POLICY_FLAGS, ids=str)
-def test_validators_get_no_placeholder(flags: dict[str, str], *, exists: bool) -> None:
+def test_validators_get_no_placeholder(flags: dict[str, Any], *, exists: bool) -> None:
     network = _deployed()
     if exists:
         policies = {"NodesPolicy7EE66815": "arn:n", "MetricsPolicy7EE66815": "arn:m"}

@@ -15,7 +15,7 @@ from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.plan.plan_account import deployed
 from training_cluster.paths import ROOT
 
-FLAGS = {"family": "p5", "nodes": "16", "budget_usd": "500", "alarm_email": "me@example.com"}
+FLAGS: dict[str, Any] = {"family": "p5", "nodes": "16", "budget_usd": "500", "alarm_email": "me@example.com"}
 KEPT = "-c family=p5 -c nodes=16 -c budget_usd=500 -c alarm_email=me@example.com"
 
 

@@ -73,7 +73,8 @@ def test_a_new_efs_gets_its_mount_target_in_the_other_zone_by_hand(
     found = {each.check: each for each in findings(_network(), **OWN, **queues(QUEUE))}
     target = found[f"queue far: {OTHER}: mount target of EFS"]
     assert target.verdict == "problem"
-    assert "npx cdk deploy StorageStack, then aws efs create-mount-target" in str(target.mend)
+    assert str(target.mend).startswith("npx cdk deploy StorageStack -c family=")
+    assert ", then aws efs create-mount-target" in str(target.mend)
 
 
 def test_a_network_without_internet_is_a_warning_where_overrides_mean_it(tmp_path: Path) -> None:
