@@ -46,31 +46,57 @@ class UsersDeploy:
         return {"users": str(file)} | {flag: value for flag, value in self.given.items() if flag != "users"}
 
 
-def users_deploy(
-    file: Path | None, pairs: Sequence[str], client: ClientOf, *, will_run: bool = False
-) -> UsersDeploy:
-    """Find the users file and the flags of the last deploy.
+def find_users_file(file: Path | None, pairs: Sequence[str], client: ClientOf) -> Path:
+    """Return the file that the user named, else that of the flag `users`, else that of the last deploy.
 
     Args:
-        file: the file that the user named; None for the one of the flag `users`, of the last deploy's else.
+        pairs: FLAG=VALUE pairs of the command line.
+
+    Raises:
+        ConfigurationError: a pair is not FLAG=VALUE.
+        OpsError: the file of the last deploy is missing.
+    """
+    if file:
+        return file.absolute()
+    context = read_context(pairs)
+    if given := context.get("users"):
+        return ROOT / str(given)
+    name = _cluster_name(context)
+    deployed = (flags_or_none(name, client) or {}).get("users")
+    found = ROOT / str(deployed or _DEFAULT_FILE)
+    if deployed and not found.exists():
+        raise OpsError(
+            f"{name} was deployed with users={deployed}, and there is no {found}.\n"
+            "  type:   --file FILE, the file of its users: a deploy locks everyone who is not in it"
+        )
+    return found
+
+
+def users_deploy(
+    file: Path, pairs: Sequence[str], client: ClientOf, *, will_run: bool = False
+) -> UsersDeploy:
+    """Read the flags of the last deploy, for the deploy of a users file.
+
+    Args:
         pairs: FLAG=VALUE pairs of the command line.
         will_run: True if the deploy will run: then its flags must be known.
 
     Raises:
         ConfigurationError: a pair is not FLAG=VALUE.
-        OpsError: the file of the last deploy is missing; or the deploy will run, and there is no cluster, or
-            its last deploy recorded no flags.
+        OpsError: the deploy will run, and there is no cluster, or its last deploy recorded no flags.
         botocore's errors: the deploy will run, and AWS does not answer.
     """
-    context = read_context(pairs)
-    name = str(context.get("cluster_name") or DEFAULT_CLUSTER)
-    flags = _known_flags(name, client) if will_run else flags_or_none(name, client)
+    name = _cluster_name(read_context(pairs))
     return UsersDeploy(
         cluster_name=name,
-        file=file.absolute() if file else _file(context, flags or {}, name),
-        flags=flags,
+        file=file,
+        flags=_known_flags(name, client) if will_run else flags_or_none(name, client),
         given=dict(pair.split("=", 1) for pair in pairs),
     )
+
+
+def _cluster_name(context: Mapping[str, Any]) -> str:
+    return str(context.get("cluster_name") or DEFAULT_CLUSTER)
 
 
 def _known_flags(name: str, client: ClientOf) -> dict[str, Any]:
@@ -82,16 +108,3 @@ def _known_flags(name: str, client: ClientOf) -> dict[str, Any]:
             f"  type:   the command without --apply, then {deploy_command(name, None)}"
         )
     return flags
-
-
-def _file(context: Mapping[str, Any], flags: Mapping[str, Any], name: str) -> Path:
-    if given := context.get("users"):
-        return ROOT / str(given)
-    deployed = flags.get("users")
-    file = ROOT / str(deployed or _DEFAULT_FILE)
-    if deployed and not file.exists():
-        raise OpsError(
-            f"{name} was deployed with users={deployed}, and there is no {file}.\n"
-            "  type:   --file FILE, the file of its users: a deploy locks everyone who is not in it"
-        )
-    return file

@@ -35,7 +35,7 @@ def list_users(file: File = None, context: Context = None, as_json: Json = False
     from ops.users.list import render_list
     from training_cluster.users.file import read_users
 
-    users = read_users(str(_deploy(file, context).file))
+    users = read_users(str(_file(file, context)))
     if as_json:
         return print_json(users)
     return typer.echo(render_list(users))
@@ -68,7 +68,8 @@ def add(
     """Add a user to the users file. The next deploy adds the user on all nodes, as a live update."""
     from ops.users.edit import NewUser, add_user
 
-    deploy = _deploy(file, context, will_run=apply)
+    where = _file(file, context)
+    deploy = _deploy(where, context, will_run=True) if apply else None
     new = NewUser(
         name=name,
         uid=uid,
@@ -77,9 +78,9 @@ def add(
         iam=tuple(iam or []),
         admin=admin,
     )
-    users = add_user(deploy.file, new)
-    done = f"{name} has the uid {users.users[name].uid} in {deploy.file}."
-    _finish(done, deploy, apply=apply, as_json=as_json)
+    users = add_user(where, new)
+    done = f"{name} has the uid {users.users[name].uid} in {where}."
+    _finish(done, deploy or _deploy(where, context), apply=apply, as_json=as_json)
 
 
 @app.command(cls=Command, epilog="Example: `trainctl users lock alice`")
@@ -95,21 +96,31 @@ def lock(
     """Lock a user, whose data remains. The next deploy locks the user on all nodes, as a live update."""
     from ops.users.edit import lock_user
 
-    deploy = _deploy(file, context, will_run=apply)
-    lock_user(deploy.file, name, locked=not undo)
+    where = _file(file, context)
+    deploy = _deploy(where, context, will_run=True) if apply else None
+    lock_user(where, name, locked=not undo)
     state = "no longer locked" if undo else "locked"
-    _finish(f"{name} is {state} in {deploy.file}.", deploy, apply=apply, as_json=as_json)
+    done = f"{name} is {state} in {where}."
+    _finish(done, deploy or _deploy(where, context), apply=apply, as_json=as_json)
 
 
-def _deploy(file: Path | None, context: list[str] | None, *, will_run: bool = False) -> UsersDeploy:
-    from ops.account.session import account_clients
+def _file(file: Path | None, context: list[str] | None) -> Path:
+    from ops.users.deploy import find_users_file
+
+    return find_users_file(file, context or [], _client)
+
+
+def _deploy(file: Path, context: list[str] | None, *, will_run: bool = False) -> UsersDeploy:
     from ops.users.deploy import users_deploy
 
-    def client(service: str) -> Any:
-        # A profile that does not exist fails here, and the file can still be edited.
-        return account_clients()(service)
+    return users_deploy(file, context or [], _client, will_run=will_run)
 
-    return users_deploy(file, context or [], client, will_run=will_run)
+
+def _client(service: str) -> Any:
+    """Return a client. It fails here for a profile that does not exist, and the file can still be edited."""
+    from ops.account.session import account_clients
+
+    return account_clients()(service)
 
 
 def _key(word: str) -> str:

@@ -10,10 +10,13 @@ import pytest
 from tests.slow.conftest import Cloud
 
 pytestmark = pytest.mark.slow
+FLAGS = ("metrics=prometheus", "alarm_email=me@example.com")
+"""Flags with which the cluster has a policy that others lack."""
 
 
 def _plan(cloud: Cloud, *arguments: str) -> tuple[int, dict[str, Any]]:
-    done = cloud.trainctl("plan", "--json", "--offline-prices", *arguments)
+    flags = [word for flag in FLAGS for word in ("-c", flag)]
+    done = cloud.trainctl("plan", "--json", "--offline-prices", *flags, *arguments)
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)["plan"]
     return done.returncode, found
@@ -25,7 +28,7 @@ def test_before_the_first_deploy_all_is_new(cloud: Cloud) -> None:
 
 
 def test_what_was_deployed_just_now_changes_nothing(cloud: Cloud) -> None:
-    cloud.deploy()
+    cloud.deploy(*FLAGS)
     code, found = _plan(cloud)
     assert (code, found["state"], found["changes"]) == (0, "update", [])
     assert found["resources"] == []
