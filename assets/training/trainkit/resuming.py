@@ -25,8 +25,8 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
     """
     if settings.global_batch not in {0, sequences}:
         die(
-            f"GLOBAL_BATCH is {settings.global_batch}, and a step of {run.world_size} ranks has {sequences} "
-            "sequences with these settings: give that, or change the settings of a rank's batch."
+            f"GLOBAL_BATCH is {settings.global_batch}, and a step of this job has {sequences} sequences: "
+            "give that, or other nodes or settings of a rank's batch."
         )
     now = dataclasses.replace(settings, global_batch=sequences)
     if not (found := checkpoints.resume_from(run)):
@@ -35,9 +35,9 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
     was = before.get("global_batch", sequences)
     if was != sequences and not settings.global_batch and step < settings.max_steps:
         die(
-            f"{found} was trained with {was} sequences a step, and {run.world_size} ranks have {sequences} "
-            f"now: give as many nodes as before, settings of a rank's batch that make {was}, or "
-            f"GLOBAL_BATCH={sequences} to continue with that."
+            f"{found} was trained with {was} sequences a step, and this job has {sequences}: give as many "
+            f"nodes as before, settings of a rank's batch that make {was}, or GLOBAL_BATCH={sequences} to "
+            "continue with that."
         )
     if run.is_first:
         for name, value in dataclasses.asdict(now).items():

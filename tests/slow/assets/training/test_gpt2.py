@@ -122,7 +122,7 @@ def test_fewer_nodes_train_another_global_batch_only_if_it_is_given(
     training: Training, whole_run: list[dict[str, Any]]
 ) -> None:
     said = resume(training, "fewer", "--nodes=1", state="FAILED")
-    assert "with 32 sequences a step, and 1 ranks have 16 now" in said
+    assert "with 32 sequences a step, and this job has 16: give as many nodes" in said
     assert "or GLOBAL_BATCH=16 to continue with that." in said
     said = resume(training, "given", "--nodes=1", GLOBAL_BATCH="16")
     assert "\n0: GLOBAL_BATCH 32 -> 16 from step 13\n" in said

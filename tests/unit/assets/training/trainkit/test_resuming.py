@@ -31,15 +31,13 @@ def test_another_global_batch_is_refused_unless_given(
 ) -> None:
     run = a_run(tmp_path)
     save(run, 40, made_with=resuming.resumed_settings(run, SETTINGS, sequences=24))
-    with pytest.raises(
-        SystemExit, match=r"with 24 sequences a step, and 2 ranks have 36 now: .*GLOBAL_BATCH=36"
-    ):
+    with pytest.raises(SystemExit, match=r"with 24 sequences a step, and this job has 36: .*GLOBAL_BATCH=36"):
         resuming.resumed_settings(run, SETTINGS, sequences=36)
     given = dataclasses.replace(SETTINGS, global_batch=36)
     save(run, 50, made_with=resuming.resumed_settings(run, given, sequences=36))
     assert capsys.readouterr().out == "GLOBAL_BATCH 24 -> 36 from step 41\n"
     resuming.resumed_settings(run, SETTINGS, sequences=36)
-    with pytest.raises(SystemExit, match="GLOBAL_BATCH is 36, and a step of 2 ranks has 24 sequences"):
+    with pytest.raises(SystemExit, match="GLOBAL_BATCH is 36, and a step of this job has 24 sequences"):
         resuming.resumed_settings(run, given, sequences=24)
 
 
