@@ -19,9 +19,7 @@ def diagnose(
         typer.Argument(metavar="PATH", help="Logs: files, folders or .tar.gz archives. No AWS call is made."),
     ] = None,
     cluster: Cluster = "training",
-    job: Annotated[
-        str | None, typer.Option(metavar="ID", help="Also read the log of this job, if Slurm still lists it.")
-    ] = None,
+    job: Annotated[str | None, typer.Option(metavar="ID", help="Also read the log of this job.")] = None,
     bundle: Annotated[
         Path | None,
         typer.Option(
@@ -33,7 +31,8 @@ def diagnose(
     """Name the likeliest causes of a failure, each with the line that shows it and the commands to type.
 
     Without a PATH, the command reads stack events, failure logs in the bucket, the head node's console, the
-    cluster's logs in CloudWatch and `sinfo -R`. The exit code is 1 if no known cause is found.
+    cluster's logs in CloudWatch, `sinfo -R` and the list of jobs. The exit code is 1 if something has failed,
+    and no known cause comes first.
     """
     from dataclasses import replace
 
@@ -58,7 +57,7 @@ def diagnose(
         bundle_evidence(evidence, found, bundle)
         if not as_json:
             console().print(Text(render_bundle(bundle)))
-    raise typer.Exit(0 if found.causes else 1)
+    raise typer.Exit(0 if found.is_answered else 1)
 
 
 def _evidence(paths: list[Path], cluster: str, job: str | None) -> Evidence:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import datetime
+from collections.abc import Callable
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -13,7 +14,11 @@ from ops.account.image_stacks import image_of_stack, is_image_stack
 from ops.account.session import ClientOf
 from ops.account.stacks import cluster_stack_name, find_stacks
 from ops.diagnose import cloudwatch, head_node_logs, stacks
+from ops.diagnose.stacks import StackEvents
+from ops.diagnose.state import AskedJob, state_of
 from ops.diagnose.texts import Gathered
+from ops.diagnose.times import is_before, split
+from ops.jobs.lookup import Jobs, read_jobs
 from ops.usage import OpsError
 from training_cluster.problems import ConfigurationError
 from training_cluster.stack_names import STORAGE_STACK
@@ -33,8 +38,8 @@ def gather(cluster_name: str, client: ClientOf, *, job: str | None, progress: Pr
     cluster_stack_name(cluster_name)
     # Without credentials every source would fail alike; this call raises the one error that says so.
     client("sts").get_caller_identity()
-    gathering = _Gathering(cluster_name, client, progress)
-    gathering.ask_all(job)
+    gathering = _Gathering(cluster_name, client, job, progress)
+    gathering.ask_all()
     if not any(True for _ in gathering.found.texts()):
         describe_cluster(cluster_name, client)  # raises: there is no such cluster
     return gathering.found
@@ -46,50 +51,75 @@ def job_name(job: str) -> str:
 
 
 class _Gathering:
-    def __init__(self, cluster_name: str, client: ClientOf, progress: Progress) -> None:
+    def __init__(self, cluster_name: str, client: ClientOf, job: str | None, progress: Progress) -> None:
         self.found = Gathered()
         self._cluster, self._client, self._progress = cluster_name, client, progress
+        self._job_id = job
+        self._own = cluster_stack_name(cluster_name)
         self._head_node_id: str | None = None
         self._statuses: dict[str, str] = {}
+        self._events: StackEvents | None = None
+        self._gone = ""
+        self._asked: AskedJob | None = None
+        self._jobs: Jobs | None = None
 
-    def ask_all(self, job: str | None) -> None:
-        """Read one source after another."""
-        sources: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
+    def ask_all(self) -> None:
+        """Read one source after another. If the job has succeeded, no other source is of interest."""
+        if self._job_id is not None:
+            self._take(job_name(self._job_id), self._job)
+        if self._asked is None or not self._asked.is_good:
+            self._ask_about_the_cluster()
+        self.found.state = state_of(
+            self._cluster,
+            statuses=self._statuses,
+            events=self._events,
+            gone=self._gone,
+            asked=self._asked,
+            jobs=self._jobs,
+        )
+
+    def _ask_about_the_cluster(self) -> None:
+        sources: dict[str, Callable[[], None]] = {
             "stacks": self._stacks,
-            "the cluster": self._missing,
             "saved failure logs": self._failure_logs,
             "console of the head node": self._console,
             "CloudWatch logs": self._logs,
             "image builds": self._image_logs,
-            "sinfo -R": self._reasons,
+            "Slurm": self._slurm,
         }
-        if job is not None:
-            sources = {job_name(job): lambda: self._job(job), **sources}
         for name, source in sources.items():
-            self._progress(f"reading: {name}")
             self._take(name, source)
 
-    def _take(self, name: str, source: Callable[[], Iterator[tuple[str, str]]]) -> None:
+    def _take(self, name: str, source: Callable[[], None]) -> None:
+        self._progress(f"reading: {name}")
         try:
-            for text_name, content in source():
-                self.found.add(text_name, content)
+            source()
         except (ConfigurationError, BotoCoreError, ClientError) as error:
-            self.found.unread[name] = " ".join(str(error).split("\n  type:")[0].split())
+            self.found.unread[name] = _in_one_line(error)
 
-    def _stacks(self) -> Iterator[tuple[str, str]]:
+    @property
+    def _fixed(self) -> datetime.datetime | None:
+        """Time before which the failures of deploys are over."""
+        if self._gone:
+            return datetime.datetime.max.replace(tzinfo=datetime.UTC)
+        return (self._events.succeeded or self._events.created) if self._events else None
+
+    def _stacks(self) -> None:
         cloudformation = self._client("cloudformation")
         self._statuses, text = stacks.stack_statuses(self._cluster, cloudformation)
-        yield "stacks.txt", text
+        self.found.add("stacks.txt", text)
+        if self._statuses and not {self._own, self._cluster} & set(self._statuses):
+            try:
+                describe_cluster(self._cluster, self._client)
+            except OpsError as error:
+                self._gone = _in_one_line(error)
         for name in self._statuses:
-            yield f"{name}-stack-events.txt", stacks.stack_events(name, cloudformation)
+            events = stacks.read_events(name, cloudformation)
+            if name == self._own:
+                self._events = events
+            self.found.add(f"{name}-stack-events.txt", events.text)
 
-    def _missing(self) -> Iterator[tuple[str, str]]:
-        """Raise OpsError if CloudFormation has other stacks of this app, but none of this cluster."""
-        if self._statuses and not {cluster_stack_name(self._cluster), self._cluster} & set(self._statuses):
-            describe_cluster(self._cluster, self._client)
-        yield from ()
-
-    def _failure_logs(self) -> Iterator[tuple[str, str]]:
+    def _failure_logs(self) -> None:
         """Read the newest folder that the cluster's provider saved: folder names begin with a time."""
         ours, _ = find_stacks(self._client("cloudformation"))
         storage = ours.get(STORAGE_STACK)
@@ -100,26 +130,32 @@ class _Gathering:
         folders = _folders(s3, bucket, prefix)
         if not folders:
             return
-        answer = s3.list_objects_v2(Bucket=bucket, Prefix=max(folders), MaxKeys=_MAX_OBJECTS)
+        saved = max(folders).removeprefix(prefix)
+        submitted = self._asked.submitted if self._asked else None
+        is_earlier = is_before(saved, self._fixed) or is_before(saved, submitted)
+        answer = s3.list_objects_v2(Bucket=bucket, Prefix=prefix + saved, MaxKeys=_MAX_OBJECTS)
         for each in answer.get("Contents", []):
             key = each["Key"]
             end = {"Range": f"bytes=-{_MAX_OBJECT_BYTES}"} if each["Size"] > _MAX_OBJECT_BYTES else {}
             body = s3.get_object(Bucket=bucket, Key=key, **end)["Body"].read()
-            yield f"s3/{key}", body.decode(errors="replace")
+            self.found.add(f"s3/{key}", body.decode(errors="replace"), is_earlier=is_earlier)
 
-    def _console(self) -> Iterator[tuple[str, str]]:
+    def _console(self) -> None:
         ec2 = self._client("ec2")
         self._head_node_id = head_node_logs.head_node_id(self._cluster, ec2)
         if self._head_node_id:
-            yield "console-output.txt", head_node_logs.console(self._head_node_id, ec2)
+            self.found.add("console-output.txt", head_node_logs.console(self._head_node_id, ec2))
 
-    def _logs(self) -> Iterator[tuple[str, str]]:
+    def _logs(self) -> None:
         logs = self._client("logs")
+        over = (self._asked and self._asked.submitted) or self._fixed
         if group := cloudwatch.find_log_group(self._cluster, logs):
             for stream in cloudwatch.wanted_streams(group, logs):
-                yield f"cloudwatch/{stream}", cloudwatch.tail(group, stream, logs)
+                earlier, later = split(cloudwatch.tail(group, stream, logs), over)
+                self.found.add(f"earlier/cloudwatch/{stream}", earlier, is_earlier=True)
+                self.found.add(f"cloudwatch/{stream}", later)
 
-    def _image_logs(self) -> Iterator[tuple[str, str]]:
+    def _image_logs(self) -> None:
         logs = self._client("logs")
         for name, status in self._statuses.items():
             if is_image_stack(name) and ("FAILED" in status or "ROLLBACK" in status):
@@ -129,22 +165,29 @@ class _Gathering:
                 )
                 for stream in pages["logStreams"]:
                     at = stream["logStreamName"]
-                    yield f"cloudwatch{group}/{at}", cloudwatch.tail(group, at, logs)
+                    self.found.add(f"cloudwatch{group}/{at}", cloudwatch.tail(group, at, logs))
 
-    def _reasons(self) -> Iterator[tuple[str, str]]:
+    def _slurm(self) -> None:
         if self._head_node_id:
-            yield "sinfo-R.txt", head_node_logs.node_reasons(self._head_node())
+            self.found.add("sinfo-R.txt", head_node_logs.node_reasons(self._head_node()))
+            if self._job_id is None:
+                self._jobs = read_jobs(self._head_node(), ended=True)
 
-    def _job(self, job: str) -> Iterator[tuple[str, str]]:
+    def _job(self) -> None:
+        job = str(self._job_id)
         self._head_node_id = head_node_logs.head_node_id(self._cluster, self._client("ec2"))
-        described, log = head_node_logs.job_log(job, self._head_node())
-        yield f"{job_name(job)}.log", log
-        yield f"{job_name(job)}-scontrol.txt", described
+        self._asked, texts = head_node_logs.read_job(job, self._head_node())
+        for suffix, content in texts.items():
+            self.found.add(f"{job_name(job)}{suffix}", content, is_earlier=self._asked.is_good)
 
     def _head_node(self) -> HeadNode:
         if not self._head_node_id:
             raise OpsError(f"The cluster {self._cluster} has no head node.")
         return head_node_for_caller(self._cluster, self._head_node_id, self._client)
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split("\n  type:")[0].split())
 
 
 def _folders(s3: Any, bucket: str, prefix: str) -> list[str]:

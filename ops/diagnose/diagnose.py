@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,12 @@ from pydantic_core import to_json
 
 from ops.diagnose.bundle import write_bundle
 from ops.diagnose.causes import load_causes, with_deploy
+from ops.diagnose.evidence import Evidence as Line
 from ops.diagnose.matching import Matcher
-from ops.diagnose.ranking import rank
+from ops.diagnose.ranking import Finding, rank
 from ops.diagnose.render import Diagnosis
 from ops.diagnose.texts import Evidence
+from ops.diagnose.unknown import LEAST, LOUD
 
 
 def diagnose_evidence(
@@ -27,21 +29,39 @@ def diagnose_evidence(
         flags: those of the cluster's last deploy; None if they are unknown.
     """
     causes = load_causes()
-    matcher, texts = Matcher(causes.values()), 0
+    matcher, earlier, texts = Matcher(causes.values()), Matcher(causes.values()), 0
     for text in evidence.texts():
         texts += 1
-        matcher.read(text)
-    ranked = rank(matcher.hits.values(), causes, cluster=cluster, about=about)
-    found = tuple(
-        replace(each, mend=tuple(with_deploy(line, cluster, flags) for line in each.mend)) for each in ranked
-    )
+        (earlier if text.is_earlier else matcher).read(text)
+
+    def ranked(of: Matcher) -> list[Finding]:
+        found = rank(of.hits.values(), causes, cluster=cluster, about=about)
+        return [
+            replace(each, mend=tuple(with_deploy(line, cluster, flags) for line in each.mend)) for each in found
+        ]
+
+    found = ranked(matcher)
     return Diagnosis(
-        causes=found,
-        unknown=() if found else tuple(matcher.unknown.ranked()),
+        state=evidence.state,
+        causes=tuple(found),
+        unknown=_unexplained(matcher, found, about, is_good=evidence.state.is_good),
+        earlier=tuple(ranked(earlier)),
         texts=texts,
-        lines=matcher.lines,
+        lines=matcher.lines + earlier.lines,
         unread=evidence.unread,
     )
+
+
+def _unexplained(
+    matcher: Matcher, found: Sequence[Finding], about: str | None, *, is_good: bool
+) -> tuple[Line, ...]:
+    """Return the unexplained lines to show: before weak causes, those that show how a program ended."""
+    if not found:
+        return tuple(matcher.unknown.ranked(least=LOUD if is_good else LEAST))
+    is_elsewhere = about is not None and not found[0].is_of(about)
+    if not (found[0].is_consequence or is_elsewhere):
+        return ()
+    return tuple(matcher.unknown.ranked(least=LOUD, of=about or ""))
 
 
 def bundle_evidence(evidence: Evidence, found: Diagnosis, file: Path) -> None:

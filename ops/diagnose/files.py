@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ops.diagnose.archive import read_file
-from ops.diagnose.texts import Text
+from ops.diagnose.texts import State, Text
 from ops.usage import UsageError
 
 
@@ -16,6 +16,7 @@ class Files:
     def __init__(self, paths: Iterable[Path]) -> None:
         """Check that each path exists and has a file. Raises UsageError."""
         self.unread: dict[str, str] = {}
+        self.state = State()
         self._paths = tuple(paths)
         for path in self._paths:
             if not path.exists():

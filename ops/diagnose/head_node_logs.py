@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from typing import Any
 
 from ops.account.head_node import HeadNode
 from ops.account.session import unless
-from ops.jobs.output import Output
-from ops.usage import OpsError
+from ops.diagnose.state import AskedJob
+from ops.jobs.follow import find_log, state_line
+from ops.jobs.lookup import find_ended
 
 _LINES = 1000
-_NAMED = re.compile(r"^\s*(StdOut|StdErr)=(/\S.*)$", re.MULTILINE)
+_SUBMITTED = re.compile(r"\bSubmitTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 
 def head_node_id(cluster_name: str, ec2: Any) -> str | None:
@@ -44,11 +46,27 @@ def node_reasons(head_node: HeadNode) -> str:
     return head_node.run("sinfo", "-R", "--format=%70E %N", reads_only=True)
 
 
-def job_log(job: str, head_node: HeadNode) -> tuple[str, str]:
-    """Return Slurm's description of a job, and the end of its log. Raises OpsError."""
-    described = head_node.run("scontrol", "show", "job", job, reads_only=True)
-    files = dict(_NAMED.findall(described))
-    path = files.get("StdOut")
-    if not path:
-        raise OpsError(f"Slurm does not say where the log of job {job} is.")
-    return described, Output(path, head_node).read_tail(_LINES)
+def read_job(job_id: str, head_node: HeadNode) -> tuple[AskedJob, dict[str, str]]:
+    """Return the state of a job, and its texts by the suffix of their names, also if Slurm has forgotten it.
+
+    Raises OpsError and botocore's errors.
+    """
+    log = find_log(job_id, head_node)
+    texts = {".log": log.output.read_tail(_LINES)}
+    if log.job is None:
+        ended = find_ended(job_id, head_node)
+        state = ended.state if ended else ""
+        sentence = f"Job {job_id} is {state}." if state else f"Slurm has forgotten how job {job_id} ended."
+        asked = AskedJob(id=job_id, sentence=sentence, is_good=state == "COMPLETED", submitted=None)
+        return asked, texts
+    # The times that Slurm prints have no zone.
+    described = head_node.run("env", "TZ=UTC", "scontrol", "show", "job", job_id, reads_only=True)
+    # A requeued job has the time of its last requeue, which its first failure precedes.
+    time = None if log.job.restarts else _SUBMITTED.search(described)
+    asked = AskedJob(
+        id=job_id,
+        sentence=f"Job {job_id} is {log.job.ending}." if log.job.has_ended else f"{state_line(log.job)}.",
+        is_good=log.job.state == "COMPLETED",
+        submitted=datetime.datetime.fromisoformat(f"{time[1]}+00:00") if time else None,
+    )
+    return asked, {**texts, "-scontrol.txt": described}

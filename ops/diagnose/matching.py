@@ -71,9 +71,9 @@ class Matcher:
             shapes = [line.translate(None, _DIGITS) for line in lines]
             self._learn(set(shapes))
             for at, shape in enumerate(shapes):
-                if suspects := self._suspects[shape]:
-                    self._try(suspects, lines[at], text, before + at + 1)
-                if shape in self._alarming:
+                suspects = self._suspects[shape]
+                is_explained = bool(suspects) and self._try(suspects, lines[at], text, before + at + 1)
+                if not is_explained and shape in self._alarming:
                     self.unknown.add(lines[at], text.name, before + at + 1)
             before += len(lines)
         self.lines += before
@@ -92,7 +92,8 @@ class Matcher:
             for shape in new:
                 self._suspects[shape] = tuple(each for each in likely if each.shape in shape)
 
-    def _try(self, suspects: tuple[_Compiled, ...], line: bytes, text: Text, number: int) -> None:
+    def _try(self, suspects: tuple[_Compiled, ...], line: bytes, text: Text, number: int) -> bool:
+        """Record the hits of a line, and return True if there are any."""
         named: list[Hit] = []
         for each in suspects:
             if each.has not in line or text.kind not in each.pattern.where:
@@ -115,6 +116,7 @@ class Matcher:
                 )
                 self.hits[key].is_own_sentence = each.is_own_sentence
             named.append(self.hits[key])
+        return bool(named)
 
 
 @cache

@@ -10,6 +10,8 @@ from ops.diagnose.evidence import Evidence
 from ops.diagnose.masking import mask
 from ops.diagnose.matching import Hit
 
+# Weight up to which a line is usually a consequence of another failure, or a state and no failure.
+_CONSEQUENCE = 60
 # Each further line that shows the cause adds to its score; at most three are counted.
 _ANOTHER, _MOST_OTHERS = 2, 3
 
@@ -21,6 +23,8 @@ class Finding:
     id: str
     title: str
     score: int
+    is_consequence: bool
+    """True if the lines that show this cause usually follow from another failure."""
     evidence: tuple[Evidence, ...]
     """Lines that show the cause, the most conclusive first."""
     mend: tuple[str, ...]
@@ -28,6 +32,10 @@ class Finding:
     source: str
     follows_from: tuple[str, ...]
     """Titles of other causes that were found and that explain this one."""
+
+    def is_of(self, about: str) -> bool:
+        """Return True if a line of a text whose name begins with `about` shows the cause."""
+        return any(line.file.startswith(about) for line in self.evidence)
 
 
 def rank(
@@ -47,7 +55,7 @@ def rank(
     findings = [_finding(causes[id_], found, by_cause, causes, cluster) for id_, found in by_cause.items()]
 
     def key(each: Finding) -> tuple[bool, bool, bool, int]:
-        is_about = about is not None and any(line.file.startswith(about) for line in each.evidence)
+        is_about = about is not None and each.is_of(about)
         is_own_sentence = any(hit.is_own_sentence for hit in by_cause[each.id])
         return bool(each.follows_from), not is_about, not is_own_sentence, -each.score
 
@@ -68,6 +76,7 @@ def _finding(
         id=cause.id,
         title=cause.title,
         score=max(hit.pattern.weight for hit in hits) + _ANOTHER * min(len(lines) - 1, _MOST_OTHERS),
+        is_consequence=all(hit.pattern.weight <= _CONSEQUENCE and not hit.is_own_sentence for hit in hits),
         evidence=tuple(
             Evidence(file=hit.file, line=hit.line, text=mask(hit.text), count=hit.count)
             for hit in lines.values()

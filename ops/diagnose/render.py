@@ -9,6 +9,7 @@ from pathlib import Path
 from ops.account.region_and_profile import with_account
 from ops.diagnose.evidence import Evidence
 from ops.diagnose.ranking import Finding
+from ops.diagnose.texts import State
 
 _SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500
 
@@ -17,10 +18,14 @@ _SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500
 class Diagnosis:
     """The causes that were found, and the amount of text that was read."""
 
+    state: State
+    """What the account and Slurm report."""
     causes: tuple[Finding, ...]
     """Causes that were found, the likeliest first and consequences of others last."""
     unknown: tuple[Evidence, ...]
-    """If no cause was found: the lines that look most like a failure, that first."""
+    """Lines that look most like the failure and that no cause explains; they come before the causes."""
+    earlier: tuple[Finding, ...]
+    """Causes of failures that were over before the last success."""
     texts: int
     lines: int
     unread: dict[str, str]
@@ -28,21 +33,30 @@ class Diagnosis:
     bundle: Path | None = None
     """Path of the bundle, if one was requested."""
 
+    @property
+    def is_answered(self) -> bool:
+        """True if a known cause comes first, or if there is nothing to diagnose."""
+        return self.state.is_good or bool(self.causes and not self.unknown)
+
 
 def render(diagnosis: Diagnosis) -> Iterator[str]:
     """Yield the lines for a terminal."""
     read = f"{diagnosis.lines:,} lines of {diagnosis.texts} log(s)"
+    yield from map(with_account, diagnosis.state.sentences)
+    if diagnosis.state.sentences and (diagnosis.causes or diagnosis.unknown):
+        yield ""
     if diagnosis.causes:
-        first, *others = diagnosis.causes
-        yield from _render_first(first)
-        if others:
-            yield ""
-            yield "Also found, less likely or a consequence:"
-            for number, each in enumerate(others, 2):
-                yield from _render_other(number, each)
+        yield from _render_causes(diagnosis.unknown, diagnosis.causes)
+    elif diagnosis.state.is_good and not diagnosis.unknown:
+        yield "Nothing to diagnose."
     else:
         yield f"No known cause found in {read}."
         yield from _render_unknown(diagnosis.unknown)
+    if diagnosis.earlier:
+        yield ""
+        yield diagnosis.state.earlier
+        for number, each in enumerate(diagnosis.earlier, 1):
+            yield from _render_other(number, each)
     if diagnosis.unread:
         yield ""
         yield "Could not be read:"
@@ -57,11 +71,26 @@ def render_bundle(file: Path) -> str:
     return f"Bundle: {file} (keys and tokens masked; look through it before you send it)"
 
 
+def _render_causes(unknown: Sequence[Evidence], causes: Sequence[Finding]) -> Iterator[str]:
+    others = causes
+    if unknown:
+        yield "1. No rule explains this line, and what else was found usually follows from such a line:"
+        for line in unknown:
+            yield from _render_line(line)
+    else:
+        first, *others = causes
+        yield from _render_first(first)
+    if others:
+        yield ""
+        yield "Also found, less likely or a consequence:"
+        for number, each in enumerate(others, 2):
+            yield from _render_other(number, each)
+
+
 def _render_first(cause: Finding) -> Iterator[str]:
     yield f"1. {cause.title}"
     for each in cause.evidence[:_SHOWN_EVIDENCE]:
-        yield f"   {each.file}:{each.line}{_times(each.count)}"
-        yield f"     {_short(each.text)}"
+        yield from _render_line(each)
     first, *rest = map(with_account, cause.mend)
     yield f"   fix:    {first}"
     yield from (f"           {line}" for line in rest)
@@ -71,10 +100,8 @@ def _render_first(cause: Finding) -> Iterator[str]:
 
 def _render_other(number: int, cause: Finding) -> Iterator[str]:
     follows = f" (follows from: {'; '.join(cause.follows_from)})" if cause.follows_from else ""
-    evidence = cause.evidence[0]
     yield f"{number}. {cause.title}{follows}"
-    yield f"   {evidence.file}:{evidence.line}{_times(evidence.count)}"
-    yield f"     {_short(evidence.text)}"
+    yield from _render_line(cause.evidence[0])
     if not cause.follows_from:
         yield f"   fix:    {with_account(cause.mend[0])}"
 
@@ -85,6 +112,11 @@ def _render_unknown(lines: Sequence[Evidence]) -> Iterator[str]:
     for number, each in enumerate(lines, 1):
         yield f"{number}. {each.file}:{each.line}{_times(each.count)}"
         yield f"     {_short(each.text)}"
+
+
+def _render_line(line: Evidence) -> Iterator[str]:
+    yield f"   {line.file}:{line.line}{_times(line.count)}"
+    yield f"     {_short(line.text)}"
 
 
 def _times(count: int) -> str:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ops.account.image_stacks import is_image_stack
 from ops.account.stacks import FOUNDATIONS, cluster_stack_name, find_stacks
 
+SUCCESSES = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"})
+"""Statuses of a stack whose last operation succeeded."""
 _BEGINNINGS = {"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"}
 _MAX_EVENTS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackEvents:
+    """What the events of a stack tell."""
+
+    text: str
+    """The events of the last operation, the oldest first, one per line."""
+    since: datetime.datetime | None
+    """Time at which the stack got its status."""
+    succeeded: datetime.datetime | None
+    """Time at which the stack's last successful operation ended."""
+    created: datetime.datetime | None
+    """Time at which the stack's creation began; None if it has succeeded since, or for a long history."""
 
 
 def stack_statuses(cluster_name: str, cloudformation: Any) -> tuple[dict[str, str], str]:
@@ -38,20 +55,26 @@ def stack_statuses(cluster_name: str, cloudformation: Any) -> tuple[dict[str, st
     return {name: status for name, (status, _) in found.items()}, "\n".join(lines)
 
 
-def stack_events(stack_name: str, cloudformation: Any) -> str:
-    """Return the events of a stack's last operation, the oldest first, one per line."""
+def read_events(stack_name: str, cloudformation: Any) -> StackEvents:
+    """Read a stack's events back to the beginning of its last operation, and to its last success."""
     pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack_name)
     events = (event for page in pages for event in page["StackEvents"])
-    last = list(itertools.islice(_of_the_last_operation(events), _MAX_EVENTS))
-    return "\n".join(map(_line, reversed(last)))
-
-
-def _of_the_last_operation(events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for event in events:
-        yield event
-        is_stack = event.get("PhysicalResourceId") == event.get("StackId")
-        if is_stack and event.get("ResourceStatus") in _BEGINNINGS:
-            return
+    last: list[dict[str, Any]] = []
+    since = succeeded = created = None
+    is_last = True
+    for event in itertools.islice(events, _MAX_EVENTS):
+        status = event.get("ResourceStatus")
+        if is_last:
+            last.append(event)
+        if event.get("PhysicalResourceId") == event.get("StackId"):
+            since = since or event["Timestamp"]
+            is_last = is_last and status not in _BEGINNINGS
+            succeeded = succeeded or (event["Timestamp"] if status in SUCCESSES else None)
+            created = event["Timestamp"] if status == "CREATE_IN_PROGRESS" else None
+        if succeeded and not is_last:
+            break
+    text = "\n".join(map(_line, reversed(last)))
+    return StackEvents(text=text, since=since, succeeded=succeeded, created=created)
 
 
 def _line(event: dict[str, Any]) -> str:

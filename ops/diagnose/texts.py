@@ -25,6 +25,8 @@ class Text:
 
     name: str
     stream: Stream
+    is_earlier: bool = False
+    """True if what the text reports was over before the last success of the cluster, or of the job."""
 
     @property
     def kind(self) -> Kind:
@@ -32,9 +34,21 @@ class Text:
         return "event" if "stack-events" in self.name else "log"
 
 
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What the account and Slurm report of the cluster and the job; empty for files."""
+
+    sentences: tuple[str, ...] = ()
+    is_good: bool = False
+    """True if the job, or the cluster and its jobs, have succeeded."""
+    earlier: str = ""
+    """Title of what earlier texts show."""
+
+
 class Evidence(Protocol):
     """A collection of texts that can be read more than once."""
 
+    state: State
     unread: dict[str, str]
     """Sources that could not be read -> the reason, in one line."""
 
@@ -47,17 +61,18 @@ class Gathered:
 
     def __init__(self) -> None:
         self.unread: dict[str, str] = {}
-        self._contents: dict[str, bytes] = {}
+        self.state = State()
+        self._contents: dict[str, tuple[bytes, bool]] = {}
 
-    def add(self, name: str, content: str) -> None:
+    def add(self, name: str, content: str, *, is_earlier: bool = False) -> None:
         """Store a text unless it is empty."""
         if content.strip():
-            self._contents[name] = content.encode()
+            self._contents[name] = (content.encode(), is_earlier)
 
     def texts(self) -> Iterator[Text]:
         """Yield the texts in the order in which they were added."""
-        for name, content in self._contents.items():
-            yield Text(name=name, stream=io.BytesIO(content))
+        for name, (content, is_earlier) in self._contents.items():
+            yield Text(name=name, stream=io.BytesIO(content), is_earlier=is_earlier)
 
 
 def line_blocks(stream: Stream, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list[bytes]]:

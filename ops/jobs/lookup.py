@@ -68,12 +68,8 @@ def _with_accounts(
     remembered: tuple[QueuedJob, ...], queued: set[str], head_node: HeadNode, notes: list[str]
 ) -> tuple[QueuedJob, ...]:
     try:
-        answer = head_node.run(
-            *("sacct", "--allusers", "--noheader", "--parsable2", "--allocations"),
-            *(f"--starttime={_ACCOUNTED_SINCE}", f"--state={','.join(sorted(ENDED))}"),
-            *("--endtime=now", f"--format={ACCOUNT_FORMAT}"),
-            reads_only=True,
-        )
+        states = f"--state={','.join(sorted(ENDED))}"
+        answer = _sacct(head_node, f"--starttime={_ACCOUNTED_SINCE}", states, "--endtime=now")
     except CommandError as error:
         notes.append(
             "This cluster has no accounting (flag accounting), so Slurm forgets a job minutes after its end: "
@@ -88,6 +84,14 @@ def _with_accounts(
         notes.append(_unread(unread, "sacct"))
     known = queued | {job.id for job in remembered}
     return (*(job for job in found if job.id not in known), *remembered)
+
+
+def _sacct(head_node: HeadNode, *jobs: str) -> str:
+    return head_node.run(
+        *("sacct", "--allusers", "--noheader", "--parsable2", "--allocations"),
+        *(*jobs, f"--format={ACCOUNT_FORMAT}"),
+        reads_only=True,
+    )
 
 
 def _unread(count: int, program: str) -> str:
@@ -109,6 +113,18 @@ def find_job(job_id: str, head_node: HeadNode) -> Job | None:
             return None
         raise
     return parse_job(said)
+
+
+def find_ended(job_id: str, head_node: HeadNode) -> QueuedJob | None:
+    """Read a job that Slurm has forgotten from accounting; return None if that does not have it.
+
+    Raises OpsError and botocore's errors.
+    """
+    try:
+        found, _ = parse_accounts(whole_lines(_sacct(head_node, f"--jobs={job_id}"))[0])
+    except CommandError:  # this cluster has no accounting
+        return None
+    return next((job for job in found if job.has_ended), None)
 
 
 def is_unknown_job(said: str) -> bool:

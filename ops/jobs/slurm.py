@@ -198,7 +198,7 @@ def parse_accounts(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
 def parse_job(text: str) -> Job:
     """Parse `scontrol show job --oneliner`, of an array its first task. Raises OpsError."""
     # A name may contain a line end.
-    line = printable(_NEXT_JOB.split(text, maxsplit=1)[0])
+    line = printable(_NEXT_JOB.split(text, maxsplit=1)[0].rstrip())
     found = list(_FIELD.finditer(line))
     ends = [each.start() for each in found[1:]] + [len(line)] * bool(found)
     fields: dict[str, str] = {}

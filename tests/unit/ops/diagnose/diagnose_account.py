@@ -12,11 +12,13 @@ from ops.account.stacks import DESCRIPTION
 from ops.diagnose.account import gather
 from ops.diagnose.diagnose import diagnose_evidence
 from ops.diagnose.render import Diagnosis
+from ops.diagnose.stacks import SUCCESSES
 from ops.diagnose.texts import Gathered
 from tests.unit.ops.fake_account import Account, Refused
 
 HEAD, GROUP = "i-0aaaaaaaaaaaaaaaa", "/aws/parallelcluster/training-202611051010"
 AT = datetime.datetime(2026, 11, 5, 10, 10, tzinfo=datetime.UTC)
+SUCCEEDED = AT + datetime.timedelta(hours=1)
 STATUSES = {
     "TrainingCluster-Network": "CREATE_COMPLETE",
     "TrainingCluster-Storage": "CREATE_COMPLETE",
@@ -24,7 +26,14 @@ STATUSES = {
     "training": "CREATE_FAILED",
     "SomebodyElses": "UPDATE_ROLLBACK_FAILED",
 }
+WELL = {name: "UPDATE_COMPLETE" for name in STATUSES if name != "SomebodyElses"}
 Answers = dict[str, Any]
+
+
+class Failed(str):
+    """What a command of the head node prints that fails."""
+
+    __slots__ = ()
 
 
 def failing(
@@ -43,6 +52,7 @@ def failing(
         saved: what the provider saved, by key below logs/training/.
         logs: messages in CloudWatch, by the last part of the stream's name.
         commands: what the head node answers to a script.
+        statuses: of the stacks; the operation of one that succeeded ended at SUCCEEDED.
     """
     stacks = dict(STATUSES if statuses is None else statuses)
     return {
@@ -76,7 +86,9 @@ def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
         name = asked["StackName"]
         stack_id = described(name)["StackId"]
 
-        def event(id_: str, status: str, why: str, physical_id: str = "x") -> Answers:
+        def event(
+            id_: str, status: str, why: str = "", physical_id: str = "x", at: datetime.datetime = AT
+        ) -> Answers:
             return {
                 "StackId": stack_id,
                 "EventId": id_ + status,
@@ -86,9 +98,19 @@ def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
                 "ResourceType": "AWS::CloudFormation::WaitCondition",
                 "ResourceStatus": status,
                 "ResourceStatusReason": why,
-                "Timestamp": AT,
+                "Timestamp": at,
             }
 
+        if stacks[name] in SUCCESSES:
+            filter_ = "OtherInstanceLaunchFailuresFilter"
+            ended = [
+                event(name, stacks[name], "", stack_id, SUCCEEDED),
+                event(filter_, "CREATE_COMPLETE"),
+                event(filter_, "CREATE_IN_PROGRESS"),
+                event(name, "UPDATE_IN_PROGRESS", "", stack_id),
+            ]
+            rolled_back = event("HeadNode", "UPDATE_FAILED", "VcpuLimitExceeded of an update before")
+            return {"StackEvents": [*ended, rolled_back]}
         failed = [event("HeadNodeWaitCondition", "CREATE_FAILED", reason)] if name == "training" else []
         before = [event("Old", "UPDATE_FAILED", "VcpuLimitExceeded of an operation before")]
         return {"StackEvents": [*failed, event(name, "CREATE_IN_PROGRESS", "", stack_id), *before]}
@@ -124,7 +146,11 @@ def _instance_answers(console: str, commands: Callable[[str], str], *, is_there:
         return {"Command": {"CommandId": "00000000-0000-0000-0000-000000000000"}}
 
     def invocation(_asked: Answers) -> Answers:
-        return {"Status": "Success", "StandardOutputContent": commands(scripts[-1])}
+        said = commands(scripts[-1])
+        if isinstance(said, Failed):
+            failed = {"StandardErrorContent": said, "StandardOutputContent": "", "ResponseCode": 1}
+            return {"Status": "Failed", **failed}
+        return {"Status": "Success", "StandardOutputContent": said}
 
     head = {"InstanceId": HEAD, "LaunchTime": AT}
     return {
@@ -156,6 +182,44 @@ def _log_answers(logs: Mapping[str, str]) -> Answers:
         },
         "GetLogEvents": events,
     }
+
+
+def head_node(
+    *, job: str = "", log: str = "", path: str = "/fsx/runs/job-7.log", queue: str = "", accounts: str = ""
+) -> Callable[[str], str]:
+    """Return the answers of a head node to scripts.
+
+    Args:
+        job: fields of job 7 in `scontrol show job`; empty if Slurm has forgotten it.
+        log: of job 7.
+        path: of this log.
+        queue: the answer of squeue.
+        accounts: the answer of sacct; empty without accounting.
+    """
+
+    def answer(script: str) -> str:
+        words = script.split()
+        if "scontrol" in words:
+            fields = f"JobId=7 JobName=mine {job} StdErr={path} StdOut={path}\n"
+            return fields if job else Failed("slurm_load_jobs error: Invalid job id specified")
+        if "stat" in words:
+            return (
+                f"{len(log)}\n" if path in words else Failed("stat: cannot statx: No such file or directory")
+            )
+        if "dd" in words:
+            skip, count = (
+                int(word.partition("=")[2]) for word in words if word.startswith(("skip", "count"))
+            )
+            assert f"if={path}" in words
+            return log[skip : skip + count]
+        if "sacct" in words:
+            return accounts or Failed("Slurm accounting storage is disabled")
+        if "squeue" in words:
+            return queue
+        assert "sinfo" in words
+        return "REASON NODELIST\n"
+
+    return answer
 
 
 def ask(answers: Answers, *, cluster: str = "training", job: str | None = None) -> tuple[Gathered, Diagnosis]:

@@ -63,6 +63,57 @@ def test_a_log_with_a_known_cause_shows_that_alone() -> None:
     assert found.unknown == ()
 
 
+TIMEOUTS = "".join(
+    f"[rank{rank}]:[E1105 02:07:08.414 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600067 ms\n"
+    for rank in (0, 1, 2)
+)
+SOCKET = "gpu-dy-g5-1:4100:4200 [0] NCCL INFO Using network Socket\n"
+TCP = "gpu-dy-g5-1:4100:4200 [0] NCCL INFO NET/OFI Selected provider is tcp, fabric is tcp (found 1 nics)\n"
+RAISED = "[rank3]: packing.ShardError: shard 1714 has 4093 tokens, expected 4096\n"
+CHILD = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py FAILED\n"
+
+
+@pytest.mark.parametrize("consequence", [TIMEOUTS, SOCKET, TCP], ids=["timeouts", "socket", "tcp"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_unexplained_exception_precedes_its_consequences(consequence: str, is_first: bool) -> None:
+    texts = Gathered()
+    texts.add("train.log", (RAISED + consequence if is_first else consequence + RAISED) + CHILD)
+    found = diagnose_evidence(texts, cluster="c")
+    shown = "\n".join(render(found))
+    assert shown.startswith("1. No rule explains this line")
+    assert shown.index(RAISED.strip()) < shown.index(f"2. {found.causes[0].title}")
+    assert CHILD.strip() not in shown
+    assert not found.is_answered
+
+
+def test_a_cause_that_its_line_names_precedes_an_exception() -> None:
+    texts = Gathered()
+    texts.add(
+        "train.log", RAISED + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    )
+    found = diagnose_evidence(texts, cluster="c")
+    assert [each.id for each in found.causes] == ["cuda-oom"]
+    assert found.unknown == ()
+
+
+def test_an_exception_of_another_log_hides_no_cause_of_the_job() -> None:
+    texts = Gathered()
+    texts.add("job-7.log", TIMEOUTS)
+    texts.add("cloudwatch/clustermgtd", "ValueError: of another day\n")
+    found = diagnose_evidence(texts, cluster="c", about="job-7")
+    assert [each.id for each in found.causes] == ["nccl-timeout"]
+    assert found.unknown == ()
+
+
+def test_a_job_s_exception_precedes_causes_of_other_logs() -> None:
+    texts = Gathered()
+    texts.add("job-7.log", RAISED)
+    texts.add("cloudwatch/slurm_resume", "(InsufficientInstanceCapacity) when calling the CreateFleet\n")
+    found = diagnose_evidence(texts, cluster="c", about="job-7")
+    assert [each.text for each in found.unknown] == [RAISED.strip()]
+
+
 def test_a_secret_in_such_a_line_is_masked() -> None:
     ((_, text, _),) = unknown(
         "error: login failed with aws_secret_access_key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n"
@@ -74,7 +125,11 @@ def test_a_secret_in_such_a_line_is_masked() -> None:
     ("line", "weight"),
     [
         (b"3: ValueError: x", 90),
-        (b"KeyboardInterrupt", 90),
+        (b"KeyboardInterrupt", 55),
+        (b"2026 CREATE_COMPLETE AWS::Logs::MetricFilter OtherInstanceLaunchFailuresFilter", 10),
+        (b"2026 UPDATE_FAILED AWS::Logs::MetricFilter Filter: stack is in UPDATE_IN_PROGRESS state", 60),
+        (b"TrainingClusterStack | 3/9 | UPDATE_IN_PROGRESS | AWS::Logs::MetricFilter | Failures", 10),
+        (b'"logicalResourceId": "OtherInstanceLaunchFailuresFilter",', 0),
         (b"terminate called after throwing an instance of 'c10::Error'", 85),
         (b"[E1105 02:07:08.414 ProcessGroup.cpp:607] something", 60),
         (b"WARNING: retrying", 20),
