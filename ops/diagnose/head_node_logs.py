@@ -59,9 +59,9 @@ def read_job(job_id: str, head_node: HeadNode) -> tuple[AskedJob, dict[str, str]
         sentence = f"Job {job_id} is {state}." if state else f"Slurm has forgotten how job {job_id} ended."
         asked = AskedJob(id=job_id, sentence=sentence, is_good=state == "COMPLETED", submitted=None)
         return asked, texts
-    # The times that Slurm prints have no zone.
-    described = head_node.run("env", "TZ=UTC", "scontrol", "show", "job", job_id, reads_only=True)
-    # A requeued job has the time of its last requeue, which its first failure precedes.
+    described = head_node.run("scontrol", "show", "job", job_id, reads_only=True)
+    # In UTC, the zone of ParallelCluster's AMIs. For a requeued job it is the last requeue's, which the first
+    # failure precedes.
     time = None if log.job.restarts else _SUBMITTED.search(described)
     asked = AskedJob(
         id=job_id,

@@ -72,6 +72,16 @@ def test_status_shows_the_cluster_that_stands(terminal: Terminal) -> None:
     assert terminal.json("status")
 
 
+def test_a_healthy_cluster_has_nothing_to_diagnose(terminal: Terminal) -> None:
+    shown = terminal.trainctl("diagnose")
+    assert "TrainingClusterStack is CREATE_COMPLETE since" in shown
+    assert "Nothing to diagnose." in shown
+    job = next(each["id"] for each in terminal.json("jobs", "--all")["ended"])
+    assert terminal.trainctl("diagnose", "--job", job).startswith(
+        f"Job {job} is COMPLETED.\nNothing to diagnose."
+    )
+
+
 def test_preflight_finds_no_problem_that_a_local_aws_does_not_have(terminal: Terminal) -> None:
     findings = terminal.json("preflight", *FLAGS)
     assert [each["check"] for each in findings["findings"] if each["verdict"] == "problem"] == []

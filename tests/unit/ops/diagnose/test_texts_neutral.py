@@ -11,8 +11,8 @@ from ops.diagnose.causes import CAUSES
 
 HERE = Path(__file__).parent
 FILES = sorted((*HERE.glob("logs/*"), *HERE.glob("threads/*.yaml"), CAUSES))
-# The folders of every Linux, those of this project's clusters, those in which programs are built, and what only
-# looks like a folder: log groups, parameters and paths of a registry.
+# The folders of every Linux, those of this project's clusters, those in which programs are built, and what
+# only looks like a folder: log groups, parameters and paths of a registry.
 _FOLDERS = (
     "bin|boot|dev|etc|lib|lib64|opt|proc|run|sys|tmp|usr|var|home|fsx|efs|scratch|datasets|bootstrap"
     "|workspace|pytorch|third_party|aws|cdk-bootstrap|v2"
