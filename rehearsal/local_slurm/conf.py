@@ -75,6 +75,7 @@ def _jobs() -> Iterator[str]:
     yield "\n# A job that asks for more nodes than this machine starts is refused at once."
     yield "EnforcePartLimits=ALL"
     yield "\n# An ended job stays visible for an hour, since no accounting database stores it."
+    yield "# ParallelCluster keeps it for 300 s, so no command may depend on it."
     yield "MinJobAge=3600"
 
 
