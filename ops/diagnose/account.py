@@ -15,10 +15,10 @@ from ops.account.session import ClientOf
 from ops.account.stacks import cluster_stack_name, find_stacks
 from ops.diagnose import cloudwatch, head_node_logs, stacks
 from ops.diagnose.stacks import StackEvents
-from ops.diagnose.state import AskedJob, state_of
+from ops.diagnose.state import AskedJob, SlurmState, state_of
 from ops.diagnose.texts import Gathered
 from ops.diagnose.times import is_before, split
-from ops.jobs.lookup import Jobs, read_jobs
+from ops.jobs.lookup import read_failed, read_jobs, read_nodes
 from ops.usage import OpsError
 from training_cluster.problems import ConfigurationError
 from training_cluster.stack_names import STORAGE_STACK
@@ -61,7 +61,7 @@ class _Gathering:
         self._events: StackEvents | None = None
         self._gone = ""
         self._asked: AskedJob | None = None
-        self._jobs: Jobs | None = None
+        self._state: SlurmState | None = None
 
     def ask_all(self) -> None:
         """Read one source after another. If the job has succeeded, no other source is of interest."""
@@ -75,7 +75,7 @@ class _Gathering:
             events=self._events,
             gone=self._gone,
             asked=self._asked,
-            jobs=self._jobs,
+            slurm=self._state,
         )
 
     def _ask_about_the_cluster(self) -> None:
@@ -168,10 +168,19 @@ class _Gathering:
                     self.found.add(f"cloudwatch{group}/{at}", cloudwatch.tail(group, at, logs))
 
     def _slurm(self) -> None:
-        if self._head_node_id:
-            self.found.add("sinfo-R.txt", head_node_logs.node_reasons(self._head_node()))
-            if self._job_id is None:
-                self._jobs = read_jobs(self._head_node(), ended=True)
+        if not self._head_node_id and self._statuses.get(self._own) not in stacks.SUCCESSES:
+            return
+        head_node = self._head_node()
+        self.found.add("sinfo-R.txt", head_node_logs.node_reasons(head_node))
+        if self._job_id is None:
+            partitions, unavailable = read_nodes(head_node)
+            self._state = SlurmState(
+                failed=read_failed(head_node),
+                queue=read_jobs(head_node).queue,
+                partitions=partitions,
+                unavailable=unavailable,
+                cluster_name=self._cluster,
+            )
 
     def _job(self) -> None:
         job = str(self._job_id)
@@ -182,7 +191,7 @@ class _Gathering:
 
     def _head_node(self) -> HeadNode:
         if not self._head_node_id:
-            raise OpsError(f"The cluster {self._cluster} has no head node.")
+            raise OpsError(f"EC2 lists no head node of the cluster {self._cluster}.")
         return head_node_for_caller(self._cluster, self._head_node_id, self._client)
 
 

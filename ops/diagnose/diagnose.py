@@ -41,11 +41,15 @@ def diagnose_evidence(
         ]
 
     found = ranked(matcher)
+    found_earlier = ranked(earlier)
+    unknown = _unexplained(matcher, found, about, least=LOUD if evidence.state.is_good else LEAST)
+    has_nothing = not (evidence.state.is_good or found or unknown)
     return Diagnosis(
         state=evidence.state,
         causes=tuple(found),
-        unknown=_unexplained(matcher, found, about, is_good=evidence.state.is_good),
-        earlier=tuple(ranked(earlier)),
+        unknown=unknown,
+        earlier=tuple(found_earlier),
+        earlier_unknown=_unexplained(earlier, found_earlier, about, least=LEAST if has_nothing else LOUD),
         texts=texts,
         lines=matcher.lines + earlier.lines,
         unread=evidence.unread,
@@ -53,11 +57,15 @@ def diagnose_evidence(
 
 
 def _unexplained(
-    matcher: Matcher, found: Sequence[Finding], about: str | None, *, is_good: bool
+    matcher: Matcher, found: Sequence[Finding], about: str | None, *, least: int
 ) -> tuple[Line, ...]:
-    """Return the unexplained lines to show: before weak causes, those that show how a program ended."""
+    """Return the unexplained lines to show: before weak causes, those that show how a program ended.
+
+    Args:
+        least: weight from which on a line is shown if there is no cause.
+    """
     if not found:
-        return tuple(matcher.unknown.ranked(least=LOUD if is_good else LEAST))
+        return tuple(matcher.unknown.ranked(least=least))
     is_elsewhere = about is not None and not found[0].is_of(about)
     if not (found[0].is_consequence or is_elsewhere):
         return ()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ops.account.head_node import HeadNode
 from ops.account.session import unless
 from ops.diagnose.state import AskedJob
 from ops.jobs.follow import find_log, state_line
-from ops.jobs.lookup import find_ended
+from ops.jobs.lookup import read_accounts
+from ops.jobs.slurm import FAILED
 
 _LINES = 1000
+_TASK = re.compile(r"^JobId=\d+ ArrayJobId=(\d+) ArrayTaskId=(\d+).*?\bJobState=(\w+)", re.MULTILINE | re.DOTALL)
 _SUBMITTED = re.compile(r"\bSubmitTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 
@@ -49,19 +52,25 @@ def node_reasons(head_node: HeadNode) -> str:
 def read_job(job_id: str, head_node: HeadNode) -> tuple[AskedJob, dict[str, str]]:
     """Return the state of a job, and its texts by the suffix of their names, also if Slurm has forgotten it.
 
+    Of an array, the task is read that failed, or else one that has not completed.
+
     Raises OpsError and botocore's errors.
     """
     log = find_log(job_id, head_node)
     texts = {".log": log.output.read_tail(_LINES)}
     if log.job is None:
-        ended = find_ended(job_id, head_node)
-        state = ended.state if ended else ""
-        sentence = f"Job {job_id} is {state}." if state else f"Slurm has forgotten how job {job_id} ended."
-        asked = AskedJob(id=job_id, sentence=sentence, is_good=state == "COMPLETED", submitted=None)
-        return asked, texts
-    described = head_node.run("scontrol", "show", "job", job_id, reads_only=True)
-    # In UTC, the zone of ParallelCluster's AMIs. For a requeued job it is the last requeue's, which the first
-    # failure precedes.
+        return _accounted(job_id, head_node, f"Slurm has forgotten how job {job_id} ended."), texts
+    # In UTC, as all other times: the head node may have another zone.
+    described = head_node.run("env", "TZ=UTC", "scontrol", "show", "job", job_id, reads_only=True)
+    texts["-scontrol.txt"] = described
+    tasks = {f"{array}_{task}": state for array, task, state in _TASK.findall(described)}
+    if tasks and "_" not in job_id:
+        task = _worst(tasks)
+        if tasks[task] != "COMPLETED":
+            return read_job(task, head_node)
+        every = f"Of job {job_id}, every task that Slurm lists is COMPLETED."
+        return _accounted(job_id, head_node, every, is_good=True), texts
+    # For a requeued job it is the last requeue's, which the first failure precedes.
     time = None if log.job.restarts else _SUBMITTED.search(described)
     asked = AskedJob(
         id=job_id,
@@ -69,4 +78,19 @@ def read_job(job_id: str, head_node: HeadNode) -> tuple[AskedJob, dict[str, str]
         is_good=log.job.state == "COMPLETED",
         submitted=datetime.datetime.fromisoformat(f"{time[1]}+00:00") if time else None,
     )
-    return asked, {**texts, "-scontrol.txt": described}
+    return asked, texts
+
+
+def _accounted(job_id: str, head_node: HeadNode, otherwise: str, *, is_good: bool = False) -> AskedJob:
+    """Return a job as accounting has it, and this sentence and verdict if that does not have it."""
+    if not (tasks := {job.id: job.state for job in read_accounts(job_id, head_node)}):
+        return AskedJob(id=job_id, sentence=otherwise, is_good=is_good, submitted=None)
+    task = _worst(tasks)
+    is_good = tasks[task] == "COMPLETED"
+    sentence = f"Job {job_id if is_good else task} is {tasks[task]}."
+    return AskedJob(id=job_id, sentence=sentence, is_good=is_good, submitted=None)
+
+
+def _worst(tasks: Mapping[str, str]) -> str:
+    """Return the id of the first task that failed, or else has not completed, or else of the first."""
+    return min(tasks, key=lambda id_: (tasks[id_] not in FAILED, tasks[id_] == "COMPLETED"))

@@ -25,7 +25,9 @@ class Diagnosis:
     unknown: tuple[Evidence, ...]
     """Lines that look most like the failure and that no cause explains; they come before the causes."""
     earlier: tuple[Finding, ...]
-    """Causes of failures that were over before the last success."""
+    """Causes that lines from before the last success show, or lines of a job that has completed."""
+    earlier_unknown: tuple[Evidence, ...]
+    """Among these lines those that no cause explains; they come before those causes."""
     texts: int
     lines: int
     unread: dict[str, str]
@@ -48,14 +50,16 @@ def render(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.causes:
         yield from _render_causes(diagnosis.unknown, diagnosis.causes)
     elif diagnosis.state.is_good and not diagnosis.unknown:
-        yield "Nothing to diagnose."
+        yield "Nothing to diagnose in what could be read." if diagnosis.unread else "Nothing to diagnose."
     else:
         yield f"No known cause found in {read}."
         yield from _render_unknown(diagnosis.unknown)
-    if diagnosis.earlier:
+    if diagnosis.earlier or diagnosis.earlier_unknown:
         yield ""
         yield diagnosis.state.earlier
-        for number, each in enumerate(diagnosis.earlier, 1):
+        if diagnosis.earlier_unknown:
+            yield from _render_unexplained(diagnosis.earlier_unknown)
+        for number, each in enumerate(diagnosis.earlier, 2 if diagnosis.earlier_unknown else 1):
             yield from _render_other(number, each)
     if diagnosis.unread:
         yield ""
@@ -74,9 +78,7 @@ def render_bundle(file: Path) -> str:
 def _render_causes(unknown: Sequence[Evidence], causes: Sequence[Finding]) -> Iterator[str]:
     others = causes
     if unknown:
-        yield "1. No rule explains this line, and what else was found usually follows from such a line:"
-        for line in unknown:
-            yield from _render_line(line)
+        yield from _render_unexplained(unknown)
     else:
         first, *others = causes
         yield from _render_first(first)
@@ -85,6 +87,12 @@ def _render_causes(unknown: Sequence[Evidence], causes: Sequence[Finding]) -> It
         yield "Also found, less likely or a consequence:"
         for number, each in enumerate(others, 2):
             yield from _render_other(number, each)
+
+
+def _render_unexplained(lines: Sequence[Evidence]) -> Iterator[str]:
+    yield "1. An error that no rule explains:" if len(lines) == 1 else "1. Errors that no rule explains:"
+    for line in lines:
+        yield from _render_line(line)
 
 
 def _render_first(cause: Finding) -> Iterator[str]:

@@ -27,7 +27,7 @@ class StackEvents:
     succeeded: datetime.datetime | None
     """Time at which the stack's last successful operation ended."""
     created: datetime.datetime | None
-    """Time at which the stack's creation began; None if it has succeeded since, or for a long history."""
+    """Time at which the stack's creation began; None if the events that were read do not include it."""
 
 
 def stack_statuses(cluster_name: str, cloudformation: Any) -> tuple[dict[str, str], str]:
@@ -70,7 +70,7 @@ def read_events(stack_name: str, cloudformation: Any) -> StackEvents:
             since = since or event["Timestamp"]
             is_last = is_last and status not in _BEGINNINGS
             succeeded = succeeded or (event["Timestamp"] if status in SUCCESSES else None)
-            created = event["Timestamp"] if status == "CREATE_IN_PROGRESS" else None
+            created = event["Timestamp"] if status == "CREATE_IN_PROGRESS" else created
         if succeeded and not is_last:
             break
     text = "\n".join(map(_line, reversed(last)))

@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ops.account.stacks import cluster_stack_name
 from ops.diagnose.stacks import SUCCESSES, StackEvents
 from ops.diagnose.texts import State
 from ops.diagnose.times import shown
-from ops.jobs.lookup import Jobs, cluster_option
+from ops.jobs.lookup import cluster_option
+from ops.jobs.nodes import Partition, UnavailableNodes
+from ops.jobs.reasons import passes, plain_reason
 from ops.jobs.slurm import QueuedJob
 
-# States of an ended job that are no failure.
-_WANTED = frozenset({"COMPLETED", "CANCELLED", "PREEMPTED"})
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmState:
+    """The jobs, partitions and nodes of the cluster."""
+
+    failed: tuple[QueuedJob, ...]
+    """Jobs that failed, the newest first."""
+    queue: tuple[QueuedJob, ...]
+    partitions: tuple[Partition, ...]
+    unavailable: tuple[UnavailableNodes, ...]
+    cluster_name: str
+
+    def complaints(self) -> Iterator[str]:
+        """Yield what is not well, with the command that tells more."""
+        option = cluster_option(self.cluster_name)
+        diagnose = f"trainctl diagnose{option} --job"
+        if self.failed:
+            last, number = self.failed[0], len(self.failed)
+            jobs = f"{number} jobs have" if number > 1 else "A job has"
+            yield f"{jobs} failed, the last is {last.id} ({last.workload}, {last.state}): {diagnose} {last.id}"
+        stuck = [job for job in self.queue if job.waits and not passes(job.reason)]
+        if stuck:
+            job, number = stuck[0], len(stuck)
+            jobs = f"{number} jobs do" if number > 1 else "A job does"
+            why = plain_reason(job.reason, dependency=job.dependency)
+            yield f"{jobs} not start, the first is {job.id} ({job.workload}; {why}): {diagnose} {job.id}"
+        for each in self.partitions:
+            if each.availability != "up":
+                yield f"Partition {each.name} is {each.availability} and starts no jobs: trainctl status{option}"
+        if self.unavailable:
+            first, number = self.unavailable[0], len(self.unavailable) - 1
+            more = f", and {number} more" if number else ""
+            nodes = f"{first.names} ({first.state}: {first.reason}){more}"
+            yield f"Nodes accept no jobs, {nodes}: trainctl status{option}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +71,7 @@ def state_of(
     events: StackEvents | None,
     gone: str,
     asked: AskedJob | None,
-    jobs: Jobs | None,
+    slurm: SlurmState | None,
 ) -> State:
     """Return what to say first.
 
@@ -46,18 +80,22 @@ def state_of(
         events: of the cluster's own stack.
         gone: sentence that there is no such cluster; empty if there is one.
         asked: the job that the user asked about.
-        jobs: if the user asked about no job: the jobs of the cluster, None if they are unknown.
+        slurm: what Slurm lists; None if the user asked about a job, or if it is unknown.
     """
     if asked and asked.is_good:
         return State(sentences=(asked.sentence,), is_good=True, earlier="In its log, although it completed:")
     own = cluster_stack_name(cluster_name)
-    of_stacks = (gone,) if gone else tuple(_stack_sentences(statuses, own, events))
-    failed = [job for job in jobs.ended if job.state not in _WANTED] if jobs else []
-    of_jobs = (_job_sentence(failed, cluster_name),) if jobs else ()
+    complaints = tuple(slurm.complaints()) if slurm else ()
     is_well = own in statuses and set(statuses.values()) <= SUCCESSES
     return State(
-        sentences=(*((asked.sentence,) if asked else ()), *of_stacks, *of_jobs),
-        is_good=is_well and jobs is not None and not failed,
+        sentences=(
+            *((asked.sentence,) if asked else ()),
+            *((gone,) if gone else ()),
+            *_stack_sentences(statuses, own, events),
+            *complaints,
+            *((_no_failed_job(cluster_name),) if slurm and not slurm.failed else ()),
+        ),
+        is_good=is_well and slurm is not None and not complaints,
         earlier=_earlier(events, gone, asked),
     )
 
@@ -71,19 +109,16 @@ def _stack_sentences(statuses: Mapping[str, str], own: str, events: StackEvents 
             yield f"{name} is {status}."
 
 
-def _job_sentence(failed: Sequence[QueuedJob], cluster_name: str) -> str:
+def _no_failed_job(cluster_name: str) -> str:
     command = f"trainctl diagnose{cluster_option(cluster_name)} --job"
-    if not failed:
-        return f"No job that Slurm lists has failed; for one that ended earlier: {command} ID"
-    last, number = failed[0], f"{len(failed)} jobs have" if len(failed) > 1 else "A job has"
-    return f"{number} failed, the last is {last.id} ({last.workload}, {last.state}): {command} {last.number}"
+    return f"No job that Slurm lists has failed; for one that ended earlier: {command} ID"
 
 
 def _earlier(events: StackEvents | None, gone: str, asked: AskedJob | None) -> str:
     if gone:
         return "Earlier, of a cluster that no longer exists:"
     if asked and asked.submitted:
-        return f"Earlier than job {asked.id}, or fixed since:"
+        return f"Earlier than job {asked.id}, or than the last successful deploy:"
     if events and events.succeeded:
-        return f"Earlier, fixed since (a deploy succeeded at {shown(events.succeeded)}):"
+        return f"Earlier; a deploy has succeeded since, at {shown(events.succeeded)}:"
     return "Earlier, of a former cluster of this name:"

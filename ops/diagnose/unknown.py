@@ -22,7 +22,7 @@ LOUD = 80
 _WEIGHTS = (
     (r"NCCL (?:INFO|DEBUG)|\b(?:INFO|DEBUG|TRACE)\b|\b(?:no|0) (?:errors?|failures?)\b", 10),
     (r"[Ii]gnor(?:e|ed|ing)\b|failed, optional", 10),
-    (r"_(?:COMPLETE|IN_PROGRESS)[ |]+(?:AWS|Custom|Alexa)::", 10),
+    (r"(?<!ROLLBACK)_(?:COMPLETE|IN_PROGRESS)[ |]+(?:AWS|Custom|Alexa)::", 10),
     (
         r"\b(?:ChildFailedError|DistBackendError|CalledProcessError|SignalException|KeyboardInterrupt"
         r"|BrokenPipeError|SystemExit)\b",

@@ -11,6 +11,7 @@ from ops.jobs.nodes import SINFO_FORMAT, Partition, UnavailableNodes, parse_sinf
 from ops.jobs.slurm import (
     ACCOUNT_FORMAT,
     ENDED,
+    FAILED,
     QUEUE_FORMAT,
     Job,
     QueuedJob,
@@ -45,6 +46,21 @@ def cluster_option(cluster_name: str) -> str:
     return "" if cluster_name == DEFAULT_CLUSTER else f" --cluster {cluster_name}"
 
 
+def read_failed(head_node: HeadNode) -> tuple[QueuedJob, ...]:
+    """Read the jobs that failed, the newest first, from squeue and, if there is accounting, from sacct.
+
+    Only these are requested, since Systems Manager cuts the list of all jobs of a busy cluster.
+
+    Raises OpsError and botocore's errors.
+    """
+    states = f"--states={','.join(sorted(FAILED))}"
+    answer = head_node.run(
+        "squeue", "--all", "--noheader", states, f"--format={QUEUE_FORMAT}", reads_only=True
+    )
+    found, _ = parse_queue(whole_lines(answer)[0])
+    return _newest_first(_with_accounts(found, set(), head_node, [], FAILED))
+
+
 def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
     """Read the queue, and ended jobs if requested. Raises OpsError and botocore's errors."""
     states = ("--states=all",) if ended else ()
@@ -59,16 +75,23 @@ def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
         notes.append(_unread(unread, "squeue"))
     remembered = tuple(job for job in found if job.has_ended)
     if ended:
-        remembered = _with_accounts(remembered, known, head_node, notes)
-    remembered = tuple(sorted(remembered, key=lambda job: job.number, reverse=True))
-    return Jobs(queue=tuple(queue), ended=remembered, notes=tuple(notes))
+        remembered = _with_accounts(remembered, known, head_node, notes, ENDED)
+    return Jobs(queue=tuple(queue), ended=_newest_first(remembered), notes=tuple(notes))
+
+
+def _newest_first(jobs: tuple[QueuedJob, ...]) -> tuple[QueuedJob, ...]:
+    return tuple(sorted(jobs, key=lambda job: job.number, reverse=True))
 
 
 def _with_accounts(
-    remembered: tuple[QueuedJob, ...], queued: set[str], head_node: HeadNode, notes: list[str]
+    remembered: tuple[QueuedJob, ...],
+    queued: set[str],
+    head_node: HeadNode,
+    notes: list[str],
+    wanted: frozenset[str],
 ) -> tuple[QueuedJob, ...]:
     try:
-        states = f"--state={','.join(sorted(ENDED))}"
+        states = f"--state={','.join(sorted(wanted))}"
         answer = _sacct(head_node, f"--starttime={_ACCOUNTED_SINCE}", states, "--endtime=now")
     except CommandError as error:
         notes.append(
@@ -115,16 +138,16 @@ def find_job(job_id: str, head_node: HeadNode) -> Job | None:
     return parse_job(said)
 
 
-def find_ended(job_id: str, head_node: HeadNode) -> QueuedJob | None:
-    """Read a job that Slurm has forgotten from accounting; return None if that does not have it.
+def read_accounts(job_id: str, head_node: HeadNode) -> tuple[QueuedJob, ...]:
+    """Read a job from accounting, of an array all its tasks; return nothing without accounting.
 
     Raises OpsError and botocore's errors.
     """
     try:
         found, _ = parse_accounts(whole_lines(_sacct(head_node, f"--jobs={job_id}"))[0])
-    except CommandError:  # this cluster has no accounting
-        return None
-    return next((job for job in found if job.has_ended), None)
+    except CommandError:
+        return ()
+    return found
 
 
 def is_unknown_job(said: str) -> bool:

@@ -22,12 +22,24 @@ _PLAIN = {
     "Licenses": "its licenses are in use",
     "Cleaning": "Slurm is still cleaning up its last start",
 }
+# Reasons that pass when other jobs end or with time, and the user's own wish.
+_PASSING = frozenset(
+    "Resources Priority BeginTime Dependency JobArrayTaskLimit JobHeldUser Reservation Licenses Cleaning".split()
+)
+# Limits of accounts and QOS pass, too, except those of a single job.
+_LIMITS, _OF_ONE_JOB = ("Assoc", "QOS", "Max"), "PerJob"
 # Reasons that Slurm writes as sentences, with blanks or underscores.
 _SENTENCES = {
     "nodes required for job are down": _PLAIN["ReqNodeNotAvail"],
     "launch failed requeued held": "its start failed, and it is held until `scontrol release`",
     "job requeued in held state": "it was requeued, and is held until `scontrol release`",
 }
+
+
+def passes(reason: str) -> bool:
+    """Return True if a job that waits for this reason starts without anybody's help."""
+    word = reason.partition(",")[0].strip()
+    return not word or word in _PASSING or (word.startswith(_LIMITS) and _OF_ONE_JOB not in word)
 
 
 def plain_reason(reason: str, *, dependency: str = "") -> str:

@@ -13,6 +13,8 @@ from ops.usage import OpsError, UsageError
 ENDED = frozenset(
     "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT".split()
 )
+FAILED = ENDED - {"CANCELLED", "COMPLETED", "PREEMPTED"}
+"""States of a job that ended and that nobody wanted to end so."""
 # The job's name and command come last, because they are free text that could shift other fields.
 QUEUE_FORMAT = "%i|%u|%P|%T|%r|%D|%M|%l|%E|%j|%o"
 ACCOUNT_FORMAT = "JobID,User,Partition,State,Reason,NNodes,Elapsed,Timelimit,JobName"

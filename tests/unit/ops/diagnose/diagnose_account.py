@@ -113,7 +113,9 @@ def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
             return {"StackEvents": [*ended, rolled_back]}
         failed = [event("HeadNodeWaitCondition", "CREATE_FAILED", reason)] if name == "training" else []
         before = [event("Old", "UPDATE_FAILED", "VcpuLimitExceeded of an operation before")]
-        return {"StackEvents": [*failed, event(name, "CREATE_IN_PROGRESS", "", stack_id), *before]}
+        # CDK creates a stack by a change set, whose own event is the stack's first.
+        created = [event(name, status, "", stack_id) for status in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")]
+        return {"StackEvents": [*failed, *created, *before]}
 
     return {
         "DescribeStacks": describe,
@@ -185,23 +187,39 @@ def _log_answers(logs: Mapping[str, str]) -> Answers:
 
 
 def head_node(
-    *, job: str = "", log: str = "", path: str = "/fsx/runs/job-7.log", queue: str = "", accounts: str = ""
+    *,
+    job: str = "",
+    tasks: Mapping[int, str] | None = None,
+    log: str = "",
+    path: str = "/fsx/runs/job-7.log",
+    queue: str = "",
+    accounts: str = "",
+    nodes: str = "gpu*|up|idle|1|gpu-dy-1|Unknown|none",
 ) -> Callable[[str], str]:
     """Return the answers of a head node to scripts.
 
     Args:
         job: fields of job 7 in `scontrol show job`; empty if Slurm has forgotten it.
+        tasks: of the array 7, with the state of each.
         log: of job 7.
         path: of this log.
-        queue: the answer of squeue.
+        queue: the jobs of squeue; one that has ended is listed only if its state is requested.
         accounts: the answer of sacct; empty without accounting.
+        nodes: the answer of sinfo.
     """
+    jobs = {"7": f"JobId=7 JobName=mine {job}"} if job else {}
+    jobs |= {
+        f"7_{task}": f"JobId={8 + task} ArrayJobId=7 ArrayTaskId={task} JobName=mine JobState={state}"
+        for task, state in (tasks or {}).items()
+    }
 
     def answer(script: str) -> str:
         words = script.split()
         if "scontrol" in words:
-            fields = f"JobId=7 JobName=mine {job} StdErr={path} StdOut={path}\n"
-            return fields if job else Failed("slurm_load_jobs error: Invalid job id specified")
+            wanted = words[-1]
+            found = [each for id_, each in jobs.items() if wanted in (id_, id_.partition("_")[0])]
+            said = "\n".join(f"{each} StdErr={path} StdOut={path}\n" for each in found)
+            return said or Failed("slurm_load_jobs error: Invalid job id specified")
         if "stat" in words:
             return (
                 f"{len(log)}\n" if path in words else Failed("stat: cannot statx: No such file or directory")
@@ -215,9 +233,12 @@ def head_node(
         if "sacct" in words:
             return accounts or Failed("Slurm accounting storage is disabled")
         if "squeue" in words:
-            return queue
+            asked = next((word for word in words if word.startswith("--states=")), "--states=PENDING,RUNNING")
+            states = asked.partition("=")[2].split(",")
+            lines = [line for line in queue.splitlines() if line.split("|")[3] in states]
+            return "".join(f"{line}\n" for line in lines)
         assert "sinfo" in words
-        return "REASON NODELIST\n"
+        return "REASON NODELIST\n" if "-R" in words else nodes
 
     return answer
 

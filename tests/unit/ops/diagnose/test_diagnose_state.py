@@ -9,16 +9,16 @@ import pytest
 
 from ops import __main__
 from tests.unit.ops.diagnose.diagnose_account import WELL, Answers, failing, head_node
-from tests.unit.ops.fake_account import Account
+from tests.unit.ops.fake_account import Account, Refused
 
 STEP = "10:12:43 bootstrap: step 20-install-python failed after 3 s: no wheel"
 STEP_TITLE = "A step of the bootstrap failed"
 SAVED = {"2026-11-05T09-58-00.000Z-UPDATE_FAILED/cfn-init.log": STEP}
 STATE = "TrainingClusterStack is UPDATE_COMPLETE since 2026-11-05 11:10 UTC.\n"
-QUEUE = "6|ann|gpu|{}|NonZeroExitCode|2|1:00|1:00|(null)|mine|/fsx/training/job.slurm mine\n"
+QUEUE = "6|ann|gpu|{}|{}|2|1:00|1:00|(null)|mine|/fsx/training/job.slurm mine\n"
 ACCOUNT = "7|ann|gpu|{}|None|2|00:01:00|01:00:00|mine\n"
 RAISED = "packing.ShardError: shard 1714 has 4093 tokens\n"
-FIXED = "Earlier, fixed since (a deploy succeeded at 2026-11-05 11:10 UTC):"
+FIXED = "Earlier; a deploy has succeeded since, at 2026-11-05 11:10 UTC:"
 Run = Callable[..., tuple[int, str]]
 
 
@@ -48,13 +48,65 @@ def test_a_healthy_cluster_has_nothing_to_diagnose(run: Run) -> None:
 
 
 def test_a_failed_job_is_named_with_its_command(run: Run) -> None:
-    code, output = run(failing(statuses=WELL, commands=head_node(queue=QUEUE.format("FAILED"))))
-    assert "A job has failed, the last is 6 (mine, FAILED): trainctl diagnose --job 6" in output
+    failed = QUEUE.format("FAILED", "NonZeroExitCode").replace("6", "6_3", 1)
+    code, output = run(failing(statuses=WELL, commands=head_node(queue=failed)))
+    assert "A job has failed, the last is 6_3 (mine, FAILED): trainctl diagnose --job 6_3" in output
     assert "Nothing to diagnose" not in output
     assert code == 1
-    code, output = run(failing(statuses=WELL, commands=head_node(queue=QUEUE.format("COMPLETED"))))
-    assert "Nothing to diagnose" in output
+    accounts = ACCOUNT.format("OUT_OF_MEMORY")
+    code, output = run(failing(statuses=WELL, commands=head_node(queue=failed, accounts=accounts)))
+    assert "2 jobs have failed, the last is 7 (mine, OUT_OF_MEMORY)" in output
+
+
+@pytest.mark.parametrize(
+    ("slurm", "sentence"),
+    [
+        (
+            {"queue": QUEUE.format("PENDING", "launch failed requeued held")},
+            "A job does not start, the first is 6 (mine; its start failed, and it is held until "
+            "`scontrol release`): trainctl diagnose --job 6",
+        ),
+        (
+            {"nodes": "gpu*|up|drained|2|gpu-dy-[1-2]|Unknown|broken fan"},
+            "Nodes accept no jobs, gpu-dy-[1-2] (drained: broken fan): trainctl status",
+        ),
+        (
+            {"nodes": "gpu*|inact|idle~|2|gpu-dy-[1-2]|Unknown|none"},
+            "Partition gpu is inact and starts no jobs: trainctl status",
+        ),
+    ],
+    ids=["job", "nodes", "partition"],
+)
+def test_what_cannot_start_is_something_to_diagnose(slurm: dict[str, str], sentence: str, run: Run) -> None:
+    code, output = run(failing(statuses=WELL, commands=head_node(**slurm)))
+    assert sentence in output
+    assert "Nothing to diagnose" not in output
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("COMPLETED", "None"),
+        ("CANCELLED", "None"),
+        ("RUNNING", "None"),
+        ("PENDING", "Resources"),
+        ("PENDING", "QOSMaxJobsPerUserLimit"),
+    ],
+)
+def test_a_job_that_is_well_is_no_failure(state: str, reason: str, run: Run) -> None:
+    code, output = run(failing(statuses=WELL, commands=head_node(queue=QUEUE.format(state, reason))))
+    assert "Nothing to diagnose." in output
     assert code == 0
+
+
+def test_an_unread_source_limits_the_answer(run: Run) -> None:
+    answers = failing(statuses=WELL, commands=head_node())
+    _, output = run({**answers, "DescribeLogGroups": Refused("AccessDenied")})
+    assert "Nothing to diagnose in what could be read.\n\nCould not be read:\n  CloudWatch logs" in output
+    _, output = run({**answers, "DescribeInstances": {"Reservations": []}})
+    assert "Nothing to diagnose" not in output
+    assert "Slurm: EC2 lists no head node of the cluster training." in output
 
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
@@ -67,6 +119,45 @@ def test_a_completed_job_has_nothing_to_diagnose(is_forgotten: bool, run: Run) -
     )
     assert STEP_TITLE not in output
     assert code == 0
+
+
+def test_an_exception_of_a_completed_job_is_shown(run: Run) -> None:
+    answers = failing(statuses=WELL, commands=head_node(job="JobState=COMPLETED", log=f"step 1\n{RAISED}"))
+    code, output = run(answers, "--job", "7")
+    _, _, shown = output.partition("In its log, although it completed:\n")
+    assert shown.startswith("1. An error that no rule explains:")
+    assert RAISED in shown
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("tasks", "accounts", "sentence"),
+    [
+        ({0: "COMPLETED", 1: "FAILED ExitCode=1:0"}, "", "Job 7_1 is FAILED (exit code 1)."),
+        ({0: "COMPLETED", 1: "RUNNING", 2: "FAILED ExitCode=1:0"}, "", "Job 7_2 is FAILED (exit code 1)."),
+        ({0: "COMPLETED", 1: "RUNNING"}, "", "is RUNNING."),
+        ({1: "COMPLETED"}, "7_0|ann|gpu|FAILED|None|2|1:00|1:00|mine\n", "Job 7_0 is FAILED."),
+        ({}, "7_0|a|gpu|COMPLETED|None|2|1:00|1:00|m\n7_1|a|gpu|FAILED|None|2|1:00|1:00|m\n", "Job 7_1 is FAILED."),
+    ],
+)
+def test_an_array_has_completed_with_its_last_task(
+    tasks: dict[int, str], accounts: str, sentence: str, run: Run
+) -> None:
+    commands = head_node(tasks=tasks, accounts=accounts, log=RAISED)
+    code, output = run(failing(statuses=WELL, commands=commands), "--job", "7")
+    assert sentence in output.splitlines()[0]
+    assert RAISED in output
+    assert code == 1
+
+
+def test_an_array_whose_tasks_completed_is_well(run: Run) -> None:
+    done = {0: "COMPLETED", 1: "COMPLETED"}
+    for accounts, sentence in (
+        ("", "Of job 7, every task that Slurm lists is COMPLETED."),
+        ("7_0|a|gpu|COMPLETED|None|2|1:00|1:00|m\n7_1|a|gpu|COMPLETED|None|2|1:00|1:00|m\n", "Job 7 is COMPLETED."),
+    ):
+        answers = failing(statuses=WELL, commands=head_node(tasks=done, accounts=accounts))
+        assert run(answers, "--job", "7") == (0, f"{sentence}\nNothing to diagnose.\n")
 
 
 def test_what_failed_before_the_last_success_is_no_cause(run: Run) -> None:
@@ -99,6 +190,12 @@ def test_logs_of_a_former_cluster_are_no_cause(run: Run) -> None:
     code, output = run(failing(statuses=foundations, saved=SAVED))
     assert output.startswith("There is no cluster in us-east-1.")
     assert output.index("a cluster that no longer exists") < output.index(STEP_TITLE)
+    assert code == 1
+    odd = {key: "ERROR: something odd" for key in SAVED}
+    failed = {"TrainingCluster-Network": "UPDATE_ROLLBACK_COMPLETE"}
+    code, output = run(failing(statuses={**foundations, **failed}, saved=odd))
+    assert "TrainingCluster-Network is UPDATE_ROLLBACK_COMPLETE." in output
+    assert "ERROR: something odd" in output
     assert code == 1
 
 

@@ -81,7 +81,7 @@ def test_an_unexplained_exception_precedes_its_consequences(consequence: str, is
     texts.add("train.log", (RAISED + consequence if is_first else consequence + RAISED) + CHILD)
     found = diagnose_evidence(texts, cluster="c")
     shown = "\n".join(render(found))
-    assert shown.startswith("1. No rule explains this line")
+    assert shown.startswith("1. An error that no rule explains:")
     assert shown.index(RAISED.strip()) < shown.index(f"2. {found.causes[0].title}")
     assert CHILD.strip() not in shown
     assert not found.is_answered
@@ -128,6 +128,7 @@ def test_a_secret_in_such_a_line_is_masked() -> None:
         (b"KeyboardInterrupt", 55),
         (b"2026 CREATE_COMPLETE AWS::Logs::MetricFilter OtherInstanceLaunchFailuresFilter", 10),
         (b"2026 UPDATE_FAILED AWS::Logs::MetricFilter Filter: stack is in UPDATE_IN_PROGRESS state", 60),
+        (b"2026 ROLLBACK_IN_PROGRESS AWS::CloudFormation::Stack S: Rollback requested, Failed to create X", 50),
         (b"TrainingClusterStack | 3/9 | UPDATE_IN_PROGRESS | AWS::Logs::MetricFilter | Failures", 10),
         (b'"logicalResourceId": "OtherInstanceLaunchFailuresFilter",', 0),
         (b"terminate called after throwing an instance of 'c10::Error'", 85),
