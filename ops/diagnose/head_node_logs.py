@@ -15,7 +15,9 @@ from ops.jobs.lookup import read_accounts
 from ops.jobs.slurm import FAILED
 
 _LINES = 1000
-_TASK = re.compile(r"^JobId=\d+ ArrayJobId=(\d+) ArrayTaskId=(\d+).*?\bJobState=(\w+)", re.MULTILINE | re.DOTALL)
+_TASK = re.compile(
+    r"^JobId=\d+ ArrayJobId=(\d+) ArrayTaskId=(\d+).*?\bJobState=(\w+)", re.MULTILINE | re.DOTALL
+)
 _SUBMITTED = re.compile(r"\bSubmitTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 

@@ -34,16 +34,20 @@ class SlurmState:
         if self.failed:
             last, number = self.failed[0], len(self.failed)
             jobs = f"{number} jobs have" if number > 1 else "A job has"
-            yield f"{jobs} failed, the last is {last.id} ({last.workload}, {last.state}): {diagnose} {last.id}"
+            named = f"{last.id} ({last.workload}, {last.state})"
+            yield f"{jobs} failed, the last is {named}: {diagnose} {last.id}"
         stuck = [job for job in self.queue if job.waits and not passes(job.reason)]
         if stuck:
             job, number = stuck[0], len(stuck)
             jobs = f"{number} jobs do" if number > 1 else "A job does"
             why = plain_reason(job.reason, dependency=job.dependency)
-            yield f"{jobs} not start, the first is {job.id} ({job.workload}; {why}): {diagnose} {job.id}"
+            # An array whose tasks wait is 6_[1-9], which no command takes.
+            id_ = job.id.partition("_[")[0]
+            yield f"{jobs} not start, the first is {id_} ({job.workload}; {why}): {diagnose} {id_}"
         for each in self.partitions:
             if each.availability != "up":
-                yield f"Partition {each.name} is {each.availability} and starts no jobs: trainctl status{option}"
+                closed = f"Partition {each.name} is {each.availability} and starts no jobs"
+                yield f"{closed}: trainctl status{option}"
         if self.unavailable:
             first, number = self.unavailable[0], len(self.unavailable) - 1
             more = f", and {number} more" if number else ""

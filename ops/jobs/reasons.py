@@ -24,7 +24,8 @@ _PLAIN = {
 }
 # Reasons that pass when other jobs end or with time, and the user's own wish.
 _PASSING = frozenset(
-    "Resources Priority BeginTime Dependency JobArrayTaskLimit JobHeldUser Reservation Licenses Cleaning".split()
+    "Resources Priority BeginTime Dependency JobArrayTaskLimit JobHeldUser Reservation Licenses "
+    "Cleaning".split()
 )
 # Limits of accounts and QOS pass, too, except those of a single job.
 _LIMITS, _OF_ONE_JOB = ("Assoc", "QOS", "Max"), "PerJob"

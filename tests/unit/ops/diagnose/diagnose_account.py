@@ -114,7 +114,9 @@ def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
         failed = [event("HeadNodeWaitCondition", "CREATE_FAILED", reason)] if name == "training" else []
         before = [event("Old", "UPDATE_FAILED", "VcpuLimitExceeded of an operation before")]
         # CDK creates a stack by a change set, whose own event is the stack's first.
-        created = [event(name, status, "", stack_id) for status in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")]
+        created = [
+            event(name, status, "", stack_id) for status in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
+        ]
         return {"StackEvents": [*failed, *created, *before]}
 
     return {

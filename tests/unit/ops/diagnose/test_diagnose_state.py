@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ SAVED = {"2026-11-05T09-58-00.000Z-UPDATE_FAILED/cfn-init.log": STEP}
 STATE = "TrainingClusterStack is UPDATE_COMPLETE since 2026-11-05 11:10 UTC.\n"
 QUEUE = "6|ann|gpu|{}|{}|2|1:00|1:00|(null)|mine|/fsx/training/job.slurm mine\n"
 ACCOUNT = "7|ann|gpu|{}|None|2|00:01:00|01:00:00|mine\n"
+TASKS = "7_0|a|gpu|COMPLETED|None|2|1:00|1:00|m\n7_1|a|gpu|{}|None|2|1:00|1:00|m\n"
 RAISED = "packing.ShardError: shard 1714 has 4093 tokens\n"
 FIXED = "Earlier; a deploy has succeeded since, at 2026-11-05 11:10 UTC:"
 Run = Callable[..., tuple[int, str]]
@@ -62,7 +64,7 @@ def test_a_failed_job_is_named_with_its_command(run: Run) -> None:
     ("slurm", "sentence"),
     [
         (
-            {"queue": QUEUE.format("PENDING", "launch failed requeued held")},
+            {"queue": QUEUE.format("PENDING", "launch failed requeued held").replace("6", "6_[1-9]", 1)},
             "A job does not start, the first is 6 (mine; its start failed, and it is held until "
             "`scontrol release`): trainctl diagnose --job 6",
         ),
@@ -77,7 +79,7 @@ def test_a_failed_job_is_named_with_its_command(run: Run) -> None:
     ],
     ids=["job", "nodes", "partition"],
 )
-def test_what_cannot_start_is_something_to_diagnose(slurm: dict[str, str], sentence: str, run: Run) -> None:
+def test_what_cannot_start_is_something_to_diagnose(slurm: dict[str, Any], sentence: str, run: Run) -> None:
     code, output = run(failing(statuses=WELL, commands=head_node(**slurm)))
     assert sentence in output
     assert "Nothing to diagnose" not in output
@@ -111,7 +113,9 @@ def test_an_unread_source_limits_the_answer(run: Run) -> None:
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
 def test_a_completed_job_has_nothing_to_diagnose(is_forgotten: bool, run: Run) -> None:
-    states = {"accounts": ACCOUNT.format("COMPLETED")} if is_forgotten else {"job": "JobState=COMPLETED"}
+    states: dict[str, Any] = (
+        {"accounts": ACCOUNT.format("COMPLETED")} if is_forgotten else {"job": "JobState=COMPLETED"}
+    )
     answers = failing(saved=SAVED, commands=head_node(**states, log="step 1\nCUDA out of memory.\n"))
     code, output = run(answers, "--job", "7")
     assert output.startswith(
@@ -137,7 +141,11 @@ def test_an_exception_of_a_completed_job_is_shown(run: Run) -> None:
         ({0: "COMPLETED", 1: "RUNNING", 2: "FAILED ExitCode=1:0"}, "", "Job 7_2 is FAILED (exit code 1)."),
         ({0: "COMPLETED", 1: "RUNNING"}, "", "is RUNNING."),
         ({1: "COMPLETED"}, "7_0|ann|gpu|FAILED|None|2|1:00|1:00|mine\n", "Job 7_0 is FAILED."),
-        ({}, "7_0|a|gpu|COMPLETED|None|2|1:00|1:00|m\n7_1|a|gpu|FAILED|None|2|1:00|1:00|m\n", "Job 7_1 is FAILED."),
+        (
+            {},
+            TASKS.format("FAILED"),
+            "Job 7_1 is FAILED.",
+        ),
     ],
 )
 def test_an_array_has_completed_with_its_last_task(
@@ -154,7 +162,10 @@ def test_an_array_whose_tasks_completed_is_well(run: Run) -> None:
     done = {0: "COMPLETED", 1: "COMPLETED"}
     for accounts, sentence in (
         ("", "Of job 7, every task that Slurm lists is COMPLETED."),
-        ("7_0|a|gpu|COMPLETED|None|2|1:00|1:00|m\n7_1|a|gpu|COMPLETED|None|2|1:00|1:00|m\n", "Job 7 is COMPLETED."),
+        (
+            TASKS.format("COMPLETED"),
+            "Job 7 is COMPLETED.",
+        ),
     ):
         answers = failing(statuses=WELL, commands=head_node(tasks=done, accounts=accounts))
         assert run(answers, "--job", "7") == (0, f"{sentence}\nNothing to diagnose.\n")
@@ -191,7 +202,7 @@ def test_logs_of_a_former_cluster_are_no_cause(run: Run) -> None:
     assert output.startswith("There is no cluster in us-east-1.")
     assert output.index("a cluster that no longer exists") < output.index(STEP_TITLE)
     assert code == 1
-    odd = {key: "ERROR: something odd" for key in SAVED}
+    odd = dict.fromkeys(SAVED, "ERROR: something odd")
     failed = {"TrainingCluster-Network": "UPDATE_ROLLBACK_COMPLETE"}
     code, output = run(failing(statuses={**foundations, **failed}, saved=odd))
     assert "TrainingCluster-Network is UPDATE_ROLLBACK_COMPLETE." in output

@@ -14,8 +14,7 @@ FILES = sorted((*HERE.glob("logs/*"), *HERE.glob("threads/*.yaml"), CAUSES))
 # The folders of every Linux, those of this project's clusters, those in which programs are built, and what
 # only looks like a folder: log groups, parameters and paths of a registry.
 _FOLDERS = (
-    "bin|boot|dev|etc|lib|lib64|opt|proc|run|sys|tmp|usr|var|home|fsx|efs|scratch|datasets|bootstrap"
-    "|workspace|pytorch|third_party|aws|cdk-bootstrap|v2"
+    "bin|boot|dev|etc|lib|lib64|opt|proc|run|sys|tmp|usr|var|home|fsx|workspace|pytorch|aws|cdk-bootstrap|v2"
 )
 _NEUTRAL_ID = r"(?:0123456789abcdef\d|0?([0-9a-f])\1+)\b"
 # Kind -> what is not neutral.
@@ -25,6 +24,10 @@ OTHERS = {
     "a conda environment": r"\w*conda\w*/(?:envs/\w+|bin/)",
     "a mail address": r"\b[\w.+-]+@(?!example\.(?:com|org)\b)[\w-]+(?:\.[\w-]+)+",
     "an address": r"(?<![\w.-])(?!10\.0\.|127\.0\.0\.1|0\.0\.0\.0)\d{2,3}(?:\.\d{1,3}){3}(?![\w.-])",
+    # Hosts have no form of their own, but the lines of NCCL, srun and syslog that name one have.
+    "a host": r"(?<![\w.-])(?!(?:node|gpu-dy-\w+)-\d)[\w.-]+(?=:\d+:\d+ \[\d+\] )"
+    r"|(?<=failed on node )(?!node-\d|ip-10-0-)[\w.-]+"
+    r"|(?<=\d\d:\d\d:\d\d )(?!node-\d|head-node|login|ip-10-0-)[\w.-]+(?= \w+\[\d+\]: )",
     "a host named by its address": r"\bip-(?!10-0-)\d+(?:-\d+){3}\b",
     "an address of IPv6": r"\bfe80::(?!1\b)[0-9a-f:]+",
     "an account": r"(?<![\w-])(?!111122223333|444455556666|123456789012)\d{12}(?![\w-])",
@@ -52,6 +55,9 @@ def test_a_kept_text_names_nobody(kind: str) -> None:
         ("a conda environment", "/root/miniconda3/envs/mine/bin/python"),
         ("a mail address", "ann@cluster.edu"),
         ("an address", "peer 192.168.3.100<5>"),
+        ("a host", "smc-gpu-03:29880:30398 [0] init.cc:497"),
+        ("a host", "Task launch for 14774.0 failed on node magi70: Job credential expired"),
+        ("a host", "May 12 09:24:56 testohpc-compute-0 slurmd[31519]: slurmd: error"),
         ("a host named by its address", "node ip-172-31-81-213:"),
         ("an address of IPv6", "[fe80::b8:aff:fe44:425]"),
         ("an account", "us-east-1:415233562408:image"),

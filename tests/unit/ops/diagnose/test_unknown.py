@@ -128,7 +128,10 @@ def test_a_secret_in_such_a_line_is_masked() -> None:
         (b"KeyboardInterrupt", 55),
         (b"2026 CREATE_COMPLETE AWS::Logs::MetricFilter OtherInstanceLaunchFailuresFilter", 10),
         (b"2026 UPDATE_FAILED AWS::Logs::MetricFilter Filter: stack is in UPDATE_IN_PROGRESS state", 60),
-        (b"2026 ROLLBACK_IN_PROGRESS AWS::CloudFormation::Stack S: Rollback requested, Failed to create X", 50),
+        (
+            b"2026 ROLLBACK_IN_PROGRESS AWS::CloudFormation::Stack S: Rollback requested, Failed to create X",
+            50,
+        ),
         (b"TrainingClusterStack | 3/9 | UPDATE_IN_PROGRESS | AWS::Logs::MetricFilter | Failures", 10),
         (b'"logicalResourceId": "OtherInstanceLaunchFailuresFilter",', 0),
         (b"terminate called after throwing an instance of 'c10::Error'", 85),
