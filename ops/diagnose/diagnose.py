@@ -37,7 +37,8 @@ def diagnose_evidence(
     def ranked(of: Matcher) -> list[Finding]:
         found = rank(of.hits.values(), causes, cluster=cluster, about=about)
         return [
-            replace(each, mend=tuple(with_deploy(line, cluster, flags) for line in each.mend)) for each in found
+            replace(each, mend=tuple(with_deploy(line, cluster, flags) for line in each.mend))
+            for each in found
         ]
 
     found = ranked(matcher)

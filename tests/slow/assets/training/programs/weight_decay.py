@@ -1,5 +1,6 @@
 """Print the weight decay of the matrices in an optimizer's state: python weight_decay.py FILE."""
 
+# mypy: disable-error-code="import-not-found"
 import sys
 
 import torch
