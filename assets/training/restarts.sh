@@ -3,7 +3,7 @@
 # Decides whether a job whose training ended early starts again, and from which step.
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log, die, tell and report, and its variables
-#   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions and does nothing else by itself.
+#   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions, and exports THIS_JOB.
 # Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,spot-notice-*}. Writes: $RUN_DIR/{starts,ends},
 #   $RUN_DIR/settings-<job id>-<restart>.env, and the log of the watch for spot notices, $RUN_DIR/spot-watch.log.
 #
@@ -12,6 +12,12 @@
 # themselves. Starts that Slurm or EC2 ended (a lost node, scontrol requeue, a spot notice) say nothing about the data and
 # the code, so they have a limit of their own. Starts that ended before the training do not count (a node that its health
 # check refused, one that was lost during preparation).
+
+# Slurm's name of this job. The last task of an array has the array's own id, which squeue, scancel and scontrol take for all
+# tasks. Another job may have inherited the array's variables from the job that submitted it. It is set here, since a job
+# that is requeued after a deploy still has the job.slurm of its submission.
+export THIS_JOB="${SLURM_JOB_ID:-}"
+if [[ -n $THIS_JOB && ${SLURM_ARRAY_JOB_ID:-} == "$THIS_JOB" ]]; then THIS_JOB+="_$SLURM_ARRAY_TASK_ID"; fi
 
 declare -i failures=0 interruptions=0 start_step=0 # check_restart reads them
 declare -i counted=-1                              # Slurm's restart count of the last start that counts
@@ -91,13 +97,6 @@ why_not_again() {
   elif ((interruptions > MAX_INTERRUPTIONS)); then
     printf 'Slurm or EC2 ended %s starts before a checkpoint after step %s\n' "$interruptions" "$start_step"
   fi
-}
-
-# Exports Slurm's name of this job. The last task of an array has the array's own id, which squeue, scancel and scontrol take
-# for all tasks. Another job may have inherited the array's variables from the job that submitted it.
-name_job() {
-  export THIS_JOB="$SLURM_JOB_ID"
-  if [[ ${SLURM_ARRAY_JOB_ID:-} == "$SLURM_JOB_ID" ]]; then THIS_JOB+="_$SLURM_ARRAY_TASK_ID"; fi
 }
 
 # Starts a step on each node before the start counts, since a node that is lost, or whose prolog has just failed, takes none.

@@ -20,7 +20,6 @@ find_python() {{ command -v python3; }}
 scontrol() {{ log "scontrol $*"; }}
 training=/fsx/training workload=tiny run=mine NNODES=2 MAX_RESTARTS=${{MAX_RESTARTS:-3}} SLURM_JOB_ID=7
 source "{TRAINING}/restarts.sh"
-name_job
 """
 NOTICE = "EC2 takes a node (n2: terminate)"
 
