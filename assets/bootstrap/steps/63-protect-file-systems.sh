@@ -5,7 +5,8 @@
 # These servers trust the uid that a client sends, so a job with an NFS client of its own could act as root on EFS. Mounts
 # are connections of the kernel, and efs-utils' tunnels, whose loopback ports ask for no identity, run as root. The rules
 # match the owner of a socket: uids from 1000 on, which are the cluster's user, users of a file or a directory, subordinate
-# ids of containers, and nobody.
+# ids of containers, and nobody. They reject the first packet of a connection (--syn), not the replies of a server: a
+# socket that the head node's NFS server accepts may have the uid of an earlier request's user, and its client the port 988.
 #
 # A reboot loses the rules: training-cluster-firewall.service adds them before users can log in. ParallelCluster's own
 # service then replaces all rules by those that it saved at an earlier boot, so a drop-in adds them after it, too.
@@ -41,9 +42,9 @@ add_rules() {
   "$1-restore" --wait --noflush <<END
 *filter
 :$CHAIN - [0:0]
--A $CHAIN --protocol tcp --dport $LUSTRE --jump REJECT --reject-with tcp-reset
--A $CHAIN --protocol tcp --dport $NFS --jump REJECT --reject-with tcp-reset
--A $CHAIN --protocol tcp --destination $2 --dport $TUNNELS --jump REJECT --reject-with tcp-reset
+-A $CHAIN --protocol tcp --syn --dport $LUSTRE --jump REJECT --reject-with tcp-reset
+-A $CHAIN --protocol tcp --syn --dport $NFS --jump REJECT --reject-with tcp-reset
+-A $CHAIN --protocol tcp --syn --destination $2 --dport $TUNNELS --jump REJECT --reject-with tcp-reset
 COMMIT
 END
   if ! "$1" --wait --check OUTPUT "${OF_USERS[@]}" 2>/dev/null; then

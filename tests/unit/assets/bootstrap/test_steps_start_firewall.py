@@ -32,6 +32,17 @@ def refused(uid, address, port):
         return bool(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 print(json.dumps([refused(*each) for each in json.loads(sys.argv[1])]))
 """
+# A server of a user answers a client of root whose own port is Lustre's.
+ANSWER = """
+import os, socket
+os.seteuid(1000)
+server = socket.create_server(("127.0.0.1", 3000))
+os.seteuid(0)
+client = socket.create_connection(("127.0.0.1", 3000), timeout=2, source_address=("127.0.0.1", 988))
+os.seteuid(1000)
+server.accept()[0].sendall(b"answer")
+print(client.recv(9).decode())
+"""
 USER, NOBODY, SUBORDINATE, SLURM, ROOT = 1000, 65534, 100_000, 401, 0
 OWN = "10.9.9.9"
 
@@ -79,6 +90,11 @@ def test_root_of_a_user_namespace_is_refused(node: Node) -> None:
     wait = "until exec 3<>/dev/tcp/127.0.0.1/2049; do sleep 0.05; done 2>/dev/null; "
     as_user = f'setpriv --reuid={USER} --regid={USER} --clear-groups bash -c "{inside}"'
     assert "refused" in in_namespace(node, f"{listen}{wait}bash {STEP}; cd /; {as_user}")
+
+
+def test_a_server_may_answer_any_port(node: Node) -> None:
+    """Sockets that the head node's NFS server accepts have the uid of some user of a client."""
+    assert in_namespace(node, f"bash {STEP}; {sys.executable} -I -c '{ANSWER}'") == "answer\n"
 
 
 def test_a_second_run_changes_no_rule(node: Node) -> None:
