@@ -4,7 +4,7 @@ The formats of weights here (safetensors, torch's, torch.distributed.checkpoint'
 the CRC-32 of each of its parts, as hexadecimal digits: every Python has it, at 2 GB/s a core; threads compute
 several parts at a time, and the nodes of a job share the parts of a large file.
 
-python -m trainkit.sums CHECKPOINT   prints the changed files of this node's share, in a step of Slurm
+run_module.py trainkit.sums CHECKPOINT   prints the changed files of this node's share, in a step of Slurm
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def changed_files_of_job(checkpoint: Path, sums: Mapping[str, str]) -> list[str]
     """Return the names of the files with other bytes; the nodes of this job share the reading."""
     if int(os.environ.get("SLURM_JOB_NUM_NODES") or 1) > 1:
         step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1"]
-        module = [sys.executable, "-B", "-m", "trainkit.sums", str(checkpoint)]
+        starter = Path(__file__).parents[1] / "run_module.py"
+        module = [sys.executable, "-I", "-B", str(starter), "trainkit.sums", str(checkpoint)]
         try:
             read = subprocess.run(
                 [*step, *module], timeout=_LIMIT_S, check=True, stdout=subprocess.PIPE, text=True
