@@ -32,6 +32,7 @@ _LIMITS, _OF_ONE_JOB = ("Assoc", "QOS", "Max"), "PerJob"
 # Reasons that Slurm writes as sentences, with blanks or underscores.
 _SENTENCES = {
     "nodes required for job are down": _PLAIN["ReqNodeNotAvail"],
+    "launch failure limit exceeded": "its start failed five times, and it is held until `scontrol release`",
     "launch failed requeued held": "its start failed, and it is held until `scontrol release`",
     "job requeued in held state": "it was requeued, and is held until `scontrol release`",
 }

@@ -150,6 +150,7 @@ def test_nothing_else_is_a_job_id(id_: str) -> None:
         ("PartitionInactive", "is the compute fleet stopped?"),
         ("launch_failed_requeued_held", "scontrol release"),
         ("launch failed requeued held", "scontrol release"),
+        ("launch_failure_limit_exceeded_requeued_held", "scontrol release"),
         (
             "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions",
             "down",
