@@ -44,7 +44,7 @@ JOB_SETTINGS: Rendered = {
     # By default a node's health checks run with the job's first step there, so after the start of the batch
     # script. With these, the script starts once the checks of all nodes have passed. Without Contain: before
     # Slurm 26.11, its step hides a job whose script a restarted slurmctld forgot during the checks, and which
-    # otherwise is queued again after BatchStartTimeout.
+    # otherwise is queued again when its first node registers next, at most some 25 minutes later.
     "PrologFlags": "Alloc,DeferBatch",
 }
 """Settings of slurm.conf for the jobs of every cluster."""
