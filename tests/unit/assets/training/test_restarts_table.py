@@ -76,6 +76,13 @@ TESTS = {
             "test_a_run_with_incomplete_checkpoints_only_ends_instead_of_beginning_anew",
         ),
     ],
+    "settings differ from those of the checkpoint": [
+        (f"{WORKLOADS}/test_gpt2.py", "test_settings_of_a_resume_replace_those_of_its_checkpoint"),
+        (
+            "unit/assets/training/trainkit/test_resuming.py",
+            "test_another_global_batch_is_refused_unless_given",
+        ),
+    ],
     "the disk is full": [(RESTARTS, "test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on")],
     "the preparation dies": [
         (JOB, "test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it"),
