@@ -12,6 +12,8 @@ from rehearsal.faults.cases import Case
 from training_cluster.paths import ROOT
 
 _REASON_SHOWN = 90
+_RAISED = "RAISED"
+"""End of a case that raised an error."""
 # A result is valid only as long as none of these changes.
 _DECIDING = ("assets", "cluster_configs", "constructs", "ops", "rehearsal", "stacks", "locks", "cdk.json")
 
@@ -72,8 +74,8 @@ def raised(case: Case, error: Exception) -> Verdict:
         id=case.id,
         request=str(case.question.get("request", "stacks")),
         fired=True,
-        ended="RAISED",
-        next="RAISED",
+        ended=_RAISED,
+        next=_RAISED,
         stuck=[message(error)],
         orphans=[],
         lost=[],
@@ -102,8 +104,8 @@ class Results:
         self._path, self._fingerprint = path, fingerprint()
 
     def read(self) -> dict[str, Verdict]:
-        """Read the verdicts of the present code, by id."""
-        return {verdict.id: verdict for verdict in self._lines()}
+        """Read the verdicts of the present code, by id. Cases that raised, also by Ctrl-C, have none."""
+        return {verdict.id: verdict for verdict in self._lines() if verdict.ended != _RAISED}
 
     def _lines(self) -> Iterator[Verdict]:
         if not self._path.exists():

@@ -69,6 +69,7 @@ def test_a_case_that_raises_fails_alone(tmp_path: Path) -> None:
     verdicts = _tried(tmp_path, Process(), "first", "second")
     assert verdicts["first"].stuck == ["KeyError: 'calls'"]
     assert verdicts["second"].is_good
+    assert [*Results(tmp_path / "faults.jsonl").read()] == ["second"], "another run tries the first one again"
 
 
 def test_a_deploy_that_changes_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
