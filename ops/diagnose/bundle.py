@@ -42,7 +42,7 @@ def write_bundle(file: Path, evidence: Evidence, diagnosis: str) -> None:
         raise UsageError(f"--bundle {file} cannot be written: {error.strerror}.") from None
     try:
         with os.fdopen(opened, "wb") as raw, tarfile.open(fileobj=raw, mode="w:gz") as archive:
-            _add(archive, "diagnosis.json", diagnosis.encode())
+            _add(archive, "diagnosis.json", mask_bytes(diagnosis.encode()))
             taken = {"diagnosis.json", "unread.txt"}
             for text in evidence.texts():
                 _add(archive, _name(text, taken), _content(text))

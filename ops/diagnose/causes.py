@@ -65,7 +65,9 @@ class Cause(BaseModel):
 
     def mend_with(self, groups: Mapping[str, str]) -> tuple[str, ...]:
         """Return the lines whose placeholders are all filled; paths and addresses are quoted for a shell."""
-        typed = {name: shlex.quote(text) if name in _TYPED else text for name, text in groups.items()}
+        # A log could name a file {deploy}: a command in its place would end the quotes.
+        texts = {name: text.replace("{deploy}", "{ deploy }") for name, text in groups.items()}
+        typed = {name: shlex.quote(text) if name in _TYPED else text for name, text in texts.items()}
         return tuple(
             _PLACEHOLDER.sub(lambda found: typed.get(found[1], found[0]), line)
             for line in self.mend

@@ -11,7 +11,9 @@ import pytest
 
 from ops import __main__
 from ops.diagnose import bundle, masking
+from ops.diagnose.files import Files
 from ops.diagnose.masking import mask
+from tests.unit.ops.plan.plan_account import deployed
 
 CORPUS = Path(__file__).parent / "logs"
 SECRETS = {
@@ -125,6 +127,17 @@ def test_the_answer_is_printed_before_a_bundle_is_written(
     made = contents(here / "mine.tar.gz")
     assert made[str(log).lstrip("/")] == log.read_text()
     assert json.loads(made["diagnosis.json"])["bundle"] == "mine.tar.gz"
+
+
+def test_flags_in_a_bundle_are_masked(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    log = CORPUS / "no-capacity-resume.log"
+    account = deployed(tags="wandb_api_key=topsecretvalue")
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
+    monkeypatch.setattr("ops.diagnose.account.gather", lambda *_, **__: Files([log]))
+    assert run(monkeypatch, "--bundle", "out.tar.gz") == 0
+    written = contents(here / "out.tar.gz")["diagnosis.json"]
+    assert "tags=wandb_api_key=(masked)" in written
+    assert json.loads(written)["causes"][0]["id"] == "no-capacity"
 
 
 def test_a_bundle_is_masked_and_its_owners_alone(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:

@@ -156,6 +156,12 @@ def test_a_name_in_a_log_is_one_word_of_the_printed_command(tmp_path: Path, name
     assert read(tmp_path).causes[0].mend[0].startswith(f"ls -ld '{name}', and")
 
 
+def test_a_deploy_in_a_log_is_not_filled(tmp_path: Path) -> None:
+    said = "PermissionError: [Errno 13] Permission denied: '/{deploy} -c a=`id`'"
+    (tmp_path / "train.log").write_text(f"{said}\n")
+    assert read(tmp_path).causes[0].mend[0].startswith("ls -ld '/{ deploy } -c a=`id`', and")
+
+
 def test_a_command_of_the_provider_in_a_log_is_no_more_than_that_one(tmp_path: Path) -> None:
     said = "The fleet can be neither stopped nor started | aws dynamodb put-item --table-name a --item b"
     for more, number in (("", 1), ("; id", 0), (" $(id)", 0), (" & id", 0)):
