@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ops.account.session import ClientOf
 from ops.account.stacks import parse_template
 from training_cluster.flags.given import read_given_flags
+from training_cluster.rules.network import is_wide
 from training_cluster.stack_names import GUARD_TYPE, NETWORK_STACK, STORAGE_STACK, cluster_stack
 
 Templates = Mapping[str, Mapping[str, Any]]
@@ -56,8 +57,8 @@ def flags_of(templates: Templates, cluster: str) -> dict[str, Any] | None:
     flags |= {flag: value for flag, value in shared.items() if value}
     if network := templates.get(NETWORK_STACK):
         flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
-        ssh = _ssh_source(network)
-        flags = {**flags, "ssh_from": ssh} if ssh else {k: v for k, v in flags.items() if k != "ssh_from"}
+        ssh = _ssh_flags(network)
+        flags = {flag: value for flag, value in flags.items() if not flag.startswith("ssh_from")} | ssh
     return flags
 
 
@@ -99,6 +100,9 @@ def _has_interface_endpoints(network: Mapping[str, Any]) -> bool:
     return any(each.get("VpcEndpointType") == "Interface" for each in endpoints)
 
 
-def _ssh_source(network: Mapping[str, Any]) -> str | None:
-    rules = _properties(network, "AWS::EC2::SecurityGroupIngress")
-    return next((each["CidrIp"] for each in rules if each.get("FromPort") == _SSH_PORT), None)
+def _ssh_flags(network: Mapping[str, Any]) -> dict[str, str]:
+    for each in _properties(network, "AWS::EC2::SecurityGroupIngress"):
+        if each.get("FromPort") == _SSH_PORT:
+            source = each["CidrIp"]
+            return {"ssh_from": source} | ({"ssh_from_anywhere": "yes"} if is_wide(source) else {})
+    return {}

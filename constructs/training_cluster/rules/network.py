@@ -62,9 +62,13 @@ def _own_network_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
+def is_wide(network: str) -> bool:
+    """Return True if an IPv4 network may reach port 22 with ssh_from_anywhere=yes alone."""
+    return ipaddress.IPv4Network(network).prefixlen < WIDEST_PREFIX
+
+
 def _the_world_stays_out(settings: Settings) -> Iterator[Contradiction]:
-    wide = settings.ssh_from and ipaddress.IPv4Network(settings.ssh_from).prefixlen < WIDEST_PREFIX
-    if wide and settings.ssh_from_anywhere == "no":
+    if settings.ssh_from and is_wide(settings.ssh_from) and settings.ssh_from_anywhere == "no":
         yield Contradiction(
             problem=f"ssh_from={settings.ssh_from} opens port 22 to the internet",
             mend="-c ssh_from=YOUR.ADDRESS/32, or, if you mean it: -c ssh_from_anywhere=yes",
