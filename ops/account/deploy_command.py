@@ -8,6 +8,8 @@ from typing import Any
 
 from training_cluster.flags.given import given_flags
 from training_cluster.flags.settings import Settings
+from training_cluster.problems import ConfigurationError
+from training_cluster.queues.file import flags_of, read_queues
 from training_cluster.stack_names import CLUSTER_STACK, DEFAULT_CLUSTER
 
 _DEPLOY = ("npx", "cdk", "deploy")
@@ -31,7 +33,7 @@ def deploy_words(cluster: str, flags: Mapping[str, Any], /, **changed: object) -
     """Return the words of the command. `deploy_command` describes the arguments."""
     named = {"cluster_name": cluster} | changed
     kept = {flag: value for flag, value in repeated_flags(flags).items() if flag not in named}
-    if named["cluster_name"] == DEFAULT_CLUSTER:
+    if named["cluster_name"] == DEFAULT_CLUSTER and "cluster_name" not in changed:
         del named["cluster_name"]
     return [*_DEPLOY, CLUSTER_STACK, *_options(kept | named)]
 
@@ -46,10 +48,24 @@ def _options(flags: Mapping[str, object]) -> list[str]:
 
 
 def repeated_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags that the next deploy must repeat: the family, and those that differ from defaults."""
+    """Return the flags that the next deploy must repeat: the family, and those that differ from defaults.
+
+    Those that the file of queues gives are left out, because the file may have changed since.
+    """
     defaults = {flag: info.default for flag, info in Settings.model_fields.items() if flag != "family"}
+    not_repeated = _OF_ONE_DEPLOY | flags_of_file(flags)
     return {
         flag: value
         for flag, value in flags.items()
-        if flag not in _OF_ONE_DEPLOY and str(value) != str(defaults.get(flag))
+        if flag not in not_repeated and str(value) != str(defaults.get(flag))
     }
+
+
+def flags_of_file(flags: Mapping[str, Any]) -> set[str]:
+    """Return the flags that the file of queues gives; none if it cannot be read, which the deploy refuses."""
+    try:
+        listed = read_queues(str(flags["queues"])) if flags.get("queues") else {}
+    except ConfigurationError:
+        return set()
+    entry = listed.get(str(flags.get("queue_name")))
+    return {"family", *flags_of(entry)} if entry else set()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ops.account.deploy_command import deploy_command
+from ops.account.deploy_command import deploy_command, flags_of_file
 from ops.account.session import ClientOf
 from ops.pcluster.dry_run import DryRun
 from ops.pcluster.update_policies import Judge
@@ -91,7 +91,9 @@ def read_plan(
         if dry_run and found.is_changed and not not_judged and not _is_impossible(changes):
             changes += _validated(dry_run(settings.cluster_name, found.rendered.config))
     forgotten = left_out(settings, deployed)
-    typed = {flag: getattr(settings, flag) for flag in sorted(settings.model_fields_set)}
+    given = {flag: getattr(settings, flag) for flag in sorted(settings.model_fields_set)}
+    of_file = flags_of_file(given)
+    typed = {flag: value for flag, value in given.items() if flag not in of_file and value is not None}
     book = prices([settings] if before is None else [before, settings])
     return Plan(
         cluster_name=settings.cluster_name,

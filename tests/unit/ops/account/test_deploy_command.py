@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ops.account.deploy_command import deploy_command, deploy_words
+import pytest
+
+from ops.account.deploy_command import deploy_command, deploy_words, repeated_flags
 from ops.account.deployed_flags import flags_or_none, read_flags
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.plan.plan_account import deployed
+from training_cluster.flags.given import given_flags
 from training_cluster.paths import ROOT
+from training_cluster.rules.context import read_settings
 
 RECORDED = {"family": "p5", "nodes": 16, "tags": "team=my team", "on_busy": "stop", "metrics": "cloudwatch"}
 ANY_DEPLOY = re.compile(r"cdk deploy(?: $| [A-Z{])")
@@ -33,24 +37,48 @@ def test_another_cluster_is_named() -> None:
     assert deploy_command("b", {"family": "p5", "cluster_name": "b"}, cluster_name="b-2") == f"{start}b-2"
 
 
+def test_a_named_cluster_replaces_cdk_jsons() -> None:
+    named = "npx cdk deploy TrainingClusterStack -c cluster_name=training"
+    assert deploy_command("training", {}, cluster_name="training") == named
+
+
+def test_flags_of_a_changed_queues_file_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("train: {family: p5, nodes: 4}\n")
+    typed = {"queues": str(file), "queue_name": "train", "idle_minutes": "30"}
+    recorded = given_flags(read_settings(typed))
+    file.write_text("train: {family: g6e, nodes: 8}\n")
+    repeated = repeated_flags(recorded)
+    assert {flag: str(value) for flag, value in repeated.items()} == typed
+    assert read_settings(repeated).nodes == 8
+    file.unlink()
+    assert repeated_flags(recorded) == recorded
+
+
 def test_unknown_flags_are_mentioned() -> None:
     command = "npx cdk deploy TrainingClusterStack"
     assert deploy_command("training", None, nodes=4) == f"{command} -c nodes=4, with its flags"
     assert deploy_command("training", {}) == command
 
 
-def test_flags_of_shared_stacks_are_the_deployed_ones() -> None:
-    account = deployed(family="p5", nodes="4", endpoints="private")
-    network = {
-        "Type": "AWS::EC2::SecurityGroupIngress",
-        "Properties": {"FromPort": 22, "CidrIp": "203.0.113.0/24"},
-    }
+@pytest.mark.parametrize(
+    ("network", "ssh"),
+    [
+        ("203.0.113.0/24", {"ssh_from=203.0.113.0/24"}),
+        ("0.0.0.0/0", {"ssh_from=0.0.0.0/0", "ssh_from_anywhere=yes"}),
+        (None, set()),
+    ],
+)
+def test_flags_of_shared_stacks_are_the_deployed_ones(network: str | None, ssh: set[str]) -> None:
+    recorded = {"ssh_from": "0.0.0.0/0", "ssh_from_anywhere": "yes"} if network != "0.0.0.0/0" else {}
+    account = deployed(family="p5", nodes="4", endpoints="private", **recorded)
+    rule = {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": {"FromPort": 22, "CidrIp": network}}
     own = account.answers["GetTemplate"]
 
     def template(asked: dict[str, Any]) -> Any:
         found = json.loads(own(asked)["TemplateBody"])
-        if asked["StackName"] == "TrainingCluster-Network":
-            found["Resources"]["SshIn"] = network
+        if asked["StackName"] == "TrainingCluster-Network" and network:
+            found["Resources"]["SshIn"] = rule
         return {"TemplateBody": json.dumps(found)}
 
     account.answers["GetTemplate"] = template
@@ -58,7 +86,9 @@ def test_flags_of_shared_stacks_are_the_deployed_ones() -> None:
     assert found is not None
     kept = deploy_command("training", found).removeprefix("npx cdk deploy TrainingClusterStack ")
     assert kept.split(" -c ")[0] == "-c family=p5"
-    assert {"endpoints=private", "ssh_from=203.0.113.0/24", "nodes=4"} <= set(kept.split(" -c "))
+    flags = set(kept.split(" -c "))
+    assert {"endpoints=private", "nodes=4"} <= flags
+    assert {flag for flag in flags if flag.startswith("ssh_from")} == ssh
 
 
 def test_no_answer_leaves_flags_unknown() -> None:
