@@ -70,7 +70,8 @@ def test_unknown_flags_are_mentioned() -> None:
     ],
 )
 def test_flags_of_shared_stacks_are_the_deployed_ones(network: str | None, ssh: set[str]) -> None:
-    recorded = {"ssh_from": "0.0.0.0/0", "ssh_from_anywhere": "yes"} if network != "0.0.0.0/0" else {}
+    anywhere = {"ssh_from": "0.0.0.0/0", "ssh_from_anywhere": "yes"}
+    recorded: dict[str, Any] = anywhere if network != anywhere["ssh_from"] else {}
     account = deployed(family="p5", nodes="4", endpoints="private", **recorded)
     rule = {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": {"FromPort": 22, "CidrIp": network}}
     own = account.answers["GetTemplate"]

@@ -113,7 +113,7 @@ def changes(account: Account, **flags: Any) -> dict[str, Change]:
 
 def shown(found: Plan) -> str:
     with open("/dev/null", "w") as nowhere:  # noqa: PTH123
-        console = Console(record=True, width=200, file=nowhere)
+        console = Console(record=True, width=200, soft_wrap=True, file=nowhere)
         show_plan(found, console)
     return console.export_text()
 
