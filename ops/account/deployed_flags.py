@@ -9,7 +9,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ops.account.session import ClientOf
 from ops.account.stacks import parse_template
+from training_cluster.flags.flag import refused_with
 from training_cluster.flags.given import read_given_flags
+from training_cluster.flags.settings import Settings
 from training_cluster.rules.network import is_wide
 from training_cluster.stack_names import GUARD_TYPE, NETWORK_STACK, STORAGE_STACK, cluster_stack
 
@@ -55,11 +57,18 @@ def flags_of(templates: Templates, cluster: str) -> dict[str, Any] | None:
     shared = guarded_values(templates)
     flags = {flag: value for flag, value in given.items() if flag not in shared}
     flags |= {flag: value for flag, value in shared.items() if value}
+    flags = {flag: value for flag, value in flags.items() if not _is_replaced(flag, flags)}
     if network := templates.get(NETWORK_STACK):
         flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
         ssh = _ssh_flags(network)
         flags = {flag: value for flag, value in flags.items() if not flag.startswith("ssh_from")} | ssh
     return flags
+
+
+def _is_replaced(flag: str, flags: Mapping[str, Any]) -> bool:
+    """Return True for a flag of a new resource in whose place the deploy of another cluster gave an id."""
+    info = Settings.model_fields.get(flag)
+    return info is not None and refused_with(info) in flags
 
 
 def guarded(template: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from ops.account.deploy_command import deploy_command, deploy_words, repeated_flags
-from ops.account.deployed_flags import flags_or_none, read_flags
+from ops.account.deployed_flags import flags_of, flags_or_none, read_flags
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.plan.plan_account import deployed
-from training_cluster.flags.given import given_flags
+from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import STORAGE_STACK
 
 RECORDED = {"family": "p5", "nodes": 16, "tags": "team=my team", "on_busy": "stop", "metrics": "cloudwatch"}
 ANY_DEPLOY = re.compile(r"cdk deploy(?: $| [A-Z{])")
@@ -90,6 +91,14 @@ def test_flags_of_shared_stacks_are_the_deployed_ones(network: str | None, ssh: 
     flags = set(kept.split(" -c "))
     assert {"endpoints=private", "nodes=4"} <= flags
     assert {flag for flag in flags if flag.startswith("ssh_from")} == ssh
+
+
+def test_flags_of_a_replaced_file_system_are_left_out() -> None:
+    adopted = {"efs_id": {"value": "fs-0123456789abcdef0"}}
+    guard = {"Type": "Custom::Guard", "Properties": {"Values": adopted}}
+    own = {"Metadata": {GIVEN_FLAGS: {"family": "p5", "efs_mibps": 100}}}
+    found = flags_of({"own": own, STORAGE_STACK: {"Resources": {"Values": guard}}}, "own")
+    assert found == {"family": "p5", "efs_id": "fs-0123456789abcdef0"}
 
 
 def test_no_answer_leaves_flags_unknown() -> None:
