@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training_cluster.overrides.nodes import excluded_rights
+from training_cluster.overrides.nodes import excluded_rights, unusable_policies
 from training_cluster.overrides.reserved import reserved_keys
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
@@ -58,7 +58,8 @@ def read_overrides(name: str) -> Overrides:
     if not isinstance(content, dict):
         raise _mistake(name, ["the file has no keys of a cluster config, such as HeadNode or Scheduling"])
     overrides = Overrides(file=file, content=content)
-    if found := [*reserved_keys(content), *excluded_rights(content), *_missing(overrides)]:
+    rights = [*excluded_rights(content), *unusable_policies(content)]
+    if found := [*reserved_keys(content), *rights, *_missing(overrides)]:
         raise _mistake(name, found)
     return overrides
 

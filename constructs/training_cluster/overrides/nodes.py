@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from training_cluster.flags.account import POLICY_ARN
 
 Config = Mapping[str, Any]
 ROLE = "InstanceRole"
@@ -60,6 +63,13 @@ def excluded_rights(config: Config) -> Iterator[str]:
             if ROLE in iam and key in iam:
                 where = node.get("Name", "HeadNode")
                 yield f"{where}: Iam.{key}: not added to your own role: attach the rights to {iam[ROLE]}"
+
+
+def unusable_policies(config: Config) -> Iterator[str]:
+    """Yield a sentence for each policy without an ARN: by a wildcard the provider could attach any."""
+    for arn in node_policies(config):
+        if not re.fullmatch(POLICY_ARN, arn):
+            yield f'Iam.AdditionalIamPolicies: "{arn}" is not the ARN of a policy'
 
 
 def _named(config: Config, key: str, name: str) -> tuple[str, ...]:
