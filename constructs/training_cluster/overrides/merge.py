@@ -77,7 +77,7 @@ def _slurm_settings(ours: list[Any], theirs: list[Any]) -> list[Any]:
     """Merge lists of lines for slurm.conf: an override replaces the rendered line of the same name.
 
     Raises:
-        ConfigurationError: PrologFlags that contradict the rendered ones.
+        ConfigurationError: PrologFlags that contradict the rendered ones, or remove them.
     """
     given = {str(name).lower() for each in theirs if isinstance(each, Mapping) for name in each}
     kept = [{name: value for name, value in each.items() if name.lower() not in given} for each in ours]
@@ -86,20 +86,21 @@ def _slurm_settings(ours: list[Any], theirs: list[Any]) -> list[Any]:
         {
             name: _flags(*flags, value) if str(name).lower() == _FLAGS else value
             for name, value in each.items()
+            if value is not None or str(name).lower() == _FLAGS
         }
         if isinstance(each, Mapping)
         else each
         for each in theirs
     ]
-    return [*(each for each in kept if each), *added]
+    return [each for each in (*kept, *added) if each]
 
 
 def _flags(*values: Any) -> str:
     words = {word.strip().lower(): word.strip() for word in ",".join(map(str, values)).split(",")}
-    if "nohold" in words:
+    if "nohold" in words or None in values:
         raise ConfigurationError(
-            "overrides: PrologFlags: NoHold starts jobs before the health checks of their nodes have passed\n"
-            f"    remove NoHold; the app sets {','.join(map(str, values[:-1]))}"
+            "overrides: PrologFlags: NoHold, or null, starts jobs before the health checks of their nodes "
+            f"have passed\n    remove it; the app sets {','.join(map(str, values[:-1]))}"
         )
     return ",".join(words.values())
 

@@ -15,6 +15,7 @@ _GROUP = "-c security_group_id, or AdditionalSecurityGroups beside ours"
 _RIGHTS = "-c node_policies, read_buckets, write_buckets, for all nodes; items of a list are added for one"
 _DIRECTORY = "-c directory=FILE, a file with these keys (docs/how-to/users.md)"
 _ON_BUSY = "-c on_busy=fail, on_busy=drain (DRAIN) or on_busy=stop (TERMINATE)"
+_SETTINGS = "not to be removed: PrologFlags let jobs wait for health checks; items of a list are added"
 _SETUP = "not to be removed: nodes need our scripts, and yours run after them"
 
 RESERVED: Mapping[str, str] = {
@@ -33,6 +34,9 @@ RESERVED: Mapping[str, str] = {
     r"Scheduling\.SlurmSettings\.Database(\.(Uri|UserName|PasswordSecretArn))?": "-c accounting, "
     "accounting_user, accounting_secret",
     r"Scheduling\.SlurmSettings\.QueueUpdateStrategy": _ON_BUSY,
+    r"Scheduling\.SlurmSettings(\.CustomSlurmSettings)?": _SETTINGS,
+    r"Scheduling\.SlurmSettings\.CustomSlurmSettingsIncludeFile": "not with CustomSlurmSettings, which the "
+    "app needs: give its lines there",
     r"DirectoryService.*": _DIRECTORY,
     r"HeadNode": "not to be removed; give its keys",
     r"HeadNode\.InstanceType": "-c head_node_type",

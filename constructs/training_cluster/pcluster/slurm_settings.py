@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from training_cluster.overrides.merge import scripts_of
 from training_cluster.problems import did_you_mean
 
 Config = Mapping[str, Any]
@@ -39,10 +40,12 @@ def slurm_problems(config: Config) -> Iterator[str]:
     """Yield a sentence for each setting of a rendered config with which Slurm does not start."""
     scheduling, level = config["Scheduling"], "CustomSlurmSettings"
     path = f"Scheduling.SlurmSettings.{level}"
-    brings_files = "OnNodeStart" in config["HeadNode"].get("CustomActions", {})
+    actions = config["HeadNode"].get("CustomActions", {})
+    # An existing cluster takes no OnNodeStart. OnNodeUpdated has one script of the app's, then the user's.
+    brings_files = "OnNodeStart" in actions or len(scripts_of(actions.get("OnNodeUpdated"))) > 1
     for line in scheduling.get("SlurmSettings", {}).get(level, []):
-        first = str(next(iter(line), "")).lower()
-        kind = next((each for each in _tables() if each.lower() == first), SLURM_CONF)
+        given = {str(key).lower() for key in line}  # ParallelCluster writes a key such as NodeName first
+        kind = next((each for each in _tables() if each.lower() in given), SLURM_CONF)
         yield from _unknown(line, kind, path)
         if not brings_files:
             yield from _without_file(line, path)
@@ -76,8 +79,8 @@ def _without_file(line: Config, path: str) -> Iterator[str]:
             if plugin.rpartition("/")[2] in given:
                 yield (
                     f"{path}.{key}: {plugin} does not start without {_FOLDER}/{file}\n"
-                    "    type: HeadNode.CustomActions.OnNodeStart with a script that writes this file "
-                    "(docs/overrides.md)"
+                    "    type: HeadNode.CustomActions.OnNodeStart with a script that writes this file; for "
+                    "an existing cluster OnNodeUpdated, one deploy earlier (docs/overrides.md)"
                 )
 
 

@@ -128,6 +128,10 @@ MISTAKES = {
         f"HeadNode: {{Iam: {{AdditionalIamPolicies: [{', '.join(_POLICIES)}]}}}}",
         "HeadNode: Iam.AdditionalIamPolicies: 10 policies, the app's included; a role takes 9",
     ),
+    "a wildcard for policies": (
+        "HeadNode: {Iam: {AdditionalIamPolicies: [{Policy: 'arn:aws:iam::*:policy/*'}]}}",
+        'Iam.AdditionalIamPolicies: "arn:aws:iam::*:policy/*" is not the ARN of a policy',
+    ),
     "a typo in a setting of slurm.conf": (
         "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{SlurmdTimout: 600}]}}",
         "Scheduling.SlurmSettings.CustomSlurmSettings.SlurmdTimout: Slurm 25.11 has no such key in slurm.conf"
@@ -150,7 +154,7 @@ MISTAKES = {
     "a topology without its file": (
         "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{topologyplugin: topology/Tree}]}}",
         "topologyplugin: topology/tree does not start without /opt/slurm/etc/topology.conf\n"
-        "    type: HeadNode.CustomActions.OnNodeStart with a script that writes this file",
+        "    type: HeadNode.CustomActions.OnNodeStart with a script that writes this file; for an",
     ),
     "a filter without its file": (
         "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{JobSubmitPlugins: 'require_timelimit,lua'}]}}",
@@ -168,12 +172,13 @@ def test_a_mistake_is_one_message_with_its_line_or_key(text: tuple[str, str], wr
     assert said in str(error.value)
 
 
-def test_settings_that_slurm_reads_are_taken(write: Write) -> None:
+@pytest.mark.parametrize("action", ["OnNodeStart", "OnNodeUpdated"])
+def test_settings_that_slurm_reads_are_taken(write: Write, action: str) -> None:
     given = write(
-        "HeadNode: {CustomActions: {OnNodeStart: {Script: 's3://b/topology.sh'}}}\n"
+        f"HeadNode: {{CustomActions: {{{action}: {{Script: 's3://b/topology.sh'}}}}}}\n"
         "Scheduling:\n"
         "  SlurmSettings: {CustomSlurmSettings: [{slurmdtimeout: 600}, {PowerPlugin: ''}, "
-        "{PrologFlags: X11}, {TopologyPlugin: topology/tree}, {NodeSet: a, Nodes: b}]}\n"
+        "{PrologFlags: X11}, {TopologyPlugin: topology/tree}, {Nodes: b, NodeSet: a}]}\n"
         "  SlurmQueues: [{Name: gpu, CustomSlurmSettings: {maxtime: '1:0:0'}, ComputeResources: "
         "[{Name: p4d, CustomSlurmSettings: {MemSpecLimit: 1}}]}]\n"
     )

@@ -92,7 +92,7 @@ def is_kept(config: Any, path: str, value: Any) -> bool:
     # Lists may have items of ours beside the given ones. An empty mapping has nothing that could be lost.
     return value == {} or any(
         each == value
-        or (isinstance(value, list) and isinstance(each, list) and all(x in each for x in value))
+        or (isinstance(value, list) and isinstance(each, list) and all(x == {} or x in each for x in value))
         for each in values_at(config, path)
     )
 

@@ -59,8 +59,16 @@ def test_prolog_flags_are_added_to_ours() -> None:
     theirs = {"S": {"CustomSlurmSettings": [{"prologflags": "alloc, X11"}]}}
     merged = merge(ours, theirs)["S"]["CustomSlurmSettings"]
     assert merged == [{"KillWait": 30}, {"prologflags": "alloc,DeferBatch,X11"}]
-    with pytest.raises(ConfigurationError, match=r"remove NoHold; the app sets Alloc,DeferBatch"):
-        merge(ours, {"S": {"CustomSlurmSettings": [{"PrologFlags": "NoHold"}]}})
+    for contrary in ("NoHold", None):
+        with pytest.raises(ConfigurationError, match="remove it; the app sets Alloc,DeferBatch"):
+            merge(ours, {"S": {"CustomSlurmSettings": [{"PrologFlags": contrary}]}})
+
+
+def test_null_removes_a_slurm_setting() -> None:
+    ours = {"S": {"CustomSlurmSettings": [{"JobRequeue": 1, "KillWait": 30}]}}
+    assert merge(ours, {"S": {"CustomSlurmSettings": [{"killwait": None}]}}) == {
+        "S": {"CustomSlurmSettings": [{"JobRequeue": 1}]}
+    }
 
 
 def test_scripts_of_the_users_run_after_ours_on_each_kind_of_node(write: Write) -> None:
