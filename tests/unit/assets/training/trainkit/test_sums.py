@@ -63,7 +63,9 @@ def test_shares_cover_every_part_once(tmp_path: Path) -> None:
         assert sorted(found) == [[], [], ["weights"]]
 
 
-def test_the_nodes_of_a_job_share_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nodes_of_a_job_share_the_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     checkpoint = tmp_path / "step-000001"
     checkpoint.mkdir()
     files = [write(checkpoint, name=f"weights-{n}", parts=1) for n in range(3)]
@@ -74,11 +76,13 @@ def test_the_nodes_of_a_job_share_the_reading(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "srun").write_text(f"#!/usr/bin/env bash\n{step}\n")
     (tmp_path / "srun").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(TRAINING))
+    # job.slurm has no PYTHONPATH.
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
     assert sums.changed_files_of_job(checkpoint, noted) == []
     files[2].write_bytes(bytes(5))
     assert sums.changed_files_of_job(checkpoint, noted) == ["weights-2"]
+    assert capsys.readouterr().err == ""  # no node read alone
 
 
 def test_a_step_that_fails_leaves_the_reading_to_one_node(
