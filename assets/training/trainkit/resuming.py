@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from trainkit.run import checkpoints
+from trainkit.run import checkpoints, outcome
 from trainkit.run.run import Run, die
 from trainkit.run.settings import TrainSettings
 
@@ -24,9 +24,10 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
         sequences: number of sequences of a step over all ranks.
     """
     if settings.global_batch not in {0, sequences}:
-        die(
+        _refuse(
+            run,
             f"GLOBAL_BATCH is {settings.global_batch}, and a step of this job has {sequences} sequences: "
-            "give that, or other nodes or settings of a rank's batch."
+            "give that, or other nodes or settings of a rank's batch.",
         )
     now = dataclasses.replace(settings, global_batch=sequences)
     if not (found := checkpoints.resume_from(run)):
@@ -34,10 +35,11 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
     before, step = checkpoints.noted_settings(found), checkpoints.step_of(found)
     was = before.get("global_batch", sequences)
     if was != sequences and not settings.global_batch and step < settings.max_steps:
-        die(
+        _refuse(
+            run,
             f"{found} was trained with {was} sequences a step, and this job has {sequences}: give as many "
             f"nodes as before, settings of a rank's batch that make {was}, or GLOBAL_BATCH={sequences} to "
-            "continue with that."
+            "continue with that.",
         )
     if run.is_first:
         for name, value in dataclasses.asdict(now).items():
@@ -47,6 +49,12 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
                     flush=True,
                 )
     return now
+
+
+def _refuse(run: Run, sentence: str) -> NoReturn:
+    """Die, and keep job.slurm from starting the run again with the same settings."""
+    outcome.refused(run, sentence)
+    die(sentence)
 
 
 def _word(value: object) -> str:

@@ -44,8 +44,11 @@ def diverged(run: Run, step: int) -> None:
 
 
 def refused(run: Run, reason: str) -> None:
-    """Record why the run may not go on as it was started; only the first rank writes."""
-    _write(run, f"refused {reason}")
+    """Record why the run may not go on as it was started.
+
+    Every rank that refuses writes the same words, since the end of one rank ends the others.
+    """
+    (run.run_dir / FILE).write_text(f"refused {reason}\n", encoding="utf-8")
 
 
 def _write(run: Run, text: str) -> None:

@@ -124,6 +124,7 @@ def test_fewer_nodes_train_another_global_batch_only_if_it_is_given(
     said = resume(training, "fewer", "--nodes=1", state="FAILED")
     assert "with 32 sequences a step, and this job has 16: give as many nodes" in said
     assert "or GLOBAL_BATCH=16 to continue with that." in said
+    assert f"not started again: {training.checkpoints('fewer')}" in said
     said = resume(training, "given", "--nodes=1", GLOBAL_BATCH="16")
     assert "\n0: GLOBAL_BATCH 32 -> 16 from step 13\n" in said
 

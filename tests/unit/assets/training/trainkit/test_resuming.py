@@ -32,7 +32,9 @@ def test_another_global_batch_is_refused_unless_given(
     run = a_run(tmp_path)
     save(run, 40, made_with=resuming.resumed_settings(run, SETTINGS, sequences=24))
     with pytest.raises(SystemExit, match=r"with 24 sequences a step, and this job has 36: .*GLOBAL_BATCH=36"):
-        resuming.resumed_settings(run, SETTINGS, sequences=36)
+        resuming.resumed_settings(a_run(tmp_path, rank=1), SETTINGS, sequences=36)
+    # job.slurm then does not start the run again with the same settings.
+    assert (run.run_dir / "outcome").read_text().startswith(f"refused {run.checkpoint_dir}/step-000040 was ")
     given = dataclasses.replace(SETTINGS, global_batch=36)
     save(run, 50, made_with=resuming.resumed_settings(run, given, sequences=36))
     assert capsys.readouterr().out == "GLOBAL_BATCH 24 -> 36 from step 41\n"
