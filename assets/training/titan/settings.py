@@ -113,14 +113,21 @@ class Settings(TrainSettings, ExportSettings):
         """The settings that decide on memory and that the user gave."""
         return {name: value for name in vars(Choice()) if (value := getattr(self, name))}
 
-    def with_batch_of_run(self, run_dir: Path) -> Settings:
-        """Return the settings with GLOBAL_BATCH of the run's newest start, unless the user gives one.
+    def as_run_began(self, run_dir: Path) -> Settings:
+        """Return the settings with GLOBAL_BATCH and LEARNING_RATE of the run's newest start, unless given.
 
-        A start on other nodes would have others, and train differently from there on.
+        The defaults depend on the nodes and on the version of this program, and a run would train differently
+        with others from there on.
         """
-        if self.global_batch or not (run_dir / FILE).is_file():
+        if not (run_dir / FILE).is_file():
             return self
-        return dataclasses.replace(self, global_batch=settings_of(run_dir).global_batch)
+        noted = settings_of(run_dir)
+        rate = 0.0 if self.config else noted.learning_rate
+        return dataclasses.replace(
+            self,
+            global_batch=self.global_batch or noted.global_batch,
+            learning_rate=self.learning_rate or rate,
+        )
 
 
 ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "export_step", "tp", "cp", "ep", "batch_size"}
@@ -151,12 +158,16 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     check_window(settings)
     check_float8(settings)
     compiles = settings.compile or ("no" if settings.is_cpu else "yes")
-    rate = settings.learning_rate or (0.0 if settings.config else usual_learning_rate(settings))
-    return dataclasses.replace(settings, compile=compiles, learning_rate=rate)
+    return dataclasses.replace(settings, compile=compiles)
 
 
 def usual_learning_rate(settings: Settings) -> float:
-    """Return the default learning rate of a task; a model that is trained further forgets at higher ones."""
+    """Return the default learning rate of a task, 0 for that of a recipe.
+
+    A model that is trained further forgets at higher ones.
+    """
+    if settings.config:
+        return 0.0
     if settings.lora_rank:
         return LEARNING_RATE_LORA
     return LEARNING_RATE_TUNING if settings.init_from else LEARNING_RATE_SCRATCH

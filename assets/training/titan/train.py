@@ -30,6 +30,7 @@ from settings import (
     read_settings,
     settings_of_export,
     split_arguments,
+    usual_learning_rate,
 )
 from trainkit.resuming import resumed_settings
 from trainkit.run.checkpoints import resume_from
@@ -43,8 +44,11 @@ from trainkit.source import find_source
 def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     """Read the settings of a training, choose what is open, and read the note about its data."""
     given, data = read_settings(), data_note(run)
-    settings = given.with_batch_of_run(run.run_dir) if resume_from(run) else given
-    reasons = [] if settings == given else [f"GLOBAL_BATCH={settings.global_batch}: that of the run so far"]
+    settings = given.as_run_began(run.run_dir) if resume_from(run) else given
+    kept = [name for name, value in vars(settings).items() if value != getattr(given, name)]
+    reasons = [f"{name.upper()}={getattr(settings, name)}: that of the run so far" for name in kept]
+    rate = settings.learning_rate or usual_learning_rate(settings)
+    settings = dataclasses.replace(settings, learning_rate=rate)
     settings, chosen = fit(settings, count=run.world_size // ranks_of_node(), weights=data.get("weights"))
     if run.is_first:
         for each in [*reasons, *chosen, describe_length(settings, data.get("sequences", []))]:

@@ -110,18 +110,30 @@ def test_a_wrong_setting_is_one_sentence(load: Import, arguments: list[str], sen
         ([], 3e-4),
         (["--init-from", "a/b"], 2e-5),
         (["--init-from", "a/b", "--task", "sft", "--lora-rank", "8"], 2e-4),
-        (["--init-from", "a/b", "--learning-rate", "1e-3"], 1e-3),
+        (["--config", "a:b", "--init-from", "a/b"], 0.0),
     ],
 )
 def test_the_default_learning_rate_is_that_of_the_task(
     load: Import, arguments: list[str], rate: float
 ) -> None:
-    assert load("settings").read_settings(arguments).learning_rate == rate
+    settings = load("settings")
+    assert settings.usual_learning_rate(settings.read_settings(arguments)) == rate
+
+
+def test_a_run_keeps_its_rate_unless_given(load: Import, tmp_path: Path) -> None:
+    read = load("settings").read_settings
+    # As a start of a version in which every task had this default.
+    (tmp_path / "titan.json").write_text(json.dumps(dataclasses.asdict(read([])) | {"learning_rate": 3e-4}))
+    tuning = ["--init-from", "a/b"]
+    assert read(tuning).as_run_began(tmp_path).learning_rate == 3e-4
+    assert read([*tuning, "--learning-rate", "2e-5"]).as_run_began(tmp_path).learning_rate == 2e-5
+    assert read(["--config", "a:b"]).as_run_began(tmp_path).learning_rate == 0.0
 
 
 def test_a_start_says_how_many_epochs_it_trains(load: Import) -> None:
     read, describe = load("settings").read_settings, load("settings").describe_length
     settings = read(["--data", "books:0.75,code:0.25", "--global-batch", "64", "--max-steps", "2000"])
+    settings = dataclasses.replace(settings, learning_rate=3e-4)
     assert describe(settings, [4800, 160_000]) == (
         "LEARNING_RATE=0.0003, 2,000 steps of 64 sequences: 20 epochs of books, 0.2 epochs of code"
     )
@@ -211,11 +223,11 @@ def test_a_run_keeps_its_global_batch_on_other_nodes_or_says_what_to_give(
     load: Import, tmp_path: Path
 ) -> None:
     read, fit = load("settings").read_settings, load("settings").fit
-    assert read([]).with_batch_of_run(tmp_path).global_batch == 0
+    assert read([]).as_run_began(tmp_path).global_batch == 0
     begun, _ = fit(read(["--batch-size", "4", "--tp", "2"]), count=2)
     assert begun.global_batch == 32
     (tmp_path / "titan.json").write_text(json.dumps(dataclasses.asdict(begun) | {"gone": 1}))
-    resumed = read(["--batch-size", "4"]).with_batch_of_run(tmp_path)
+    resumed = read(["--batch-size", "4"]).as_run_began(tmp_path)
     fewer, _ = fit(resumed, count=1)
     assert fewer.global_batch == 32
     with pytest.raises(
@@ -226,7 +238,7 @@ def test_a_run_keeps_its_global_batch_on_other_nodes_or_says_what_to_give(
         SystemExit, match=r"give another number of nodes, or a multiple, such as GLOBAL_BATCH=96"
     ):
         fit(resumed, count=3)
-    own = read(["--global-batch", "64", "--batch-size", "4"]).with_batch_of_run(tmp_path)
+    own = read(["--global-batch", "64", "--batch-size", "4"]).as_run_began(tmp_path)
     assert fit(own, count=2)[0].global_batch == 64
 
 
