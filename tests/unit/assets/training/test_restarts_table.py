@@ -16,6 +16,7 @@ SPOT = "unit/assets/training/trainkit/run/test_stopping_saves.py"
 NETWORK = "slow/assets/training/test_job_network.py"
 NCCL = "unit/assets/training/trainkit/test_nccl.py"
 TRAINKIT = "unit/assets/training/trainkit/run"
+RESUMING = "unit/assets/training/trainkit/test_resuming.py"
 BEATS = f"{TRAINKIT}/test_heartbeat.py"
 WORKLOADS = "slow/assets/training"
 NOT_FINITE = "a_loss_that_is_not_finite_before_a_checkpoint_has_it"
@@ -35,6 +36,7 @@ TESTS = {
         (BEATS, "test_a_rank_that_is_elsewhere_than_the_others_is_named"),
         (BEATS, "test_the_limit_is_ten_usual_times_between_rows_where_these_are_longer"),
         (BEATS, "test_saves_and_the_end_may_take_an_hour_and_no_more"),
+        (BEATS, "test_ranks_that_never_make_a_step_are_ended"),
     ],
     "EC2 takes a spot node": [
         (STOPS, "test_a_spot_notice_and_the_job_saves_and_starts_again"),
@@ -75,6 +77,13 @@ TESTS = {
             f"{TRAINKIT}/test_checkpoints.py",
             "test_a_run_with_incomplete_checkpoints_only_ends_instead_of_beginning_anew",
         ),
+        (RESTARTS, "test_changed_bytes_are_found_by_all_nodes"),
+        (f"{TRAINKIT}/test_checkpoints.py", "test_a_run_with_changed_checkpoints_only_ends"),
+    ],
+    "settings differ": [
+        (RESUMING, "test_each_changed_setting_is_one_line"),
+        (RESUMING, "test_another_global_batch_is_refused_unless_given"),
+        ("unit/assets/training/titan/test_titan.py", "test_a_run_keeps_its_rate_unless_given"),
     ],
     "settings differ from those of the checkpoint": [
         (f"{WORKLOADS}/test_gpt2.py", "test_settings_of_a_resume_replace_those_of_its_checkpoint"),
