@@ -5,7 +5,7 @@ the step, by which job.slurm knows that a run has progressed. A folder can lose 
 bucket with only half of its objects, and bytes can change, so its checkpoint.json lists the files with their
 sizes and sums (trainkit.sums). Files are flushed before the folder is named.
 
-python -m trainkit.run.checkpoints CHECKPOINT_DIR   checks the folders, and corrects latest_step; with
+run_module.py trainkit.run.checkpoints CHECKPOINT_DIR   checks the folders, and corrects latest_step; with
 VERIFY_DATA=no by the sizes alone
 """
 
@@ -325,7 +325,13 @@ def find_unchanged(folder: Path) -> Path | None:
         if not (changed := sums.changed_files_of_job(found, noted)):
             return found
         fault = f"{changed[0]} has other bytes than when it was saved; remove {DAMAGED} if you restore it"
-        write_whole(found / DAMAGED, f"{fault}\n")
+        try:
+            write_whole(found / DAMAGED, f"{fault}\n")
+        except OSError as error:
+            die(
+                f"in {found}, {changed[0]} has other bytes than when it was saved, and {DAMAGED} cannot be "
+                f"written there ({error.strerror}): move the folder away, and submit again."
+            )
     return None
 
 

@@ -266,6 +266,17 @@ def test_a_run_with_changed_checkpoints_only_ends(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+def test_a_checkpoint_that_cannot_be_marked_ends_the_start(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    change_bytes(save(run, 10))
+    # Stands for a full disk, or for a folder of root from a bucket.
+    (run.checkpoint_dir / "step-000010" / "damaged").mkdir()
+    done = check_restart(run.checkpoint_dir)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "damaged cannot be written there (Is a directory): move the folder away" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_checkpoints_without_sums_are_used_with_a_line(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     label = save(run, 10) / "checkpoint.json"
