@@ -109,11 +109,11 @@ def _wait(scene: Scene, what: str, read: Callable[[], str], wanted: str) -> tupl
     """Wait until a text appears; return if it did, and the time."""
     begin = time.monotonic()
     scene.say(f"waiting for {what}, {MOST_WAIT_S / 60:g} minutes at most")
-    while (took_s := time.monotonic() - begin) < MOST_WAIT_S:
-        if read() == wanted:
-            return True, f"after {took_s:.0f} s"
+    while read() != wanted:
+        if time.monotonic() - begin >= MOST_WAIT_S:
+            return False, f"not within {MOST_WAIT_S:.0f} s"
         time.sleep(_POLL_S)
-    return False, f"not within {MOST_WAIT_S:.0f} s"
+    return True, f"after {time.monotonic() - begin:.0f} s"
 
 
 def _links_are_available(scene: Scene) -> tuple[bool, str]:

@@ -118,8 +118,12 @@ def be_a_parallelcluster_node(
     program = node.root / "bin" / "systemctl"
     program.write_text(f'#!/bin/sh\necho "$*" >>"{node.root}/systemctl"\n{systemctl}\n')
     program.chmod(0o755)
-    # A real node has a Python that can make environments, so nothing installs one.
-    python = node.root / "bin" / "python3.13"
-    python.write_text("#!/bin/sh\n")
-    python.chmod(0o755)
+    # A real node has a Python that can make environments, so nothing installs one; and iptables.
+    for name in (
+        "python3.13",
+        *(f"{which}{part}" for which in ("iptables", "ip6tables") for part in ("", "-restore")),
+    ):
+        program = node.root / "bin" / name
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
     return etc / "systemd" / "system"

@@ -10,6 +10,8 @@ import pytest
 
 from tests.unit.assets.bootstrap.bootstrap_node import Node, be_a_parallelcluster_node
 
+# A systemctl that starts no timer.
+NO_TIMERS = "case $* in *--now*) echo 'no systemd here' >&2; exit 1 ;; esac"
 METRICS, FOLLOW, HEALTH = "training-cluster-metrics", "training-cluster-follow", "training-cluster-health"
 
 
@@ -54,7 +56,7 @@ def test_a_node_publishes_what_it_alone_knows_every_two_minutes(
     timer = (units / f"{METRICS}.timer").read_text()
     assert "OnCalendar=*:0/2\n" in timer
     assert "RandomizedDelaySec=20\n" in timer, "CloudWatch accepts 500 requests a second"
-    reload, enable = (node.root / "systemctl").read_text().splitlines()
+    *_, reload, enable = (node.root / "systemctl").read_text().splitlines()
     assert (reload, enable.split()[:3]) == ("daemon-reload", ["enable", "--now", f"{METRICS}.timer"])
 
 
@@ -124,12 +126,12 @@ def test_after_an_update_the_timer_runs_the_new_bundles_program(node: Node) -> N
     assert node.boot(f"bundle-sha256={digest}").returncode == 0
     assert digest in _what_runs(units)[2]
     names = [f"{name}.{kind}" for name in (FOLLOW, METRICS) for kind in ("service", "timer")]
-    assert sorted(path.name for path in units.iterdir()) == names
+    assert sorted(path.name for path in units.iterdir() if path.stem in (FOLLOW, METRICS)) == names
 
 
 @pytest.mark.slow
 def test_a_node_that_cannot_publish_starts_all_the_same_and_says_so(node: Node) -> None:
-    be_a_parallelcluster_node(node, systemctl="echo 'no systemd here' >&2; exit 1")
+    be_a_parallelcluster_node(node, systemctl=NO_TIMERS)
     node.publish()
     done = node.boot(node_type="ComputeFleet")
     assert done.returncode == 0, done.stderr

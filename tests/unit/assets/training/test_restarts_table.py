@@ -80,17 +80,11 @@ TESTS = {
         (RESTARTS, "test_changed_bytes_are_found_by_all_nodes"),
         (f"{TRAINKIT}/test_checkpoints.py", "test_a_run_with_changed_checkpoints_only_ends"),
     ],
-    "settings differ": [
+    "settings differ from those of the checkpoint": [
         (RESUMING, "test_each_changed_setting_is_one_line"),
         (RESUMING, "test_another_global_batch_is_refused_unless_given"),
         ("unit/assets/training/titan/test_titan.py", "test_a_run_keeps_its_rate_unless_given"),
-    ],
-    "settings differ from those of the checkpoint": [
         (f"{WORKLOADS}/test_gpt2.py", "test_settings_of_a_resume_replace_those_of_its_checkpoint"),
-        (
-            "unit/assets/training/trainkit/test_resuming.py",
-            "test_another_global_batch_is_refused_unless_given",
-        ),
     ],
     "the disk is full": [(RESTARTS, "test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on")],
     "the preparation dies": [
