@@ -55,7 +55,7 @@ def test_a_run_that_nothing_interrupts_ends_with_its_report_and_the_published_fi
     assert "published: the tests' own trainer, p4d, 2 nodes: 66,000 tokens/s" in said
     assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
     assert starts(training, "whole") == [("0", "0")]
-    assert (training.run_dir("whole") / "ends").read_text().endswith(" 0\n")
+    assert (training.run_dir("whole") / "ends").read_text().endswith(" 0 ranks\n")
     (settings,) = training.run_dir("whole").glob("settings-*.env")
     assert "FAMILY=p4d" in settings.read_text()
     assert "MAX_STEPS" not in settings.read_text(), "it was not set"
