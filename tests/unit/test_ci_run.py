@@ -39,7 +39,7 @@ def run(checkout: Path, *files: str) -> subprocess.CompletedProcess[str]:
 
 
 def clone_of(output: str) -> Path:
-    (named,) = re.findall(r"this tests commit [0-9a-f]+ in (/tmp/ci\.\w+), without changes", output)
+    (named,) = re.findall(r"this tests commit [0-9a-f]+ in (/srv/ci\.\w+), without changes", output)
     return Path(named)
 
 
