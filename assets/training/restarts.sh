@@ -131,7 +131,10 @@ note_start() {
 
 # note_end CODE: records when the ranks of this start ended, from which the cost of the nodes is computed, and who ended them.
 note_end() {
-  printf '%s %s %s %s %s\n' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" "$(date -u +%FT%TZ)" "$1" "$(ended_by "$1")" \
+  local by
+  # Alone on its line: bash fails to read the second of two substitutions if a trap runs after the first.
+  by="$(ended_by "$1")"
+  printf '%s %s %s %s %s\n' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" "$(date -u +%FT%TZ)" "$1" "$by" \
     >>"$RUN_DIR/ends" || log "the end of this start could not be written down"
 }
 
