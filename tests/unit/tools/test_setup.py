@@ -144,7 +144,7 @@ def test_an_activated_environment_hides_no_aws_cli_v2(machine: Machine) -> None:
 @pytest.mark.slow
 def test_a_folder_that_got_a_blank_after_set_up_can_be_cleaned(tmp_path: Path) -> None:
     folder = tmp_path / "my project"
-    for name in ("rehearsal", "constructs", "tools"):
+    for name in ("rehearsal", "constructs", "cluster_configs", "tools"):
         shutil.copytree(ROOT / name, folder / name)
     for name in ("Makefile", "requirements-pcluster.txt"):
         shutil.copy(ROOT / name, folder)
