@@ -19,7 +19,7 @@ class Diagnosis:
     """The causes that were found, and the amount of text that was read."""
 
     state: State
-    """What the account and Slurm report."""
+    """State that the account and Slurm report."""
     causes: tuple[Finding, ...]
     """Causes that were found, the likeliest first and consequences of others last."""
     unknown: tuple[Evidence, ...]

@@ -18,7 +18,7 @@ _MAX_EVENTS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class StackEvents:
-    """What the events of a stack tell."""
+    """State of a stack, read from its events."""
 
     text: str
     """The events of the last operation, the oldest first, one per line."""

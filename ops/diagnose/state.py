@@ -1,4 +1,4 @@
-"""What CloudFormation and Slurm report of the cluster and the job, before any log is searched."""
+"""State of the cluster and the job by CloudFormation and Slurm, before any log is searched."""
 
 from __future__ import annotations
 

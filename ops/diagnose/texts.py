@@ -36,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What the account and Slurm report of the cluster and the job; empty for files."""
+    """State of the cluster and the job; empty for files."""
 
     sentences: tuple[str, ...] = ()
     is_good: bool = False

@@ -31,7 +31,7 @@ Answers = dict[str, Any]
 
 
 class Failed(str):
-    """What a command of the head node prints that fails."""
+    """Output of a command that fails on the head node."""
 
     __slots__ = ()
 
