@@ -46,6 +46,7 @@ def job(tmp_path: Path) -> dict[str, str]:
     return slurm | {
         "PATH": os.environ["PATH"],
         "RUN_DIR": str(run_dir),
+        "SPOT_NOTICE": str(run_dir / "spot-notice-7-0"),
         "TRAINING_ETC": str(tmp_path / "etc"),
     }
 
@@ -73,7 +74,7 @@ def test_the_partitions_settings_and_those_that_the_workload_reads_are_written_d
         "NCCL_FLOORS": "2:1:41 4:1:38",
     }
     ends = (Path(job["RUN_DIR"]) / "ends").read_text().split()
-    assert (ends[0], ends[1], ends[3]) == ("7", "0", "0")
+    assert (ends[0], ends[1], *ends[3:]) == ("7", "0", "0", "ranks")
 
 
 @pytest.mark.parametrize(
