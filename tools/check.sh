@@ -57,6 +57,7 @@ check trainctl-lint trainctl lint "${jobs[@]}"
 check shellcheck shellcheck "${scripts[@]}"
 check shfmt shfmt -i 2 -ci -d "${scripts[@]}"
 check synth python -m tools.synth_families .cache/synth
+check lines python -m tools.lines
 check prose python -m tools.prose
 check nag python -m tools.nag .cache/synth/*
 # W3005: CDK's own constructs name a dependency that a reference already makes.
