@@ -24,12 +24,11 @@ def metrics_cost(settings: Settings, nodes: int | None = None) -> MetricsCost:
     """Return the cost for a number of nodes; by default those of all queues."""
     prices, count = load_base().prices, settings.most_nodes if nodes is None else nodes
     partitions = len(settings.all_queues)
-    alone = cloudwatch_month(prices, nodes=count, partitions=partitions)
-    sums = cloudwatch_month(prices, nodes=count, partitions=partitions, is_store=False)
+    sums = cloudwatch_month(prices, nodes=count, partitions=partitions)
     sent = amp_month(prices, nodes=count, accelerators=settings.size.accelerators)
     return MetricsCost(
         nodes=count,
-        cloudwatch=alone.usd,
+        cloudwatch=sums.usd,
         # Its data is on the head node's disk, which is paid anyway.
         prometheus=sums.usd,
         amp=sums.usd + sent.usd,

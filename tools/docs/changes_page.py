@@ -11,6 +11,7 @@ from itertools import groupby
 
 from ops.pcluster.update_policies import Refused
 from tools.docs.flag_changes import SAMPLES, Sample, refused_changes
+from training_cluster.catalog.alerts import alert_names
 from training_cluster.flags.flag import effect_of_change
 from training_cluster.flags.settings import FLAG_GROUPS, Settings
 from training_cluster.functions.guard import Guarded
@@ -46,6 +47,15 @@ A change that is refused or fails leaves every data resource in place. "A second
 
 _SAFE_WAYS = """
 ## Safe alternatives, in the words of the guards
+
+"""
+
+_ALERTS = """
+## Alerts that need metrics=prometheus or amp
+
+With `metrics=cloudwatch` a cluster has five alarms, which need no Prometheus: HeadNodeDead, SchedulerSilent,
+LustreFull, NodesNotStarting and CheckBraked. A change from another store to it ends these alerts; the health
+checks still drain sick nodes:
 
 """
 
@@ -107,7 +117,8 @@ def render_changes_page() -> str:
     """Render docs/changes.md: one table a group of flags."""
     found = verdicts()
     tables = (_table(title, group.model_fields, found) for title, group in FLAG_GROUPS.items())
-    return _HEAD + "".join(tables) + _SAFE_WAYS + "".join(_safe_ways())
+    alerts = f"{', '.join(alert_names())}.\n"
+    return _HEAD + "".join(tables) + _SAFE_WAYS + "".join(_safe_ways()) + _ALERTS + alerts
 
 
 def _table(title: str, flags: Mapping[str, object], found: Mapping[str, str]) -> str:

@@ -2,9 +2,8 @@
 
     python3 compute_node.py gpu|neuron|none --cluster NAME --region REGION [--textfiles FOLDER]
 
-CloudWatch gets utilization and used memory of the accelerators every two minutes, and without text files the
-problems of GPUs, too. The same readings, and more, go into text files for node_exporter. Called by a timer
-(steps/85-start-timers.sh).
+CloudWatch gets utilization and used memory of the accelerators every two minutes. The same readings, and
+more, go into text files for node_exporter. Called by a timer (steps/85-start-timers.sh).
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import sys
 from pathlib import Path
 
 import cloudwatch
-import problems
 from efa import efa_samples
 from gpus import Gpu, gpu_samples, read_gpus
 from host import host_samples
@@ -74,15 +72,6 @@ def main() -> int:
             cluster=asked.cluster,
             region=asked.region,
         )
-    if asked.kind == "gpu" and cloudwatch.is_due(asked) and not asked.textfiles:
-        found, is_complete = problems.counted(
-            {
-                "GpusIdleInJob": lambda: problems.idle_in_job(gpus()),
-                "FatalXid": lambda: problems.fatal_xids(gpus()),
-                "FabricNotReady": lambda: problems.fabric_not_ready(gpus()),
-            }
-        )
-        cloudwatch.publish(found, cluster=asked.cluster, region=asked.region)
     return 0 if is_complete else 1
 
 

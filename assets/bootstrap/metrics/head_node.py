@@ -2,9 +2,9 @@
 
     python3 head_node.py --cluster NAME --region REGION --state FOLDER --runs FOLDER [--textfiles FOLDER ...]
 
-CloudWatch gets the nodes of each partition by state every two minutes, and without text files the problems of
-nodes and jobs, too. The same reading, and more, goes into text files for node_exporter, and the addresses of
-the nodes into a file of targets for Prometheus. Called by a timer (steps/85-start-timers.sh).
+CloudWatch gets the nodes of each partition by state every two minutes. The same reading, and more, goes into
+text files for node_exporter, and the addresses of the nodes into a file of targets for Prometheus. Called by
+a timer (steps/85-start-timers.sh).
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import cloudwatch
-import problems
 
 # The bundle's training/ has trainkit, whose reading part needs only the standard library.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "training"))
@@ -28,7 +25,7 @@ from slurm_jobs import job_samples, read_jobs, sdiag_samples
 from slurm_nodes import STATES, Node, braked_checks, counts, node_samples, read_nodes, scrape_targets
 from spend import spend_samples
 from storage import storage_samples
-from textfile import Reader, Sample, write_all
+from textfile import Reader, write_all
 from training import training_samples
 
 EXPORTER_PORT = 9100
@@ -59,23 +56,7 @@ def readers(asked: argparse.Namespace) -> dict[str, Reader]:
             nodes(), prices=Path(asked.prices), kept=state / "spend.json", budget_usd=asked.budget_usd
         ),
         "storage": lambda: storage_samples(asked.storage),
-        "training": lambda: training(asked),
-    }
-
-
-def training(asked: argparse.Namespace) -> list[Sample]:
-    """Return the samples of the running jobs' training."""
-    return list(training_samples(jobs(), runs=Path(asked.runs), kept=Path(asked.state) / "runs.json"))
-
-
-def problems_of(asked: argparse.Namespace) -> dict[str, Callable[[], int]]:
-    """Return what counts each problem; those that read shared file systems come last."""
-    newest = functools.cache(lambda: training(asked))
-    return {
-        "NodeOut": lambda: problems.nodes_out(nodes()),
-        "SchedulerBacklog": lambda: problems.scheduler_backlog(sdiag_samples()),
-        "LossNotFinite": lambda: problems.losses_not_finite(newest()),
-        "NoStep": lambda: problems.runs_without_step(newest()),
+        "training": lambda: training_samples(jobs(), runs=Path(asked.runs), kept=state / "runs.json"),
     }
 
 
@@ -107,22 +88,11 @@ def main() -> int:
     if cloudwatch.is_due(asked):
         # 0 is not published, since a metric costs money.
         braked = [float(number)] if (number := braked_checks()) else []
-        try:
-            found = metrics_of(nodes())
-        except subprocess.TimeoutExpired:
-            # slurmctld is too far behind to answer, so no time is left for its figures.
-            late = cloudwatch.Metric("SchedulerBacklog", [1.0], "Count")
-            cloudwatch.publish([] if asked.textfiles else [late], cluster=asked.cluster, region=asked.region)
-            raise
         cloudwatch.publish(
-            [*found, cloudwatch.Metric("BrakedChecks", braked, "Count")],
+            [*metrics_of(nodes()), cloudwatch.Metric("BrakedChecks", braked, "Count")],
             cluster=asked.cluster,
             region=asked.region,
         )
-        # Last, so that a hanging shared file system does not delay the others.
-        if not asked.textfiles:
-            found, is_complete = problems.counted(problems_of(asked))
-            cloudwatch.publish(found, cluster=asked.cluster, region=asked.region)
     return 0 if is_complete else 1
 
 

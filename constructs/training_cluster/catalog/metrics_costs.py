@@ -7,8 +7,8 @@ from training_cluster.catalog.prices import Prices
 
 # Own metrics in CloudWatch: constructs/training_cluster/monitoring/metrics.py.
 _STATES, _OF_CLUSTER = 5, 2
-ALARM_METRICS, ALARM_METRICS_OF_PROBLEMS = 13, 7
-"""Metrics that alarms read: of every cluster, and of problems with metrics=cloudwatch (alarms.py)."""
+ALARM_METRICS = 13
+"""Metrics that the alarms read (monitoring/alarms.py)."""
 _REQUESTS_AN_HOUR, _SCRAPES_AN_HOUR = 30, 120
 SERIES_OF_NODE, SERIES_OF_ACCELERATOR, SERIES_OF_HEAD = 300, 23, 500
 """Time series: a node's own, which a rehearsal counted (280), and those of each GPU (gpus.py, nvlink.py)."""
@@ -16,20 +16,13 @@ _AMP_FIRST_SAMPLES = 2e9
 _SAMPLES = 1e7
 
 
-def cloudwatch_month(
-    prices: Prices, *, nodes: int, partitions: int = 1, is_store: bool = True
-) -> MonthlyCost:
-    """Return the cost of the metrics that nodes publish every two minutes, and of the alarms.
-
-    Args:
-        is_store: with metrics=cloudwatch, whose alarms report problems, too.
-    """
+def cloudwatch_month(prices: Prices, *, nodes: int, partitions: int = 1) -> MonthlyCost:
+    """Return the cost of the metrics that nodes publish every two minutes, and of the alarms."""
     metrics = _STATES * partitions + _OF_CLUSTER
     requests = (nodes + 1) * _REQUESTS_AN_HOUR * prices.hours_per_month
     metric, thousand = prices.cloudwatch_metric_month, prices.cloudwatch_1000_requests
     alarm = prices.cloudwatch_alarm_metric_month
-    watched = ALARM_METRICS + (ALARM_METRICS_OF_PROBLEMS if is_store else 0)
-    usd = metrics * metric.usd + requests / 1000 * thousand.usd + watched * alarm.usd
+    usd = metrics * metric.usd + requests / 1000 * thousand.usd + ALARM_METRICS * alarm.usd
     return MonthlyCost(usd=usd, prices=(metric, thousand, alarm))
 
 

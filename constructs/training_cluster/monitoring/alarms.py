@@ -1,4 +1,4 @@
-"""Alarms: a dead head node, a silent scheduler, a full file system; sick nodes, GPUs and jobs."""
+"""Alarms that need no Prometheus: a dead head node, a silent scheduler, a full file system."""
 
 from __future__ import annotations
 
@@ -16,36 +16,14 @@ from training_cluster.monitoring.metrics import FIVE_MINUTES, ClusterMetrics
 
 LEAST_FREE_PERCENT = 10
 
-# The limits are in assets/bootstrap/metrics/problems.py.
-_PROBLEMS = {
-    "NodeOut": "Nodes have taken no job for 10 minutes. Which and why: trainctl status, or sinfo -R on the "
-    "head node",
-    "SchedulerBacklog": "slurmctld has fallen behind for 10 minutes: commands such as squeue are slow or "
-    "time out. On the head node, sdiag shows who asks what. Fewer submissions at a time help, or a larger "
-    "head node",
-    "GpusIdleInJob": "A node's GPUs have been idle for 15 minutes though a job runs there: it may hang, or "
-    "wait for data. The dashboard shows the accelerators; next: trainctl jobs, then trainctl logs JOB",
-    "FatalXid": "NVIDIA's driver reported an XID that takes a reset or another GPU. The next health check "
-    "drains the node; sinfo -R then names it",
-    "FabricNotReady": "GPUs have not joined the NVLink fabric five minutes after their node's boot: CUDA "
-    "fails there with error 802. The next health check drains the node; sinfo -R then names it",
-    "LossNotFinite": "The loss of a running job is not a number: trainctl jobs, then trainctl report JOB",
-    "NoStep": "A running job has made no step within ten times its usual one and 15 minutes: it may hang. A "
-    "long save or validation looks the same: trainctl jobs, then trainctl logs JOB",
-}
-
-_LASTING = {"SchedulerBacklog": 5}
-"""Values in a row that a problem needs which may pass by itself; the others count only what has lasted."""
-
 _Compare = cloudwatch.ComparisonOperator
 _Missing = cloudwatch.TreatMissingData
 
 
 class Alarms(Construct):
-    """Five alarms, those of problems and, with an address, a topic that mails them.
+    """Five alarms and, with an address, a topic that mails them.
 
     Args:
-        problems: names of the problems that nodes publish and that have an alarm.
         topic_name: name of the topic, if the head node publishes to it, too; None for
             CloudFormation's.
 
@@ -60,7 +38,6 @@ class Alarms(Construct):
         *,
         metrics: ClusterMetrics,
         email: str | None,
-        problems: Sequence[str] = (),
         topic_name: str | None = None,
     ) -> None:
         super().__init__(scope, id_)
@@ -72,7 +49,6 @@ class Alarms(Construct):
             self._lustre_full(metrics),
             self._nodes_not_starting(metrics),
             self._check_braked(metrics),
-            *(self._problem(metrics, name) for name in problems),
         )
         if email:
             topic = self._topic(metrics.cluster_name, email, topic_name)
@@ -159,22 +135,6 @@ class Alarms(Construct):
             comparison_operator=_Compare.GREATER_THAN_THRESHOLD,
             threshold=0,
             evaluation_periods=1,
-            treat_missing_data=_Missing.NOT_BREACHING,
-        )
-
-    def _problem(self, metrics: ClusterMetrics, name: str) -> cloudwatch.Alarm:
-        lasting = _LASTING.get(name, 1)
-        return cloudwatch.Alarm(
-            self,
-            name,
-            alarm_name=f"{self._prefix}{name}",
-            alarm_description=_PROBLEMS[name],
-            metric=metrics.problem(name),
-            comparison_operator=_Compare.GREATER_THAN_THRESHOLD,
-            threshold=0,
-            # Three times what lies between two values: one that is late ends no alarm.
-            evaluation_periods=max(3, lasting),
-            datapoints_to_alarm=lasting,
             treat_missing_data=_Missing.NOT_BREACHING,
         )
 

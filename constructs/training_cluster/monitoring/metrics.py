@@ -16,8 +16,6 @@ PUBLISHED_EVERY = Duration.minutes(2)
 OWN_NAMESPACE = "TrainingCluster"
 NODE_STATES = ("allocated", "idle", "powering_up", "powering_down", "down")
 ACCELERATOR_METRICS = ("AcceleratorUtilization", "AcceleratorMemoryUsed")
-JOB_PROBLEMS = ("NodeOut", "SchedulerBacklog", "LossNotFinite", "NoStep")
-GPU_PROBLEMS = ("GpusIdleInJob", "FatalXid", "FabricNotReady")
 ACCELERATOR_USE, ACCELERATOR_MEMORY = ACCELERATOR_METRICS
 
 # Metrics that ParallelCluster publishes by filters of its event log and its CloudWatch agent on the head node
@@ -85,10 +83,6 @@ class ClusterMetrics:
     def braked_checks(self) -> cloudwatch.Metric:
         """Return the number of braked health checks; no value without one (health/drain_limit.sh)."""
         return self._own("BrakedChecks", "Maximum")
-
-    def problem(self, name: str) -> cloudwatch.Metric:
-        """Return the number of nodes, runs or GPUs with a problem; no value without one (problems.py)."""
-        return self._own(name, "Sum")
 
     def nodes(self, partition: str, state: str) -> cloudwatch.Metric:
         """Return the number of a partition's nodes in one state."""

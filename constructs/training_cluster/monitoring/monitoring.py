@@ -5,13 +5,14 @@ from __future__ import annotations
 from aws_cdk import Annotations
 from constructs import Construct
 
+from training_cluster.catalog.alerts import alert_names
 from training_cluster.flags.monitoring import mails_of
 from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.alarms import Alarms
 from training_cluster.monitoring.budget import MonthlyBudget
 from training_cluster.monitoring.dashboard import ClusterDashboard
 from training_cluster.monitoring.job_mails import JobMails
-from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS, ClusterMetrics
+from training_cluster.monitoring.metrics import ClusterMetrics
 from training_cluster.stack_names import rules_topic
 
 
@@ -38,7 +39,6 @@ class Monitoring(Construct):
             "Alarms",
             metrics=metrics,
             email=settings.alarm_email,
-            problems=_problems(settings),
             topic_name=None if settings.metrics == "cloudwatch" else rules_topic(settings.cluster_name),
         )
         self.dashboard_name = ClusterDashboard(
@@ -49,6 +49,11 @@ class Monitoring(Construct):
             accelerator=None if accelerator.kind == "none" else accelerator.name,
             budget_usd=settings.budget_usd,
         ).name
+        if settings.metrics == "cloudwatch":
+            Annotations.of(self).add_info(
+                "metrics=cloudwatch: alarms report the head node, the scheduler, Lustre, nodes that do not "
+                f"start and braked health checks. -c metrics=prometheus adds {', '.join(alert_names())}"
+            )
         if settings.alarm_email:
             Annotations.of(self).add_info(
                 f"alarm_email={settings.alarm_email}: AWS sends it a mail with a link. Until somebody "
@@ -68,12 +73,3 @@ class Monitoring(Construct):
                 usd=settings.budget_usd,
                 email=settings.alarm_email,
             )
-
-
-def _problems(settings: Settings) -> tuple[str, ...]:
-    """Return the problems with an alarm: none with a Prometheus, whose rules report the same."""
-    if settings.metrics != "cloudwatch":
-        return ()
-    types = [each for queue in settings.all_queues for each in queue.types]
-    has_gpus = any(each.family.accelerator.kind == "gpu" for each in types)
-    return JOB_PROBLEMS + (GPU_PROBLEMS if has_gpus else ())

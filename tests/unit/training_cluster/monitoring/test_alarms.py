@@ -16,8 +16,8 @@ from tests.unit.training_cluster.monitoring.monitored import (
     stack_of,
     text,
 )
-from training_cluster.catalog.metrics_costs import ALARM_METRICS, ALARM_METRICS_OF_PROBLEMS
-from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS, LAUNCH_FAILURES
+from training_cluster.catalog.metrics_costs import ALARM_METRICS
+from training_cluster.monitoring.metrics import LAUNCH_FAILURES
 from training_cluster.paths import ASSETS
 
 Synthesise = Callable[..., dict[str, Template]]
@@ -70,36 +70,17 @@ def test_a_braked_health_check_is_an_alarm_by_the_metric_that_nodes_publish() ->
     assert (alarm["Threshold"], alarm["TreatMissingData"]) == (0, "notBreaching")
 
 
-def test_each_problem_is_an_alarm_where_cloudwatch_is_the_store() -> None:
-    found = alarms(monitored())
-    assert {*JOB_PROBLEMS, *GPU_PROBLEMS} <= {*found}
-    published = "".join(
-        (ASSETS / "bootstrap" / "metrics" / f"{node}_node.py").read_text() for node in ("head", "compute")
-    )
-    for name in (*JOB_PROBLEMS, *GPU_PROBLEMS):
-        assert f'"{name}": lambda' in published
-        assert (found[name]["MetricName"], found[name]["Namespace"]) == (name, "TrainingCluster")
-        assert (found[name]["Threshold"], found[name]["TreatMissingData"]) == (0, "notBreaching")
-    backlog = found["SchedulerBacklog"]
-    assert backlog["DatapointsToAlarm"] * backlog["Period"] == 600, "its rule's time"
-    assert found["NodeOut"]["DatapointsToAlarm"] == 1
-    with_rules = {*alarms(monitored(metrics="prometheus"))}
-    assert with_rules == {*found} - {*JOB_PROBLEMS, *GPU_PROBLEMS}, "its rules report the same"
-
-
-@pytest.mark.parametrize(
-    ("metrics", "paid"),
-    [("cloudwatch", ALARM_METRICS + ALARM_METRICS_OF_PROBLEMS), ("prometheus", ALARM_METRICS)],
-)
-def test_the_price_counts_the_metrics_that_alarms_read(metrics: str, paid: int) -> None:
-    found = alarms(monitored(metrics=metrics)).values()
+def test_the_price_counts_the_metrics_of_alarms() -> None:
+    found = alarms(monitored()).values()
     stats = [sum("MetricStat" in each for each in alarm.get("Metrics", [])) or 1 for alarm in found]
-    assert sum(stats) == paid
+    assert sum(stats) == ALARM_METRICS
 
 
-def test_a_cluster_without_gpus_has_no_alarm_of_gpus() -> None:
-    assert not {*GPU_PROBLEMS} & {*alarms(monitored(family="trn1"))}
-    assert {*JOB_PROBLEMS} <= {*alarms(monitored(family="trn1"))}
+@pytest.mark.parametrize("metrics", ["cloudwatch", "prometheus"])
+def test_alerts_without_a_store_are_listed(metrics: str) -> None:
+    infos = Annotations.from_stack(stack_of((("metrics", metrics),)))
+    check = infos.has_info if metrics == "cloudwatch" else infos.has_no_info
+    check("*", Match.string_like_regexp("-c metrics=prometheus adds GpusIdleInJob"))
 
 
 def test_without_an_address_alarms_only_show() -> None:

@@ -27,7 +27,7 @@ from tests.unit.training_cluster.monitoring.monitored import (
     widgets,
 )
 from training_cluster.monitoring.dashboard import LIBRARY_ALARMS
-from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS, LAUNCH_FAILURES, NODE_STATES
+from training_cluster.monitoring.metrics import LAUNCH_FAILURES, NODE_STATES
 from training_cluster.paths import ASSETS
 
 Synthesise = Callable[..., dict[str, Template]]
@@ -86,8 +86,8 @@ def test_the_text_says_where_the_logs_are_and_how_many_metrics_are_paid(flags: d
         for namespace, name, dimensions in metrics_of(template)
         if namespace == "TrainingCluster"
     }
-    # The others are published, and paid, only while there is a problem.
-    paid = [name for name, *_ in own if name not in {"BrakedChecks", *JOB_PROBLEMS, *GPU_PROBLEMS}]
+    # It is published, and paid, only while there is one.
+    paid = [name for name, *_ in own if name != "BrakedChecks"]
     assert f"has {len(paid)} metrics, however many nodes run" in guide
 
 
@@ -180,7 +180,7 @@ def test_what_is_shown_of_nodes_is_what_they_publish() -> None:
     }
     alone = ("ClusterName", "training")
     always = (accelerators.UTILIZATION, accelerators.MEMORY)
-    published |= {(name, alone) for name in (*always, "BrakedChecks", *JOB_PROBLEMS, *GPU_PROBLEMS)}
+    published |= {(name, alone) for name in (*always, "BrakedChecks")}
     assert shown == published
     assert states.STATES == NODE_STATES
     assert states.cloudwatch.NAMESPACE == "TrainingCluster"
