@@ -1,7 +1,7 @@
 """`python -m bench [--only NAME ...]`: what `make bench` calls.
 
-Each benchmark writes its raw figures to bench/results/NAME.json. docs/benchmarks.md and its pictures are made
-from all files of that folder, including those of earlier runs.
+Each benchmark writes its raw figures to bench/results/NAME.json. docs/benchmarks.md is made from all files of
+that folder, including those of earlier runs.
 """
 
 from __future__ import annotations
@@ -15,23 +15,11 @@ from pathlib import Path
 
 from bench.measuring import page
 from bench.measuring.machine import describe_machine
-from bench.measuring.timing import BaselineError
-from rehearsal.local_slurm import SlurmError
+from bench.measuring.programs import BaselineError
 from rehearsal.problems import RehearsalError
 from training_cluster.problems import did_you_mean
 
-NAMES = (
-    "synth",
-    "cli",
-    "deploy",
-    "rehearsal",
-    "training_cpu",
-    "training_gpu",
-    "data",
-    "checkpoint",
-    "scale",
-    "nodes",
-)
+NAMES = ("synth", "rehearsal", "training_cpu", "training_gpu", "data", "checkpoint", "scale")
 """The benchmarks, in the order of the page; each a module here with `TITLE` and `measure() -> Result`."""
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
@@ -77,7 +65,7 @@ def _one(name: str) -> bool:
     began = time.monotonic()
     try:
         result = module.measure()
-    except (BaselineError, SlurmError, RehearsalError) as error:
+    except (BaselineError, RehearsalError) as error:
         print(f"  failed: {error}", file=sys.stderr)
         return False
     page.keep(name, module.TITLE, result, machine=describe_machine(), seconds=time.monotonic() - began)

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from bench.measuring.result import Bars, Result, Row, bar, spread
+from bench.measuring.result import Result, Row, spread
 from bench.subjects.workloads import Settings, Workload
 
 TITLE = "checkpoints: what they cost the training"
@@ -59,11 +59,6 @@ def measure() -> Result:
             ),
         ],
         figures={"gpt2": gpt2},
-        picture=Bars(
-            title="What one checkpoint costs the training",
-            x_label="steps of training, that it could have made meanwhile",
-            bars=[bar("gpt2, saved at once", steps)],
-        ),
         notes=[
             f"The stall is the extra time of {EVERY} steps with one checkpoint over {EVERY} steps without. "
             f"One rank, {threads} threads, about 11 M parameters, on this machine's disk.",

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.measuring.environments import ABSENT, find_baseline
-from bench.measuring.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
-from bench.measuring.timing import ratios
-from bench.measuring.watched import Watched
+from bench.measuring.programs import Watched, ratios
+from bench.measuring.result import Result, Row, at_least, at_most, not_run, spread
 from bench.subjects.preparations import Preparations, Text, make_text, make_vocabulary
 
 TITLE = "preparing data, with one vocabulary"
@@ -55,10 +54,6 @@ def measure() -> Result:
     middle = {workload: grown[workload][GROWTH[1]] for workload in WORKLOADS}
     for other, workload in AGAINST.items():
         rows += _against(workload, other, middle[workload], theirs.get(other))
-    speeds = {
-        name: [texts[GROWTH[1]].size_bytes / _MB / each.seconds for each in runs]
-        for name, runs in {**middle, **theirs}.items()
-    }
     return Result(
         rows=rows,
         figures={
@@ -67,11 +62,6 @@ def measure() -> Result:
             "one_worker": {name: _raw(by_size) for name, by_size in alone.items()},
             "others": _raw(theirs),
         },
-        picture=Bars(
-            title=f"Preparing {texts[GROWTH[1]].size_bytes / _MB:.0f} MB of text, 2 workers: more is better",
-            x_label="MB of text a second, the programs' own start included",
-            bars=[bar(name, values) for name, values in speeds.items()],
-        ),
         notes=[
             "The text is generated: 30,000 words, with the word frequencies of a natural language. All "
             "programs use the same BPE vocabulary, trained beforehand. The times are those of whole "

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.measuring.environments import VENVS, workload_python
-from bench.measuring.timing import BaselineError
-from bench.measuring.watched import Command, end_group
+from bench.measuring.programs import BaselineError, Command, end_group
 from bench.subjects.workloads import free_port
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from training_cluster.cluster.job_environment import render_job_environments

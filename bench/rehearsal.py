@@ -14,9 +14,8 @@ from pathlib import Path
 import psutil
 
 from bench.first_step import FAMILY, WORKLOAD, ready
-from bench.measuring.result import Bars, Result, Row, at_most, bar
-from bench.measuring.timing import BaselineError, ratios, run
-from bench.measuring.watched import end_group, turns
+from bench.measuring.programs import BaselineError, end_group, ratios, run, turns
+from bench.measuring.result import Result, Row, at_most
 from training_cluster.paths import ROOT
 
 TITLE = "a rehearsal, and what sbatch adds to torchrun"
@@ -63,11 +62,6 @@ def measure() -> Result:
             ),
         ],
         figures={"cold_s": cold, "warm_s": warm, "warm_steps_s": steps, "first_step_s": seconds},
-        picture=Bars(
-            title="Seconds until two ranks have made their first step: less is better",
-            x_label="seconds",
-            bars=[bar(name, values) for name, values in seconds.items()],
-        ),
         notes=[
             f"Cold: `git clone` of the committed files, then `make rehearse FAMILY={FAMILY} "
             f"WORKLOAD={WORKLOAD}`, with the package caches of this checkout. Warm: the same command again "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -12,31 +11,20 @@ from pathlib import Path
 
 import psutil
 
-from bench.measuring.result import Lines, Result, Row, at_most, not_run
-from bench.measuring.timing import BaselineError
-from bench.subjects.provider import MARKER, Created, case, create_each
+from bench.measuring.result import Result, Row, at_most, not_run
 from bench.subjects.scale_config import NODES, QUEUES, measure_config
 from bench.subjects.scale_job import WORKLOAD, JobWork, make_shared, run_job
 from bench.subjects.scale_node import NodeWork, measure_node
 from bench.subjects.scale_slurm import SIZES, Allocation, BigSlurm, allocate_all
-from bench.subjects.shared_files import Starts, measure_starts
 from rehearsal.local_slurm.cluster import PROGRAMS, SYSTEM_PATH
-from rehearsal.problems import RehearsalError
-from training_cluster.paths import ROOT
 
 TITLE = f"{QUEUES} queues x {NODES:,} nodes, and jobs of {SIZES[-1]} nodes"
-MEMORY_GOAL = 0.5
-"""Share of the memory of the provider's function."""
 CALLS_GOAL = 1.2
-_SHARED_GOAL = 1.0
 _WORK_GOAL_S = 3.0
-_GOAL = (_SHARED_GOAL, " %")
 _SMALL_JOB = 2
 _FAMILY = "p5"
 _NEEDED_GIB = 5
 """Memory of 960 slurmd at 2.5 MiB each, and as much again for the largest job's steps and shells."""
-_PROVIDER = ROOT / "constructs" / "training_cluster" / "cluster" / "cluster.py"
-_MEMORY = re.compile(r"memory_size=(\d+)")
 _PLAN = (
     "A plan for more than 1,000 nodes, which was not run:\n\n"
     "- environments in the image (image=build), because otherwise each node unpacks an archive from /fsx\n"
@@ -50,38 +38,26 @@ _PLAN = (
 
 
 def measure() -> Result:
-    """Measure the config, the provider, then Slurm."""
+    """Measure the config, then Slurm."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        try:
-            config_rows, config_seconds = measure_config(folder)
-            queue = case(family=_FAMILY, nodes=NODES)
-            one, many = create_each([[queue], [queue] * QUEUES], folder=folder / "aws")
-            slurm = _slurm(folder / "slurm")
-            starts = measure_starts(folder / "starts")
-        except RehearsalError as error:
-            raise BaselineError(str(error)) from error
-    allocations, jobs, node, why_not = slurm
+        config_rows, config_seconds = measure_config(folder)
+        allocations, jobs, node, why_not = _slurm(folder / "slurm")
     return Result(
         rows=[
             *config_rows,
-            *provider_rows(one, many),
             *(
                 [*slurm_rows(allocations), *job_rows(jobs[0], jobs[1], node)]
                 if node
                 else _slurm_not_run(why_not)
             ),
-            *start_rows(starts),
         ],
         figures={
             "config_seconds": config_seconds,
-            "provider": {"one": asdict(one), "many": asdict(many)},
             "allocations": [asdict(each) for each in allocations],
             "jobs": [asdict(each) for each in jobs],
             "node": asdict(node) if node else None,
-            "starts": asdict(starts) if starts else None,
         },
-        picture=_picture(allocations) if allocations else None,
         notes=[
             f"All queues have the family {_FAMILY}. The library's load is the check by its schema in a new "
             "process, including imports, before its validators call AWS. Ours is the rendering, the check by "
@@ -102,26 +78,9 @@ def measure() -> Result:
             "Each launch.sh also starts five other programs: dirname, two stat (for the owners of the "
             "environment's folders), tee (for the rank's errors), and a sleep until tee has ended. On "
             "2026-11-22 it started 48. The nodes' slurmd do most of the work of a release.",
-            "The rows of files and calls count the start of torchrun and one rank of gpt2 until its first "
-            "checkpoint, by strace. They include the node's own work for all its ranks.",
             _PLAN,
         ],
     )
-
-
-def provider_rows(one: Created, many: Created) -> list[Row]:
-    """Return rows for memory, compared with the function's, and for calls."""
-    (memory_mib,) = map(int, _MEMORY.findall(_PROVIDER.read_text(encoding="utf-8")))
-    share = many.peak_mib / memory_mib
-    return [
-        Row(
-            name=f"provider's peak memory, {QUEUES} queues",
-            goal=f"<= {MEMORY_GOAL:.0%} of the function's {memory_mib} MiB",
-            measured=f"{many.peak_mib:.0f} MiB, {share:.0%} (one queue: {one.peak_mib:.0f} MiB)",
-            verdict="met" if share <= MEMORY_GOAL else "missed",
-        ),
-        at_most(f"AWS calls for {QUEUES} queues, against one", [many.calls / one.calls], QUEUES),
-    ]
 
 
 def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], NodeWork | None, str]:
@@ -134,7 +93,7 @@ def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], NodeWork | No
     free_gib = psutil.virtual_memory().available / 2**30
     if free_gib < _NEEDED_GIB:
         return [], [], None, f"{free_gib:.0f} GiB of memory are free, {_NEEDED_GIB} needed"
-    with BigSlurm(root=folder / "root", marker=(MARKER, str(folder))) as slurm:
+    with BigSlurm(root=folder / "root", marker=("TRAINING_CLUSTER_BENCH", str(folder))) as slurm:
         allocations = allocate_all(slurm)
         variables = make_shared(folder)
         first = sum(SIZES[:-1]) + 1
@@ -172,7 +131,7 @@ def slurm_rows(allocations: Sequence[Allocation]) -> list[Row]:
 def job_rows(small: JobWork, large: JobWork, node: NodeWork) -> list[Row]:
     """Return rows for the work of a job that may grow with its nodes."""
     calls = [sum(each.calls.values()) for each in (small, large)]
-    more, output = len(large.files) - len(small.files), 2 * (large.nodes - small.nodes)
+    more, output = large.files - small.files, 2 * (large.nodes - small.nodes)
     path_s = large.script_s + node.wall_s
     return [
         at_most(
@@ -213,36 +172,3 @@ def _slurm_not_run(why: str) -> list[Row]:
             f"files in the shared folder that {most} nodes write more", f"<= {2 * (most - SIZES[0])}", why
         ),
     ]
-
-
-def start_rows(starts: Starts | None) -> list[Row]:
-    """Return rows for what the start of a rank asks the shared file system for."""
-    opens = "files that a rank opens on shared storage to start, environment on local disks against shared"
-    others = "other system calls with a path on shared storage"
-    if starts is None:
-        return [not_run(name, f"<= {_SHARED_GOAL:g} %", "no strace") for name in (opens, others)]
-    shared, local = starts.shared, starts.local
-    return [
-        at_most(f"{opens} ({local.opens} and {shared.opens:,})", [100 * local.opens / shared.opens], *_GOAL),
-        at_most(
-            f"{others} ({local.others:,} and {shared.others:,})", [100 * local.others / shared.others], *_GOAL
-        ),
-        Row(
-            name="packing gpt2's environment, once, and unpacking it, once a node",
-            measured=f"{starts.unpacked_s:.0f} s for {starts.archive_bytes / 1e9:.1f} GB, on one local disk",
-        ),
-    ]
-
-
-def _picture(allocations: Sequence[Allocation]) -> Lines:
-    return Lines(
-        title="slurmctld: jobs of many nodes, out of 1,000 that are powered down",
-        x_label="nodes of the job",
-        y_label="seconds",
-        x=[each.nodes for each in allocations],
-        lines={
-            "sbatch to nodes chosen and started": [each.chosen_s for each in allocations],
-            "last node registered to running": [each.running_s for each in allocations],
-            "scancel to all nodes idle": [each.released_s for each in allocations],
-        },
-    )

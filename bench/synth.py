@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.measuring.result import Bars, Result, at_most, bar
-from bench.measuring.timing import ratios, run, take_turns
+from bench.measuring.programs import ratios, turns, watch
+from bench.measuring.result import Result, at_most
 from training_cluster.paths import ROOT
 
 TITLE = "cdk synth as a whole process"
@@ -44,7 +44,7 @@ def measure() -> Result:
         for name, statement in IMPORTS.items():
             works[f"{name}, not validated"] = _synth(APPS[name], Path(folder) / name, **_NO_VALIDATION)
             works[f"{name}, imports"] = _imports(statement)
-        seconds = take_turns(works, rounds=ROUNDS)
+        seconds = turns(works, rounds=ROUNDS, warm_up=1)
     ours, empty, plain = (seconds[name] for name in APPS)
     return Result(
         rows=[
@@ -52,11 +52,6 @@ def measure() -> Result:
             at_most("synth, against a plain VPC + Lustre + custom resource", ratios(ours, plain), _SAMPLE),
         ],
         figures={"seconds": seconds},
-        picture=Bars(
-            title="cdk synth, whole process",
-            x_label="seconds",
-            bars=[bar(name, seconds[name]) for name in APPS],
-        ),
         notes=[
             "The times include the CDK CLI, Python, jsii and writing the templates. This app is synthesised "
             "with its default flags: three stacks with about 150 resources and two asset bundles.",
@@ -84,19 +79,12 @@ def _parts(seconds: Mapping[str, Sequence[float]]) -> str:
     return ", ".join(f"{part} {ours:.1f} s ({empty:.1f} s)" for part, (ours, empty) in parts.items())
 
 
-def _imports(statement: str) -> Callable[[], None]:
-    def work() -> None:
-        run([sys.executable, "-c", statement], cwd=ROOT, environment=os.environ)
-
-    return work
+def _imports(statement: str) -> Callable[[], float]:
+    return lambda: watch([sys.executable, "-c", statement], cwd=ROOT, environment=os.environ).seconds
 
 
-def _synth(app: str, output: Path, **variables: str) -> Callable[[], None]:
+def _synth(app: str, output: Path, **variables: str) -> Callable[[], float]:
     path = f"{ROOT / 'node_modules' / '.bin'}:{os.environ['PATH']}"
     environment = {**os.environ, **variables, "PATH": path}
     command = ["cdk", "synth", "--quiet", "--app", f"{sys.executable} {app}", "--output", str(output)]
-
-    def work() -> None:
-        run(command, cwd=ROOT, environment=environment)
-
-    return work
+    return lambda: watch(command, cwd=ROOT, environment=environment).seconds

@@ -12,9 +12,8 @@ from pathlib import Path
 import psutil
 
 from bench.measuring.environments import ABSENT, Baseline, find_baseline
-from bench.measuring.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
-from bench.measuring.timing import ratios, run
-from bench.measuring.watched import turns, watch
+from bench.measuring.programs import ratios, run, turns, watch
+from bench.measuring.result import Result, Row, at_least, at_most, not_run, spread
 from bench.subjects.gpt2_programs import Programs, Sizes
 from bench.subjects.workloads import Workload
 from training_cluster.paths import ROOT, TRAINING
@@ -84,11 +83,6 @@ def measure() -> Result:
     return Result(
         rows=rows,
         figures={"tokens_per_s": speeds, "seconds_an_update": seconds, "threads": threads},
-        picture=Bars(
-            title=f"GPT-2, {SIZES.layers} layers of {SIZES.width}, float32: more is better",
-            x_label="tokens a second",
-            bars=[bar(name, values) for name, values in speeds.items()],
-        ),
         notes=_notes(nanogpt, threads=threads),
     )
 

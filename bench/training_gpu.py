@@ -14,9 +14,8 @@ from pathlib import Path
 
 from bench.measuring.environments import ABSENT, Baseline, find_baseline, workload_python
 from bench.measuring.machine import describe_machine
-from bench.measuring.result import Bars, Result, Row, at_least, bar, not_run, spread
-from bench.measuring.timing import BaselineError, ratios
-from bench.measuring.watched import Command, turns, watch
+from bench.measuring.programs import BaselineError, Command, ratios, turns, watch
+from bench.measuring.result import Result, Row, at_least, not_run, spread
 from bench.subjects.gpt2_programs import Programs, Sizes
 from bench.subjects.workloads import TIMEOUT_S, Settings, Workload
 from training_cluster.catalog.families import family_names, load_family
@@ -99,11 +98,6 @@ def measure() -> Result:
             at_least(_TITAN_AGAINST, ratios(speeds[_TITAN], speeds[_ALONE]), _AS_TORCHTITAN),
         ],
         figures={"tokens_per_s": speeds, "mfu_percent": mfus, "peak_tflops": peak},
-        picture=Bars(
-            title=f"MFU on one {gpu}, bf16: more is better",
-            x_label=f"% of {peak:g} TFLOP/s, dense",
-            bars=[bar(name, values) for name, values in mfus.items()],
-        ),
         notes=[
             _WHAT,
             *([nanogpt.note] if nanogpt else []),

@@ -49,8 +49,7 @@ TESTED_WITH = {
 }
 # Folders that no test runs, and the command that does.
 RUN_BY_HAND = {
-    "bench/baselines": "make bench: in the environments of what others use",
-    "bench/samples": "make bench: apps to compare synth with",
+    "bench": "make bench: a program that fails, or prints no figure, ends its benchmark with a message",
     "rehearsal/faults/inside": "make faults: in .venv-pcluster",
 }
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.measuring.timing import BaselineError, run
+from bench.measuring.programs import BaselineError, Command, run
 from training_cluster.paths import ROOT, TRAINING
 
 CACHE = ROOT / ".cache" / "bench"
@@ -46,9 +45,9 @@ class Baseline:
 def workload_python(workload: str) -> Path:
     """Return the interpreter of a workload's own environment; make the environment first if it is missing."""
     environment = {**os.environ, "TRAINING_VENVS": str(VENVS), "TRAINING_REHEARSAL": "1"}
-    command: list[str | Path] = ["bash", "-c", _MAKE, "bash", TRAINING, workload]
-    said = run(command, cwd=ROOT, environment=environment, timeout_s=_INSTALL_TIMEOUT_S)
-    return Path(said.splitlines()[-1])
+    command: Command = ["bash", "-c", _MAKE, "bash", TRAINING, workload]
+    output = run(command, cwd=ROOT, environment=environment, timeout_s=_INSTALL_TIMEOUT_S)
+    return Path(output.splitlines()[-1])
 
 
 def baseline_python(name: str, requirements: Sequence[str], *, beside: Path) -> Path:
@@ -67,27 +66,15 @@ def baseline_python(name: str, requirements: Sequence[str], *, beside: Path) -> 
     run([sys.executable, "-m", "venv", venv], cwd=ROOT, environment=os.environ)
     packages = _site_packages(beside)
     (_site_packages(python) / "beside.pth").write_text(f"{packages}\n", encoding="utf-8")
-    pip: list[str | Path] = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-    ]
+    pip: Command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     run([*pip, *requirements], cwd=ROOT, environment=os.environ, timeout_s=_INSTALL_TIMEOUT_S)
     stamp.write_text(wanted, encoding="utf-8")
     return python
 
 
 def _site_packages(python: Path) -> Path:
-    said = run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        cwd=ROOT,
-        environment=os.environ,
-    )
-    return Path(said.strip())
+    command: Command = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    return Path(run(command, cwd=ROOT, environment=os.environ))
 
 
 def find_baseline(name: str) -> Baseline | None:
@@ -120,7 +107,4 @@ def _commit_note(name: str, folder: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BaselineError(f"{folder}: git {arguments[0]} failed: {done.stderr.strip()}")
-    return done.stdout.strip()
+    return run(["git", "-C", folder, *arguments], cwd=folder, environment=os.environ)

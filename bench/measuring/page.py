@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and its pictures, from the raw figures of bench/results."""
+"""docs/benchmarks.md, from the raw figures of bench/results."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bench.measuring.pictures import draw
-from bench.measuring.result import Bar, Bars, Lines, Result
+from bench.measuring.result import Result
 from training_cluster.paths import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
 TESTS = ROOT / "bench" / "tests.md"
 """Figures of the project's own tests, written by hand: the end of the page."""
-PICTURES = ROOT / "docs" / "pictures"
 _HEAD = """\
 # Benchmarks
 
@@ -27,20 +25,26 @@ versions named. A program that was not available is shown as "not run". `bench/r
 
 
 def keep(name: str, title: str, result: Result, *, machine: Mapping[str, Any], seconds: float) -> None:
-    """Write bench/results/NAME.json."""
+    """Write bench/results/NAME.json, with one line for each row, figure and note."""
     RESULTS.mkdir(exist_ok=True)
-    picture, file = result.picture, RESULTS / f"{name}.json"
-    content = {
-        "title": title,
-        "machine": machine,
-        "seconds": round(seconds, 1),
-        **asdict(result),
-        "picture": {"kind": type(picture).__name__, **asdict(picture)} if picture else None,
-        "before": _before(json.loads(file.read_text(encoding="utf-8")), machine["date"])
-        if file.is_file()
-        else {},
-    }
-    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    file = RESULTS / f"{name}.json"
+    before = _before(json.loads(file.read_text(encoding="utf-8")), machine["date"]) if file.is_file() else {}
+    content = {"title": title, "machine": machine, "seconds": round(seconds, 1), **asdict(result)}
+    file.write_text(_lines(content | {"before": before}), encoding="utf-8")
+
+
+def _lines(content: Mapping[str, Any]) -> str:
+    def inner(value: Any) -> str:
+        if isinstance(value, dict) and value:
+            parts = [f"{json.dumps(key)}: {json.dumps(each)}" for key, each in value.items()]
+            return "{\n  " + ",\n  ".join(parts) + "\n }"
+        if isinstance(value, list) and value:
+            return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+        return json.dumps(value)
+
+    return (
+        "{\n " + ",\n ".join(f"{json.dumps(key)}: {inner(value)}" for key, value in content.items()) + "\n}\n"
+    )
 
 
 def _before(kept: Mapping[str, Any], date: str) -> dict[str, str]:
@@ -51,21 +55,10 @@ def _before(kept: Mapping[str, Any], date: str) -> dict[str, str]:
 
 
 def write(names: Sequence[str]) -> None:
-    """Write the page and its pictures."""
+    """Write the page."""
     kept = {name: file for name in names if (file := RESULTS / f"{name}.json").is_file()}
     results = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in kept.items()}
-    PICTURES.mkdir(exist_ok=True)
-    for name, content in results.items():
-        if content["picture"]:
-            draw(_picture(content["picture"]), PICTURES / f"bench-{name}.png")
     PAGE.write_text("\n".join(_page(names, results)), encoding="utf-8")
-
-
-def _picture(content: dict[str, Any]) -> Bars | Lines:
-    kind, fields = content["kind"], {key: value for key, value in content.items() if key != "kind"}
-    if kind == "Lines":
-        return Lines(**fields)
-    return Bars(**{**fields, "bars": [Bar(**each) for each in fields["bars"]]})
 
 
 def _page(names: Sequence[str], results: Mapping[str, Any]) -> Iterator[str]:
@@ -84,8 +77,6 @@ def _page(names: Sequence[str], results: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         for note in content["notes"]:
             yield f"{note}\n"
-        if content["picture"]:
-            yield f"![{content['picture']['title']}](pictures/bench-{name}.png)\n"
         yield f"{_machine(content['machine'])} The benchmark took {content['seconds']:.0f} s.\n"
     yield TESTS.read_text(encoding="utf-8")
 
@@ -95,6 +86,5 @@ def _machine(machine: Mapping[str, Any]) -> str:
     gpu = f", {machine['gpu']}" if machine["gpu"] else ", no GPU"
     return (
         f"{machine['date']}: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
-        f"{gpu}; "
-        f"Python {machine['python']}, {packages}."
+        f"{gpu}; Python {machine['python']}, {packages}."
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measuring.environments import Baseline
-from bench.measuring.watched import Command, watch
+from bench.measuring.programs import Command, watch
 from bench.subjects.workloads import Workload
 from training_cluster.paths import ROOT
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measuring.environments import Baseline, baseline_python, workload_python
-from bench.measuring.timing import run
-from bench.measuring.watched import Command, Watched, watch
+from bench.measuring.programs import Command, Watched, run, watch
 from bench.subjects import corpus
 from bench.subjects.workloads import Settings, Workload
 from training_cluster.paths import ROOT, TRAINING

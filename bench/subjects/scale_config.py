@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench.measuring.result import Row, at_most, bar, spread
-from bench.measuring.timing import ratios, run, take_turns
+from bench.measuring.programs import ratios, turns, watch
+from bench.measuring.result import Row, at_most, spread
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 QUEUES, NODES = 50, 1000
@@ -36,14 +37,13 @@ def measure_config(folder: Path) -> tuple[list[Row], dict[str, list[float]]]:
     ours = _process([sys.executable, "-m", "bench.subjects.scale_config", config])
     ours()  # the library reads the file that this writes
     library = _process([PCLUSTER_PYTHON, "-c", _LOAD, config, str(QUEUES)])
-    seconds = take_turns({"ours": ours, "library": library}, rounds=ROUNDS)
-    median = bar("", seconds["ours"]).median
+    seconds = turns({"ours": ours, "library": library}, rounds=ROUNDS, warm_up=1)
     rows = [
         Row(
             name=f"render and check {QUEUES} queues x {NODES:,} nodes",
             goal=f"< {GOAL_S:g} s",
             measured=spread(seconds["ours"], " s"),
-            verdict="met" if median < GOAL_S else "missed",
+            verdict="met" if statistics.median(seconds["ours"]) < GOAL_S else "missed",
         ),
         at_most(
             "the same, against the library's own load of the config",
@@ -54,13 +54,9 @@ def measure_config(folder: Path) -> tuple[list[Row], dict[str, list[float]]]:
     return rows, seconds
 
 
-def _process(command: list[str | Path]) -> Callable[[], None]:
+def _process(command: list[str | Path]) -> Callable[[], float]:
     environment = {**os.environ, "AWS_DEFAULT_REGION": "us-east-1"}
-
-    def work() -> None:
-        run(command, cwd=ROOT, environment=environment)
-
-    return work
+    return lambda: watch(command, cwd=ROOT, environment=environment).seconds
 
 
 def main(file: Path) -> None:

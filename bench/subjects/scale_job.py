@@ -57,8 +57,8 @@ class JobWork:
     """Seconds of the batch script without its steps, including Slurm's start of the script."""
     calls: Mapping[str, int]
     """Calls by kind: those of the script, of srun, and of the job's start."""
-    files: Sequence[str]
-    """New files in the shared folder."""
+    files: int
+    """Number of new files in the shared folder."""
 
     @property
     def own_s(self) -> float:
@@ -117,7 +117,7 @@ def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, 
         bare_s=bare_s,
         script_s=seconds - steps_s(times.read_text(encoding="utf-8")),
         calls={name: count for name, count in counted.items() if name not in _OF_NODES},
-        files=sorted(_files(shared) - before),
+        files=len(_files(shared) - before),
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measuring.environments import VENVS, workload_python
-from bench.measuring.watched import Command, Watched, watch
+from bench.measuring.programs import Command, Watched, watch
 from training_cluster.paths import TRAINING
 
 TIMEOUT_S = 1200

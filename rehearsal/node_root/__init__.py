@@ -3,5 +3,5 @@
 A base system of the distribution is made once (base.py). Each machine gets a disk of its own over it
 (disk.py), and is entered through namespaces (enter.sh): its mounts, processes and files end with it.
 
-Imported by: bench, rehearsal.commands, rehearsal.containers.
+Imported by: rehearsal.commands, rehearsal.containers.
 """

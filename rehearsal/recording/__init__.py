@@ -1,4 +1,4 @@
 """Recordings of the AWS calls and resource types of cluster creation, update and deletion, made locally.
 
-Imported by: bench, tools.
+Imported by: tools.
 """

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.measuring import page
-from bench.measuring.result import Bars, Lines, Result, Row, bar
+from bench.__main__ import NAMES
+from bench.measuring import page, result
+from bench.measuring.result import Result, Row
 
 MACHINE = {
     "date": "2026-11-23",
@@ -18,51 +19,45 @@ MACHINE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Keep results and the page in a folder of the test."""
-    for name, place in {"RESULTS": "results", "PICTURES": "pictures", "PAGE": "page.md"}.items():
+    for name, place in {"RESULTS": "results", "PAGE": "page.md"}.items():
         monkeypatch.setattr(page, name, tmp_path / place)
     return tmp_path
 
 
-def test_a_kept_benchmark_is_shown_with_its_rows_and_machine_and_another_as_not_run(folders: Path) -> None:
-    result = Result(rows=[Row(name="a|b", measured="2", goal="<= 3x", verdict="met")], notes=["A note."])
-    page.keep("synth", "The app", result, machine=MACHINE, seconds=1.4)
+def test_page_shows_the_kept_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    published = page.PAGE.read_text()
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    page.write(NAMES)
+    assert (tmp_path / "page.md").read_text() == published
+
+
+def test_benchmark_without_figures_is_not_run(folder: Path) -> None:
+    rows = [Row(name="a|b", measured="2", goal="<= 3x", verdict="met")]
+    page.keep("synth", "The app", Result(rows=rows), machine=MACHINE, seconds=1.4)
     page.write(["synth", "scale"])
-    lines = (folders / "page.md").read_text().splitlines()
-    assert "## synth: The app" in lines
+    lines = (folder / "page.md").read_text().splitlines()
     assert "| a\\|b | <= 3x |  | 2 | met |" in lines
-    assert "A note." in lines
-    said = "2026-11-23: Xeon, 8 cores, 64 GiB, no GPU; Python 3.11, pydantic 2. The benchmark took 1 s."
-    assert said in lines
     assert "Not run yet: `make bench ONLY=scale`." in lines
-    assert (folders / "page.md").read_text().endswith(page.TESTS.read_text())
 
 
-def test_the_figure_of_the_previous_day_is_shown_beside_the_new_one(folders: Path) -> None:
+def test_column_before_has_the_previous_days_figure(folder: Path) -> None:
     for date, measured in (("2026-11-22", "3x (2 to 4)"), ("2026-11-23", "2x"), ("2026-11-23", "1x")):
-        result = Result(rows=[Row(name="a", measured=measured), Row(name=measured, measured="new")])
-        page.keep("synth", "The app", result, machine={**MACHINE, "date": date}, seconds=1)
+        machine = {**MACHINE, "date": date}
+        rows = [Row(name="a", measured=measured), Row(name=measured, measured="new")]
+        page.keep("synth", "The app", Result(rows=rows), machine=machine, seconds=1)
     page.write(["synth"])
-    lines = (folders / "page.md").read_text().splitlines()
+    lines = (folder / "page.md").read_text().splitlines()
     assert "| a |  | 3x | 1x |  |" in lines
     assert "| 1x |  |  | new |  |" in lines
 
 
 @pytest.mark.parametrize(
-    "picture",
-    [
-        Bars(title="Bars", x_label="s", bars=[bar("ours", [1.0, 2.0])], goal=3.0),
-        Lines(title="Lines", x_label="nodes", y_label="s", x=[1, 2], lines={"ours": [1, 2]}),
-    ],
+    ("values", "at_most", "at_least"),
+    [([0.5, 0.9, 9.0], "met", "missed"), ([1.0], "met", "met"), ([0.1, 1.1, 1.2], "missed", "met")],
 )
-def test_a_kept_picture_is_drawn_as_it_was_measured(
-    picture: Bars | Lines, folders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[tuple[Bars | Lines, Path]] = []
-    monkeypatch.setattr(page, "draw", lambda *given: drawn.append(given))
-    page.keep("synth", "The app", Result(rows=[], picture=picture), machine=MACHINE, seconds=1)
-    page.write(["synth"])
-    assert drawn == [(picture, folders / "pictures" / "bench-synth.png")]
-    assert f"![{picture.title}](pictures/bench-synth.png)" in (folders / "page.md").read_text()
+def test_median_is_compared_with_the_goal(values: list[float], at_most: str, at_least: str) -> None:
+    rows = (result.at_most("a", values, 1.0), result.at_least("a", values, 1.0))
+    assert [(row.goal, row.verdict) for row in rows] == [("<= 1x", at_most), (">= 1x", at_least)]

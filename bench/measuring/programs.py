@@ -1,4 +1,4 @@
-"""Programs whose output lines are timed, and whose memory is sampled while they run."""
+"""Programs that run to their end and alternate, so that other load on the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from pathlib import Path
 
 import psutil
 
-from bench.measuring.timing import BaselineError
-
 Command = list[str | Path]
 _TAIL_LINES = 20
 _SAMPLE_EVERY_S = 0.1
+
+
+class BaselineError(Exception):
+    """A program to be measured failed. The message is complete."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,22 +91,34 @@ def watch(
         start_new_session=True,
     )
     late = threading.Timer(timeout_s, end_group, [process])
-    sampler = _Sampler(process.pid) if memory else None
+    peak, ended = [0], threading.Event()
+    sampler = threading.Thread(target=_sample, args=(process.pid, peak, ended), daemon=True)
     lines: list[tuple[float, str]] = []
     try:
         late.start()
+        if memory:
+            sampler.start()
         assert process.stdout
         with process.stdout as printed:
             lines.extend((time.perf_counter() - began, line.rstrip("\n")) for line in printed)
         code = process.wait()
     finally:
         late.cancel()
+        ended.set()
         end_group(process)
     seconds = time.perf_counter() - began
     if code:
         why = f"no end after {timeout_s:.0f} s" if seconds > timeout_s else f"exit code {code}"
         raise BaselineError(f"{' '.join(map(str, command))}: {why} in {cwd}\n{_tail(lines)}")
-    return Watched(seconds=seconds, lines=lines, peak_bytes=sampler.stop() if sampler else 0)
+    return Watched(seconds=seconds, lines=lines, peak_bytes=peak[0])
+
+
+def run(
+    command: Sequence[str | Path], *, cwd: Path, environment: Mapping[str, str], timeout_s: float = 600
+) -> str:
+    """Run a program to its end and return its output. Raises BaselineError as `watch` does."""
+    watched = watch(command, cwd=cwd, environment=environment, timeout_s=timeout_s)
+    return "\n".join(line for _, line in watched.lines)
 
 
 def end_group(process: subprocess.Popen[str]) -> None:
@@ -116,42 +130,36 @@ def end_group(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def turns(works: Mapping[str, Callable[[], float]], *, rounds: int) -> dict[str, list[float]]:
+def turns(
+    works: Mapping[str, Callable[[], float]], *, rounds: int, warm_up: int = 0
+) -> dict[str, list[float]]:
     """Return the measurements of each work in each round; every second round runs in reverse order.
 
-    There is no round to warm up: each work leaves out its own first steps.
+    Args:
+        works: functions that return one measurement.
+        warm_up: number of rounds before the counted ones; 0 if each work leaves out its own first steps.
     """
     found: dict[str, list[float]] = {name: [] for name in works}
-    for number in range(rounds):
+    for number in range(warm_up + rounds):
         for name in list(works) if number % 2 == 0 else reversed(list(works)):
             found[name].append(works[name]())
-    return found
+    return {name: values[warm_up:] for name, values in found.items()}
 
 
-class _Sampler:
-    """A sampler of the largest memory of a process and its descendants, ten times a second."""
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Return the ratio of the app's figure to the baseline's in each round."""
+    return [a / b for a, b in zip(ours, theirs, strict=True)]
 
-    def __init__(self, pid: int) -> None:
-        self._root, self._peak = psutil.Process(pid), 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-        self._thread.start()
 
-    def stop(self) -> int:
-        """Stop sampling and return the peak in bytes."""
-        self._ended.set()
-        self._thread.join()
-        return self._peak
-
-    def _sample(self) -> None:
-        while not self._ended.wait(_SAMPLE_EVERY_S):
-            self._peak = max(self._peak, sum(map(_bytes_of, self._processes())))
-
-    def _processes(self) -> list[psutil.Process]:
+def _sample(pid: int, peak: list[int], ended: threading.Event) -> None:
+    """Keep the largest memory of a process and its descendants in `peak`, until the event."""
+    root = psutil.Process(pid)
+    while not ended.wait(_SAMPLE_EVERY_S):
         try:
-            return [self._root, *self._root.children(recursive=True)]
+            processes = [root, *root.children(recursive=True)]
         except psutil.NoSuchProcess:
-            return []
+            return
+        peak[0] = max(peak[0], sum(map(_bytes_of, processes)))
 
 
 def _bytes_of(process: psutil.Process) -> int:
