@@ -16,7 +16,6 @@ CONTAINER ?=
 SAMPLE ?= 0
 SEED ?= 1
 ALL ?=
-FLAGS ?=
 ONLY ?=
 FOLDER ?=
 BASELINES ?=
@@ -142,14 +141,6 @@ docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 .PHONY: site
 site: setup ## Build the docs site into .cache/site/html, and check its links (SERVE=1 serves it)
 	@SERVE=$(SERVE) tools/site.sh
-
-.PHONY: screenshots
-screenshots: setup ## Make the pictures of docs/pictures/ from what trainctl prints and writes (pages need Chromium)
-	@$(VENV)/python -m tools.pictures.screenshots
-
-.PHONY: outdated
-outdated: setup ## List pinned versions, their sources, and newer versions (FLAGS="--all" or "--json")
-	@$(NODE_PATH_FIRST) $(VENV)/python -m tools.outdated $(FLAGS)
 
 .PHONY: schema
 schema: setup ## Export the schema of cluster configs from the ParallelCluster library

@@ -1,4 +1,4 @@
 """Metrics of a rehearsal: a real Prometheus, and a real node_exporter for each node of the local Slurm.
 
-Imported by: rehearsal, tools.
+Imported by: rehearsal.
 """

@@ -13,7 +13,7 @@ import pytest
 from ops.report.page import render_page
 from ops.report.record import Run
 from ops.report.source import read_folder
-from tools.pictures.example_run import P4D, write_all_reduce, write_training
+from tests.unit.ops.report.example_run import P4D, write_all_reduce, write_training
 
 EVIL = "</script><b>&\"'"
 LOADING = {

@@ -9,8 +9,8 @@ import pytest
 
 from ops.report.page import render_page
 from ops.report.source import read_folder
-from tools.pictures.browser import Browser, browser, find_browser
-from tools.pictures.example_run import write_all_reduce, write_training
+from tests.unit.ops.report.browser import Browser, browser, find_browser
+from tests.unit.ops.report.example_run import write_all_reduce, write_training
 
 CHROMIUM = find_browser()
 pytestmark = [

@@ -21,7 +21,7 @@ from ops.report.source import read_folder, read_on_cluster
 from ops.report.tables import settings_table
 from ops.report.text import bars
 from ops.usage import OpsError, UsageError
-from tools.pictures.example_run import P4D, write_all_reduce, write_training
+from tests.unit.ops.report.example_run import P4D, write_all_reduce, write_training
 from training_cluster.catalog.families import instance_hour
 from training_cluster.paths import TRAINING
 

@@ -20,7 +20,7 @@ from ops.report.record import Run, unpack
 from ops.report.tables import profiles_table, summary_table
 from tests.unit.assets.training.trainkit.run.runs import metrics
 from tests.unit.assets.training.trainkit.run.runs import row as whole_row
-from tools.pictures.example_run import write_all_reduce, write_training
+from tests.unit.ops.report.example_run import write_all_reduce, write_training
 from training_cluster.paths import TRAINING
 
 sys.path.insert(0, str(TRAINING))

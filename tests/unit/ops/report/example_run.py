@@ -1,6 +1,6 @@
-"""Example runs with the files of job.slurm and the workloads, for tests and for the README's pictures.
+"""Example runs with the files of job.slurm and the workloads, for tests and for the docs' pictures.
 
-python -m tools.pictures.example_run FOLDER    makes FOLDER/runs/... and FOLDER/checkpoints/...
+python -m tests.unit.ops.report.example_run FOLDER    makes FOLDER/runs/... and FOLDER/checkpoints/...
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def write_training(
     settings: Mapping[str, str] = P4D,
 ) -> Path:
     """Write a run with noise, data stalls, two restarts and checkpoints; return its folder."""
-    noise = random.Random(seed)  # noqa: S311 (no secret)
+    noise = random.Random(seed)
     every, nodes = int(settings["CHECKPOINT_EVERY"]), f"train-dy-p4d-[1-{settings['NNODES']}]"
     world = int(settings["NNODES"]) * int(settings["NPROC_PER_NODE"])
     rate, batch = float(settings["LEARNING_RATE"]), int(settings["BATCH_SIZE"])
@@ -77,7 +77,7 @@ def write_training(
             starts.append(f"{restart} {step} {now:%FT%TZ} {nodes} {job}\n")
             now += datetime.timedelta(seconds=40)
         step += 1
-        stalls = 900 < step < 960 or noise.random() < 0.004  # noqa: PLR2004
+        stalls = 900 < step < 960 or noise.random() < 0.004
         data_s = noise.uniform(0.4, 0.9) if stalls else noise.uniform(0.01, 0.03)
         step_s = tokens_a_step / (world * 52_000) + abs(noise.gauss(0, 0.006)) + data_s
         now += datetime.timedelta(seconds=step_s)
@@ -116,7 +116,7 @@ def write_all_reduce(shared: Path, *, run: str = "job-21") -> Path:
     """Write a run of nccl-tests on two p4d nodes; return its folder."""
     folder = shared / "runs" / "nccl-tests" / run
     folder.mkdir(parents=True)
-    noise = random.Random(2)  # noqa: S311
+    noise = random.Random(2)
     rows = []
     for number, power in enumerate(range(10, 35), start=1):
         size = 2**power

@@ -1,8 +1,7 @@
-"""Screenshots of a page in Chromium, by the DevTools protocol over two pipes: no driver, no open port."""
+"""A page in Chromium, by the DevTools protocol over two pipes: no driver, no open port."""
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import os
@@ -70,7 +69,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}  # noqa: PLR2004
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.send("Emulation.setDeviceMetricsOverride", **metrics)
         self.send("Page.navigate", url=page.resolve().as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self._events):
@@ -103,13 +102,6 @@ class Browser:
             elif said == "Network.requestWillBeSent" and parameters["type"] != "Document":
                 found.append(f"it loads {parameters['request']['url']}")
         return found
-
-    def picture(self, *, height: int | None = None) -> bytes:
-        """Return a PNG of the page from its top, with a height in pixels or of the whole page."""
-        content = self.send("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": content["width"], "height": height or content["height"], "scale": 1}
-        taken = self.send("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-        return base64.b64decode(taken["data"])
 
 
 @contextmanager
