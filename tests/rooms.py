@@ -50,6 +50,7 @@ TESTED_WITH = {
 # Folders that no test runs, and the command that does.
 RUN_BY_HAND = {
     "bench": "make bench: a program that fails, or prints no figure, ends its benchmark with a message",
+    "tools": "make check, make docs, make lock: each ends with a message where something is wrong",
     "rehearsal/faults/inside": "make faults: in .venv-pcluster",
 }
 
