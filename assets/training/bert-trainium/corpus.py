@@ -6,7 +6,6 @@ gave as ready masks. machine: text that exists on any machine. raw: your own fil
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +15,10 @@ from trainkit.data import hub, machine_text
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.documents import OWN, PATTERNS, fingerprint_of, own_files, pieces_of
 from trainkit.data.fetch import ensure_file
-from trainkit.data.hub_text import HubText
+from trainkit.data.hub_text import WIKIPEDIA_EDITION, wikipedia_corpus, wikipedia_text
 from trainkit.data.shards import ShardError, sha256_of
 from trainkit.data.tokenize_unit import Unit
 
-# Wikimedia's extraction of its dumps: 41 files and 6.4 million articles for English.
-REPOSITORY, REVISION = "wikimedia/wikipedia", "b04c8d1ceb2f5cd4588862100d08de323dccfbaa"
-EDITION = "20231101.en"
 ENGLISH = (".en", ".simple")
 VOCABULARY = "vocab.txt"
 # The vocabulary of the walk-through's text, which bert-base-uncased and bert-large-uncased share.
@@ -52,7 +48,7 @@ class Vocabulary:
         return self.file
 
 
-def choose(wanted: str, *, data: Path, edition: str = EDITION) -> str:
+def choose(wanted: str, *, data: Path, edition: str = WIKIPEDIA_EDITION) -> str:
     """Return the corpus: the wanted one, else your own files if there are any, else an edition of Wikipedia.
 
     Raises:
@@ -60,26 +56,14 @@ def choose(wanted: str, *, data: Path, edition: str = EDITION) -> str:
     """
     if wanted and wanted not in CORPORA:
         raise ShardError(f'CORPUS is "{wanted}"; allowed: {", ".join(CORPORA)}.')
-    if not re.fullmatch(r"\d{8}\.[a-z-]+", edition):
-        raise ShardError(
-            f'WIKIPEDIA_EDITION is "{edition}": give a date and a language of {REPOSITORY} on the Hugging '
-            f"Face hub, such as {EDITION} or 20231101.simple."
-        )
+    published = wikipedia_corpus(edition)
     chosen = wanted or (OWN if own_files(data, without={VOCABULARY}) else WIKIPEDIA)
-    return f"{WIKIPEDIA}-{edition}" if chosen == WIKIPEDIA else chosen
-
-
-def published(corpus: str) -> HubText | None:
-    """Return the text on the hub; None for text that is already on this machine."""
-    name, _, edition = corpus.partition("-")
-    if name != WIKIPEDIA:
-        return None
-    return HubText(title="Wikipedia", name=corpus, repository=REPOSITORY, revision=REVISION, folder=edition)
+    return published if chosen == WIKIPEDIA else chosen
 
 
 def fingerprint(corpus: str, *, data: Path) -> str | None:
     """Return a string that changes with the corpus; None without text. Reads no big file."""
-    if text := published(corpus):
+    if text := wikipedia_text(corpus):
         return text.fingerprint
     if corpus == MACHINE:
         return machine_text.fingerprint()
@@ -92,7 +76,7 @@ def units(corpus: str, *, data: Path) -> tuple[Unit, ...]:
     Raises:
         ShardError: there is no text, or the hub does not answer.
     """
-    if text := published(corpus):
+    if text := wikipedia_text(corpus):
         return text.units(data)
     own = corpus == OWN
     files = own_files(data, without={VOCABULARY}) if own else machine_text.gather(data / MACHINE)
@@ -125,7 +109,7 @@ def vocabulary(corpus: str, *, data: Path, size: int, bucket: DatasetBucket | No
             print(f"data: no {VOCABULARY} from the bucket: {error}", file=sys.stderr)
     if file.is_file():
         return Vocabulary(file=file, sha256=sha256_of(file))
-    if published(corpus) and corpus.endswith(ENGLISH) and size == PUBLISHED_SIZE:
+    if wikipedia_text(corpus) and corpus.endswith(ENGLISH) and size == PUBLISHED_SIZE:
         return Vocabulary(
             file=data / "downloads" / f"{Path(PUBLISHED).name}-{VOCABULARY}",
             sha256=PUBLISHED_SHA256,

@@ -24,7 +24,7 @@ from pairs import FORMAT, ROW_HEAD
 from settings import MACHINE, VALIDATION_EVERY_ALLOWED, Settings, read_settings
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import sample
-from trainkit.data.hub_text import Download, fetched_documents
+from trainkit.data.hub_text import WIKIPEDIA_EDITION, fetched_documents, space_of, wikipedia_text
 from trainkit.data.lifecycle import (
     check_space,
     have_shards,
@@ -47,8 +47,6 @@ WORKLOAD = "bert-trainium"
 TOKENIZER = "tokenizer.json"
 # A row of 130 numbers holds about 500 characters, and few of them are padding.
 SHARD_BYTES_A_TEXT_BYTE = 0.7
-# Files of the hub are compressed to about half their size.
-TEXT_BYTES_A_DOWNLOADED_BYTE = 2
 VALIDATION_EVERY = 20
 
 
@@ -86,7 +84,9 @@ def run() -> None:
     data = Path(os.environ["DATA_DIR"])
     settings = read_settings([])
     name = corpus.choose(
-        os.environ.get("CORPUS", ""), data=data, edition=os.environ.get("WIKIPEDIA_EDITION") or corpus.EDITION
+        os.environ.get("CORPUS", ""),
+        data=data,
+        edition=os.environ.get("WIKIPEDIA_EDITION") or WIKIPEDIA_EDITION,
     )
     bucket = DatasetBucket.of_workload(WORKLOAD) if name != MACHINE else None
     config = DataConfig(
@@ -126,21 +126,14 @@ def make(config: DataConfig) -> Manifest:
         validation_every=config.validation_every,
         layout=layout_of(context=config.settings.bert_context),
     )
-    check_space(config.folder, sum(space_of(unit) for unit in remaining_units(recipe)))
+    remaining = remaining_units(recipe)
+    check_space(config.folder, sum(space_of(each, shards=SHARD_BYTES_A_TEXT_BYTE) for each in remaining))
     return prepare(recipe, workers=config.workers, also=lambda: downloaded(config))
-
-
-def space_of(unit: Unit) -> float:
-    """Return the bytes that a unit takes: its shards, and its file if that is still to be downloaded."""
-    if not isinstance(unit, Download):
-        return unit.size_bytes * SHARD_BYTES_A_TEXT_BYTE
-    file = 0 if unit.file.is_file() else unit.size_bytes
-    return file + unit.size_bytes * TEXT_BYTES_A_DOWNLOADED_BYTE * SHARD_BYTES_A_TEXT_BYTE
 
 
 def downloaded(config: DataConfig) -> str:
     """Return the progress of the download, for a line of progress."""
-    text = corpus.published(config.corpus)
+    text = wikipedia_text(config.corpus)
     return text.downloaded(config.data) if text else ""
 
 

@@ -1,15 +1,14 @@
 """Text, tokens and Megatron's data files of gpt2-megatron, before its ranks start.
 
 Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR, ACCELERATOR_KIND; CORPUS (wikipedia;
-machine: text that exists on any machine; raw: your own files in DATA_DIR/raw), WIKI (enwiki),
-WIKIPEDIA_DUMP (a date, or latest), WIKIPEDIA_URL (a mirror), VOCAB_SIZE (50257: GPT-2's; another: trained on
-the text), GPT2_BPE_URL, INIT_FROM, PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY, PREPARE_HERE,
-TRAINING_BUCKET.
+machine: text that exists on any machine; raw: your own files in DATA_DIR/raw), WIKIPEDIA_EDITION (date and
+language of its articles: 20231101.en), VOCAB_SIZE (50257: GPT-2's; another: trained on the text),
+GPT2_BPE_URL, INIT_FROM, PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY, PREPARE_HERE,
+TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
 
-Writes $DATA_DIR/<wiki>-<date>/ (parts, text), $DATA_DIR/gpt2/, $DATA_DIR/models/,
-$DATA_DIR/<corpus>-vocab-<n>/ (token shards, megatron/) and $RUN_DIR/data.json: what train.py reads. Skips
-what is done, finishes what was interrupted; downloads shards from the bucket if it has them, and uploads
-what was made here.
+Writes $DATA_DIR/downloads/, $DATA_DIR/gpt2/, $DATA_DIR/models/, $DATA_DIR/<corpus>-vocab-<n>/ (token shards,
+megatron/) and $RUN_DIR/data.json: what train.py reads. Skips what is done, finishes what was interrupted;
+downloads shards from the bucket if it has them, and uploads what was made here.
 """
 
 from __future__ import annotations
@@ -29,12 +28,17 @@ from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import (
     OWN,
     PATTERNS,
-    Piece,
-    documents_of,
     fingerprint_of,
     own_files,
     pieces_of,
     sample,
+)
+from trainkit.data.hub_text import (
+    WIKIPEDIA_EDITION,
+    fetched_documents,
+    space_of,
+    wikipedia_corpus,
+    wikipedia_text,
 )
 from trainkit.data.lifecycle import (
     check_space,
@@ -49,9 +53,8 @@ from trainkit.data.lifecycle import (
 )
 from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import Manifest, ShardError, read_manifest
-from trainkit.data.tokenize_unit import Recipe
+from trainkit.data.tokenize_unit import Recipe, Unit
 from trainkit.run.settings import VALIDATION_SHARES
-from wikipedia import choose_dump, have_text, read_dump
 
 WORKLOAD = "gpt2-megatron"
 # One of this many documents is for validation, which suits large and small texts.
@@ -65,7 +68,7 @@ class DataConfig:
     data: Path
     corpus: str
     name: str
-    """The corpus, and of Wikipedia the dump."""
+    """The corpus, and of Wikipedia the edition."""
     vocab_size: int
     validation_every: int
     workers: int
@@ -78,9 +81,11 @@ class DataConfig:
     @property
     def fingerprint(self) -> str | None:
         """The fingerprint of the text; None if there is none."""
+        if text := wikipedia_text(self.name):
+            return text.fingerprint
         if self.corpus == "machine":
             return machine_text.fingerprint()
-        return fingerprint_of(own_files(self.data)) if self.corpus == OWN else self.name
+        return fingerprint_of(own_files(self.data))
 
     def fits(self, manifest: Manifest) -> bool:
         """Return True if shards are made of this text."""
@@ -111,8 +116,7 @@ def read_config() -> DataConfig:
     if corpus not in CORPORA:
         raise ShardError(f"CORPUS is {corpus!r}; allowed: {', '.join(CORPORA)}.")
     if corpus == "wikipedia":
-        wiki = os.environ.get("WIKI") or "enwiki"
-        name = f"{wiki}-{choose_dump(data, wiki=wiki, date=os.environ.get('WIKIPEDIA_DUMP') or 'latest')}"
+        name = wikipedia_corpus(os.environ.get("WIKIPEDIA_EDITION") or WIKIPEDIA_EDITION)
     return DataConfig(
         data=data,
         corpus=corpus,
@@ -138,14 +142,14 @@ def make(config: DataConfig, bucket: DatasetBucket | None) -> Manifest:
     config.folder.mkdir(parents=True, exist_ok=True)
     bpe = bpe or train_bpe(
         config.folder / "vocabulary",
-        sample(units),
+        sample(units, read=fetched_documents),
         vocab_size=config.vocab_size,
         made_of=made_of(config),
     )
     recipe = Recipe(
         folder=config.folder,
         units=units,
-        read=documents_of,
+        read=fetched_documents,
         encoder=bpe,
         vocab_size=bpe.vocab_size,
         tokenizer_sha256=bpe.sha256,
@@ -157,8 +161,14 @@ def make(config: DataConfig, bucket: DatasetBucket | None) -> Manifest:
         },
         validation_every=config.validation_every,
     )
-    check_space(config.folder, sum(unit.size_bytes for unit in remaining_units(recipe)))
-    return prepare(recipe, workers=config.workers)
+    check_space(config.folder, sum(map(space_of, remaining_units(recipe))))
+    return prepare(recipe, workers=config.workers, also=lambda: downloaded(config))
+
+
+def downloaded(config: DataConfig) -> str:
+    """Return the progress of the download, for a line of progress."""
+    text = wikipedia_text(config.name)
+    return text.downloaded(config.data) if text else ""
 
 
 def refuse_on_gpus(config: DataConfig) -> None:
@@ -177,30 +187,22 @@ def refuse_on_gpus(config: DataConfig) -> None:
         )
 
 
-def units_of(config: DataConfig) -> tuple[Piece, ...]:
-    """Cut the corpus into pieces.
+def units_of(config: DataConfig) -> tuple[Unit, ...]:
+    """List the units of the corpus in a fixed order.
 
     Raises:
-        ShardError: there is no text.
+        ShardError: there is no text, or the hub does not answer.
     """
-    units = tuple(unit for file in text_files(config) for unit in pieces_of(file))
+    if text := wikipedia_text(config.name):
+        return text.units(config.data)
+    machine = config.corpus == "machine"
+    files = machine_text.gather(config.data / "machine-text") if machine else own_files(config.data)
+    units = tuple(unit for file in files for unit in pieces_of(file))
     if not units:
         raise ShardError(
             f"CORPUS is {config.corpus}, but {config.data / OWN} has no {PATTERNS}: put files there."
         )
     return units
-
-
-def text_files(config: DataConfig) -> list[Path]:
-    """List the files of the corpus's text; make them if they are missing."""
-    if config.corpus == "machine":
-        return machine_text.gather(config.data / "machine-text")
-    if config.corpus == OWN:
-        return own_files(config.data)
-    wiki, _, date = config.name.rpartition("-")
-    dump = read_dump(config.data, wiki=wiki, date=date)
-    have_text(dump, workers=config.workers)
-    return dump.texts()
 
 
 if __name__ == "__main__":

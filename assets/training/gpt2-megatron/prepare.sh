@@ -4,7 +4,7 @@
 # Called by: job.slurm, as the user, on the job's first node, one at a time. Safe to run again:
 #   it skips what is done, and finishes what was interrupted.
 # Needs: TRAINING_VENVS, DATA_DIR, RUN_DIR (folders; job.slurm sets them).
-# Reads: what prepare.py reads (CORPUS, WIKI, WIKIPEDIA_DUMP, VOCAB_SIZE, INIT_FROM ...), and environment.sh (PIP_*,
+# Reads: what prepare.py reads (CORPUS, WIKIPEDIA_EDITION, VOCAB_SIZE, INIT_FROM ...), and environment.sh (PIP_*,
 #   TRAINING_PYTHON, TRAINING_OPT).
 # Writes: $TRAINING_VENVS/gpt2-megatron (-local without Transformer Engine), unless the node's image has the
 #   environment; $DATA_DIR; $RUN_DIR/data.json.

@@ -39,7 +39,6 @@ class Expected:
 
     size_bytes: int | None = None
     sha256: str | None = None
-    sha1: str | None = None
     git_sha1: str | None = None
     """Git's id of the content."""
 
@@ -50,9 +49,7 @@ class Expected:
             return f"its size is {size:,} bytes, not {self.size_bytes:,}"
         if self.sha256 and (found := sha256_of(file)) != self.sha256:
             return f"its sha256 is {found}, not {self.sha256}"
-        if self.sha1 and (found := _sha1_of(file)) != self.sha1:
-            return f"its sha1 is {found}, not {self.sha1}"
-        if self.git_sha1 and (found := _sha1_of(file, prefix=b"blob %d\0" % size)) != self.git_sha1:
+        if self.git_sha1 and (found := _git_sha1_of(file, size)) != self.git_sha1:
             return f"its git object id is {found}, not {self.git_sha1}"
         return ""
 
@@ -140,8 +137,8 @@ def _size(file: Path) -> int:
     return file.stat().st_size if file.is_file() else 0
 
 
-def _sha1_of(file: Path, *, prefix: bytes = b"") -> str:
-    digest = hashlib.sha1(prefix, usedforsecurity=False)
+def _git_sha1_of(file: Path, size: int) -> str:
+    digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     with file.open("rb") as opened:
         while block := opened.read(BLOCK):
             digest.update(block)

@@ -1,7 +1,11 @@
-"""Published texts: parquet files of the Hugging Face hub, each downloaded when it is needed, and kept."""
+"""Published texts: parquet files of the Hugging Face hub, each downloaded when it is needed, and kept.
+
+Articles of Wikipedia without markup are Wikimedia's own extraction of its dumps.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +16,13 @@ from trainkit.data.fetch import FetchError
 from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import Unit
 
+WIKIPEDIA = "wikipedia"
+WIKIPEDIA_EDITION = "20231101.en"
+# 41 files and 6.4 million articles for English.
+REPOSITORY, REVISION = "wikimedia/wikipedia", "b04c8d1ceb2f5cd4588862100d08de323dccfbaa"
+TEXT_BYTES_A_DOWNLOADED_BYTE = 2
+"""Parquet files are compressed to about half the size of their text."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Download(Unit):
@@ -19,6 +30,18 @@ class Download(Unit):
 
     remote: hub.HubFile
     file: Path
+
+
+def space_of(unit: Unit, *, shards: float = 1.0) -> float:
+    """Return the bytes that a unit takes: its shards, and its file if that is still to be downloaded.
+
+    Args:
+        shards: bytes of shards for each byte of text.
+    """
+    if not isinstance(unit, Download):
+        return unit.size_bytes * shards
+    file = 0 if unit.file.is_file() else unit.size_bytes
+    return file + unit.size_bytes * TEXT_BYTES_A_DOWNLOADED_BYTE * shards
 
 
 def fetched_documents(unit: Download | Piece) -> Iterator[tuple[str, int]]:
@@ -86,3 +109,25 @@ class HubText:
             f"{self.title} cannot be had: {reason}. Have a way there (NAT, or a mirror by HF_ENDPOINT), "
             f"put your own text into {data / OWN}, or train on this machine's: CORPUS=machine."
         )
+
+
+def wikipedia_corpus(edition: str) -> str:
+    """Return the name of an edition of Wikipedia: wikipedia-20231101.en.
+
+    Raises:
+        ShardError: `edition` is not a date and a language.
+    """
+    if not re.fullmatch(r"\d{8}\.[a-z-]+", edition):
+        raise ShardError(
+            f'WIKIPEDIA_EDITION is "{edition}": give a date and a language of {REPOSITORY} on the Hugging '
+            f"Face hub, such as {WIKIPEDIA_EDITION} or 20231101.simple."
+        )
+    return f"{WIKIPEDIA}-{edition}"
+
+
+def wikipedia_text(corpus: str) -> HubText | None:
+    """Return an edition of Wikipedia by its name; None for another text."""
+    name, _, edition = corpus.partition("-")
+    if name != WIKIPEDIA:
+        return None
+    return HubText(title="Wikipedia", name=corpus, repository=REPOSITORY, revision=REVISION, folder=edition)

@@ -35,14 +35,6 @@ SETTINGS = {
     "EVAL_BATCHES": "1",
     "PYTHONPATH": str(SHIMS),
 }
-ARTICLE = """'''Ada''' was a [[mathematician|great mathematician]].<ref>A book</ref> {{Infobox|x=1}}
-[[File:Ada.jpg|thumb|Ada herself]]
-{| class="wikitable"
-| a cell
-|}
-== Life ==
-She [https://example.org wrote].
-[[Category:People]]"""
 
 
 @pytest.fixture(scope="module")
@@ -167,20 +159,6 @@ def exported(training: Training, run: str, to: Path) -> None:
 def test_wrong_sizes_are_refused_with_those_that_would_do(training: Training) -> None:
     said = training.wait(training.submit("wrong", TENSOR_PARALLEL="3", MAX_RESTARTS="0"), state="FAILED")
     assert "TENSOR_PARALLEL is 3 and the model has 4 heads (GPT2_HEADS): give one of 1, 2, 4." in said
-
-
-def test_an_article_becomes_what_a_reader_sees_of_it(training: Training, whole_run: object) -> None:
-    code = "import sys; from articles import plain; print(plain(sys.stdin.read()))"
-    path = f"{TRAINING}:{TRAINING / 'gpt2-megatron'}"
-    found = subprocess.run(
-        [python_of(training), "-B", "-c", code],
-        input=ARTICLE,
-        env={"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout == "Ada was a great mathematician.\n\nLife\nShe wrote.\n"
 
 
 # The format of 2019, written by hand: what weights.py has to undo.

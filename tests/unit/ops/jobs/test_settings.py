@@ -153,7 +153,7 @@ def test_variables_of_programs_and_of_the_job_are_taken() -> None:
         ("bert-trainium", "WIKIPEDIA_EDITION=20231101.simple"),
         ("bert-trainium", "EVAL_BATCHES=4"),
         ("bert-trainium", "PRECOMPILE=1"),
-        ("gpt2-megatron", "WIKI=simplewiki"),
+        ("gpt2-megatron", "WIKIPEDIA_EDITION=20231101.simple"),
     ],
 )
 def test_variables_that_only_a_preparation_reads_are_taken(workload: str, pair: str) -> None:

@@ -34,9 +34,11 @@ def corpus(load: Import) -> ModuleType:
 
 
 @pytest.fixture
-def served(tmp_path: Path, corpus: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+def served(
+    load: Import, tmp_path: Path, corpus: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Hub]:
     """A hub with two files of English Wikipedia, and a small vocabulary in the place of the published one."""
-    articles = tmp_path / "hub" / "datasets" / corpus.REPOSITORY / EDITION
+    articles = tmp_path / "hub" / "datasets" / load("trainkit.data.hub_text").REPOSITORY / EDITION
     model = tmp_path / "hub" / "models" / corpus.PUBLISHED
     for folder in (articles, model):
         folder.mkdir(parents=True)
@@ -70,7 +72,6 @@ def test_own_text_wins_over_wikipedia_unless_a_corpus_is_named(corpus: ModuleTyp
     [
         ("openwebtext", EDITION, 'CORPUS is "openwebtext"; allowed: wikipedia, machine, raw'),
         ("wikipedia", "en", 'WIKIPEDIA_EDITION is "en": give a date and a language'),
-        ("wikipedia", "../20231101.en", "WIKIPEDIA_EDITION is "),
     ],
 )
 def test_a_corpus_or_an_edition_that_does_not_exist_is_refused(
@@ -78,18 +79,6 @@ def test_a_corpus_or_an_edition_that_does_not_exist_is_refused(
 ) -> None:
     with pytest.raises(corpus.ShardError, match=said):
         corpus.choose(wanted, data=tmp_path, edition=edition)
-
-
-def test_wikipedia_is_the_parquet_files_of_one_revision(
-    corpus: ModuleType, served: Hub, tmp_path: Path
-) -> None:
-    units = corpus.units(WIKIPEDIA, data=tmp_path)
-    assert [unit.name for unit in units] == [
-        f"{EDITION}/train-0000{number}-of-00002.parquet" for number in (0, 1)
-    ]
-    assert units[0].file.parent == tmp_path / "downloads" / WIKIPEDIA
-    assert f"/resolve/{corpus.REVISION}/{EDITION}/train-00000" in units[0].remote.url
-    assert corpus.fingerprint(WIKIPEDIA, data=tmp_path) == f"{corpus.REPOSITORY}@{corpus.REVISION}"
 
 
 def test_english_wikipedia_has_the_vocabulary_of_bert_which_is_downloaded_once(
@@ -140,7 +129,10 @@ def test_shards_of_wikipedia_are_found_without_asking_the_hub(
     shards = load("trainkit.data.shards")
     folder = data / f"{WIKIPEDIA}-given-07eced37-128"
     folder.mkdir(parents=True)
-    source = {"fingerprint": f"{load('corpus').REPOSITORY}@{load('corpus').REVISION}", "validation_every": 20}
+    source = {
+        "fingerprint": load("trainkit.data.hub_text").wikipedia_text(WIKIPEDIA).fingerprint,
+        "validation_every": 20,
+    }
     shards.write_manifest(
         folder,
         shards.Manifest(
@@ -163,14 +155,3 @@ def test_so_few_validation_documents_that_a_batch_has_no_two_of_them_are_refused
     prepare = load("prepare")
     with pytest.raises(SystemExit, match="VALIDATION_EVERY is '200': give a whole number from 2 to 64"):
         prepare.run()
-
-
-def test_the_space_of_a_download_counts_its_file_until_it_is_there(
-    load: Import, corpus: ModuleType, served: Hub, tmp_path: Path
-) -> None:
-    space_of = load("prepare").space_of
-    unit = corpus.units(WIKIPEDIA, data=tmp_path)[0]
-    before = space_of(unit)
-    unit.file.parent.mkdir(parents=True)
-    unit.file.touch()
-    assert before - space_of(unit) == unit.size_bytes

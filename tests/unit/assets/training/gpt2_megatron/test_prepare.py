@@ -1,4 +1,4 @@
-"""gpt2-megatron's preparation of one's own text; no tokenizer package is here."""
+"""gpt2-megatron's choice and preparation of a text; no tokenizer package is here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.hub_server import hub_server
 from tests.unit.assets.training.workload_modules import Import, Letters, workload_on_the_path
 
 
@@ -44,3 +45,24 @@ def test_a_file_that_was_written_anew_at_the_same_size_is_tokenized_anew(
 
     assert shard_of("hello", written_at=1) == b"h\0e\0l\0l\0o\0\0\1"
     assert shard_of("WORLD", written_at=2) == b"W\0O\0R\0L\0D\0\0\1"
+
+
+def test_wikipedia_is_read_from_the_hub(
+    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare, hub_text = load("prepare"), load("trainkit.data.hub_text")
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    for name in ("CORPUS", "WIKIPEDIA_EDITION", "VOCAB_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert prepare.read_config().folder == tmp_path / "wikipedia-20231101.en-vocab-50257"
+    monkeypatch.setenv("WIKIPEDIA_EDITION", "20231101.simple")
+    articles = tmp_path / "hub" / "datasets" / hub_text.REPOSITORY / "20231101.simple"
+    articles.mkdir(parents=True)
+    (articles / "train-00000-of-00001.parquet").write_bytes(b"0123456789")
+    with hub_server(tmp_path / "hub") as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        config = prepare.read_config()
+        (unit,) = prepare.units_of(config)
+    assert unit.file == tmp_path / "downloads" / "wikipedia-20231101.simple" / "train-00000-of-00001.parquet"
+    assert config.fingerprint == f"{hub_text.REPOSITORY}@{hub_text.REVISION}"
+    assert prepare.downloaded(config) == "; 0.0 MB downloaded"

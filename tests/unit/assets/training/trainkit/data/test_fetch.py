@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_fetched_is_named_with_its_place(fetch: ModuleType
     assert str(pickle.loads(pickle.dumps(told.value))) == str(told.value)
 
 
-@pytest.mark.parametrize("wrong", ["size_bytes", "sha256", "sha1", "git_sha1"])
+@pytest.mark.parametrize("wrong", ["size_bytes", "sha256", "git_sha1"])
 def test_a_file_that_is_not_the_expected_one_is_refused_and_not_kept(
     fetch: ModuleType, remote: Path, tmp_path: Path, wrong: str
 ) -> None:

@@ -78,3 +78,29 @@ def test_a_text_that_cannot_be_had_is_reported_with_the_ways_to_go_on(
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(error, match=r"(?s)A text cannot be had: could not fetch .*CORPUS=machine"):
         text.units(tmp_path)
+
+
+def test_edition_of_wikipedia_is_one_revision(load: Import) -> None:
+    module = load("trainkit.data.hub_text")
+    text = module.wikipedia_text(module.wikipedia_corpus("20231101.simple"))
+    assert (text.name, text.folder) == ("wikipedia-20231101.simple", "20231101.simple")
+    assert text.fingerprint == f"{module.REPOSITORY}@{module.REVISION}"
+    assert module.wikipedia_text("machine") is None
+
+
+@pytest.mark.parametrize("edition", ["en", "20231101", "../20231101.en"])
+def test_wrong_edition_is_refused(load: Import, edition: str) -> None:
+    module = load("trainkit.data.hub_text")
+    with pytest.raises(module.ShardError, match=r"WIKIPEDIA_EDITION is .*: give a date and a language"):
+        module.wikipedia_corpus(edition)
+
+
+def test_space_includes_the_file_until_it_exists(
+    load: Import, text: Any, served: Hub, tmp_path: Path
+) -> None:
+    space_of = load("trainkit.data.hub_text").space_of
+    unit = text.units(tmp_path)[0]
+    assert space_of(unit, shards=0.7) == pytest.approx(10_000 + 20_000 * 0.7)
+    unit.file.parent.mkdir(parents=True)
+    unit.file.touch()
+    assert space_of(unit) == 20_000
