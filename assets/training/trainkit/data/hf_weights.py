@@ -1,25 +1,28 @@
 """INIT_FROM: published weights as a folder with safetensors, config.json and tokenizer.json.
 
 A path is a folder on the shared file system, such as an export of titan; s3://BUCKET/FOLDER is a folder of a
-bucket. Anything else is a repository of the Hugging Face hub, which huggingface_hub downloads; it resumes an
-interrupted download. Downloads are kept in DATA_DIR/models/. HF_TOKEN gives access to gated models,
-HF_ENDPOINT names a mirror.
+bucket. Anything else is a repository of the Hugging Face hub (trainkit.data.hub). Downloads are kept in
+DATA_DIR/models/.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from trainkit.data import hub
 from trainkit.data.dataset_bucket import BucketError, download_folder
-from trainkit.run.run import reason
+from trainkit.data.fetch import FetchError
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
-# Weights in other formats, which some repositories have in folders, and pictures are not downloaded.
+# Weights in other formats, pictures and what is in folders are not downloaded.
 PATTERNS = ["*.safetensors", "*.json", "*.jinja", "tokenizer*", "LICENSE*"]
-FOLDERS_INSIDE = "*/*"
+# Files that are downloaded at the same time.
+CONNECTIONS = 8
 STAMP = ".revision"
 FOLDERS = ("/", "./", "../", "~")
 """Begins of the path of a folder."""
@@ -66,7 +69,7 @@ def find_weights(init_from: str, *, data: Path) -> Path | None:
     repository, _, revision = init_from.partition("@")
     folder = data / "models" / init_from.replace("/", "--")
     if not (folder / STAMP).is_file():
-        _download(repository, revision or None, folder)
+        _download(repository, revision, folder)
     return _checked(folder, init_from)
 
 
@@ -88,37 +91,40 @@ def _copy(url: str, folder: Path) -> None:
         ) from error
 
 
-def _download(repository: str, revision: str | None, folder: Path) -> None:
+def _download(repository: str, revision: str, folder: Path) -> None:
     """Download a repository; the stamp is written last."""
-    from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415 (not needed for a folder)
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError  # noqa: PLC0415
-
-    print(f"weights: downloading {repository} into {folder}")
+    files: list[hub.HubFile] = []
     try:
-        commit = HfApi().model_info(repository, revision=revision).sha
-        snapshot_download(
-            repository,
-            revision=commit,
-            local_dir=folder,
-            allow_patterns=PATTERNS,
-            ignore_patterns=FOLDERS_INSIDE,
+        commit = hub.commit_of("models", repository, revision or "main")
+        listed = hub.list_files("models", repository, commit)
+        files = [file for file in listed if any(fnmatch(file.path, pattern) for pattern in PATTERNS)]
+        size = sum(file.size_bytes for file in files)
+        print(f"weights: downloading {repository} ({size / 1e6:,.0f} MB) into {folder}")
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            fetched = pool.map(lambda file: hub.fetch(file, folder / file.path), files)
+            for number, file in enumerate(fetched, start=1):
+                print(f"weights: {number} of {len(files)} files, {file.name}")
+    except FetchError as error:
+        raise WeightsError(_refusal(repository, error.reason, is_listed=bool(files))) from error
+    (folder / STAMP).write_text(f"{commit}\n", encoding="utf-8")
+
+
+def _refusal(repository: str, reason: str, *, is_listed: bool) -> str:
+    """Return what is wrong with a download, and how to fix it. The hub lists gated repositories, too."""
+    if not re.search(r"error: 40[134]\b", reason):
+        return (
+            f"{repository} cannot be downloaded ({reason}): have a way to the hub (NAT, or a mirror by "
+            "HF_ENDPOINT), or copy it to the shared file system and give INIT_FROM=/FOLDER."
         )
-    except GatedRepoError as error:
-        raise WeightsError(
+    if is_listed:
+        return (
             f"{repository} is gated: accept its terms on its page on the Hugging Face hub, and submit again "
             "with HF_TOKEN (trainctl submit titan --env HF_TOKEN=...)."
-        ) from error
-    except RepositoryNotFoundError as error:
-        raise WeightsError(
-            f"the Hugging Face hub has no {repository} that this token may see: compare the name, or give "
-            "HF_TOKEN."
-        ) from error
-    except (HfHubHTTPError, OSError) as error:
-        raise WeightsError(
-            f"{repository} cannot be downloaded ({reason(error, line=0)}): have a way to the hub (NAT, or a "
-            "mirror by HF_ENDPOINT), or copy it to the shared file system and give INIT_FROM=/FOLDER."
-        ) from error
-    (folder / STAMP).write_text(f"{commit}\n", encoding="utf-8")
+        )
+    return (
+        f"the Hugging Face hub has no {repository} that this token may see: compare the name, or give "
+        "HF_TOKEN."
+    )
 
 
 def _checked(folder: Path, init_from: str) -> Path:

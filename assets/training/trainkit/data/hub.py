@@ -1,7 +1,8 @@
 """Files of the Hugging Face hub, listed with their checksums and downloaded by trainkit.data.fetch.
 
-HF_ENDPOINT names a mirror, and HF_TOKEN is sent if it is set; both are variables of huggingface_hub. That
-package compares only the size of a download, not its checksum, so its own download is not used.
+HF_ENDPOINT names a mirror; HF_TOKEN or the token of `hf auth login` is sent. These are huggingface_hub's own
+names. Over HTTP that package compares only the size of a download, not its checksum, and an interrupted job
+begins the file again (1.33 and 2.4), so its own download is not used.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from trainkit.data.fetch import Expected, FetchError, curl, download
 
@@ -41,6 +43,16 @@ def url_of(kind: str, repository: str, revision: str, path: str) -> str:
     return f"{root}/resolve/{revision}/{path}"
 
 
+def commit_of(kind: str, repository: str, revision: str) -> str:
+    """Return the commit of a branch, a tag or a commit; `kind` is "models" or "datasets".
+
+    Raises:
+        FetchError: the hub does not answer, or has no such repository or revision.
+    """
+    found: dict[str, str] = _ask(f"{kind}/{repository}/revision/{quote(revision, safe='')}")
+    return found["sha"]
+
+
 def list_files(kind: str, repository: str, revision: str, *, folder: str = "") -> list[HubFile]:
     """List the files of one folder of a repository; `kind` is "models" or "datasets".
 
@@ -48,11 +60,7 @@ def list_files(kind: str, repository: str, revision: str, *, folder: str = "") -
         FetchError: the hub does not answer, or has no such repository.
     """
     below = f"/{folder}" if folder else ""
-    url = f"{endpoint()}/api/{kind}/{repository}/tree/{revision}{below}"
-    try:
-        entries: list[dict[str, Any]] = json.loads(curl(url, headers=_authorization()))
-    except ValueError as error:
-        raise FetchError(f"{url} is not a list of files ({error})") from error
+    entries: list[dict[str, Any]] = _ask(f"{kind}/{repository}/tree/{revision}{below}")
     return [
         HubFile(
             url=url_of(kind, repository, revision, each["path"]),
@@ -80,6 +88,15 @@ def fetch(file: HubFile, to: Path) -> Path:
     return to
 
 
+def _ask(path: str) -> Any:
+    url = f"{endpoint()}/api/{path}"
+    try:
+        return json.loads(curl(url, headers=_authorization()))
+    except ValueError as error:
+        raise FetchError(f"the answer of {url} is not JSON ({error})") from error
+
+
 def _authorization() -> dict[str, str]:
-    token = os.environ.get("HF_TOKEN")
+    stored = Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser() / "token"
+    token = os.environ.get("HF_TOKEN") or (stored.read_text("utf-8").strip() if stored.is_file() else "")
     return {"Authorization": f"Bearer {token}"} if token else {}

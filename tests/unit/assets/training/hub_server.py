@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+COMMIT = "c0" * 20
 LARGE_SUFFIXES = (".parquet", ".safetensors")
 
 
@@ -26,6 +27,8 @@ class Hub:
     """Bytes after which the next answer ends, once."""
     held: str = ""
     """Part of the paths of files that are not sent before it is empty."""
+    token: str = ""
+    """Token that opens the files, which are gated; empty for public files."""
     requests: list[tuple[str, str]] = field(default_factory=list)
     """Path and Range of each request for a file."""
 
@@ -56,19 +59,23 @@ def hub_server(folder: Path) -> Iterator[Hub]:
         def do_GET(self) -> None:
             parts = self.path.strip("/").split("/")
             if parts[0] == "api":
-                kind, owner, name, _, _, *below = parts[1:]
+                kind, owner, name, what, _, *below = parts[1:]
                 root = hub.folder / kind / owner / name
                 at = root.joinpath(*below)
                 if not at.is_dir():
                     self.send_error(404)
                     return
-                self._send(200, json.dumps(hub.listing(at, root)).encode())
+                answer = {"sha": COMMIT} if what == "revision" else hub.listing(at, root)
+                self._send(200, json.dumps(answer).encode())
                 return
             kind = "datasets" if parts[0] == "datasets" else "models"
             owner, name, _, _, *path = parts[1:] if kind == "datasets" else parts
             file = (hub.folder / kind / owner / name).joinpath(*path)
             asked = self.headers.get("Range", "")
             hub.requests.append((self.path, asked))
+            if hub.token not in self.headers.get("Authorization", ""):
+                self.send_error(401)
+                return
             if not file.is_file():
                 self.send_error(404)
                 return
