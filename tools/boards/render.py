@@ -15,6 +15,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from tools.boards.of_cluster import CLUSTER, COST, HEALTH, NETWORK
 from tools.boards.of_jobs import GPUS, JOBS
 from tools.boards.panel import Board, Panel
+from tools.json_text import json_text
 from training_cluster.paths import ROOT
 
 FOLDER = ROOT / "ops" / "dashboards" / "boards"
@@ -54,7 +55,8 @@ def _text(board: Board) -> str:
         )
     for panel in board.panels:
         made = made.with_panel(_panel(panel))
-    return json.dumps(made.build(), cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
+    built = json.dumps(made.build(), cls=JSONEncoder, sort_keys=True)
+    return json_text(json.loads(built), levels=2)
 
 
 def _panel(panel: Panel) -> Any:
