@@ -8,11 +8,11 @@ slurmctld accepts these. FOLDER is a clone of https://github.com/SchedMD/slurm.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 
+from tools.json_text import json_text
 from training_cluster.pcluster.slurm_settings import KEYS_FILE, SLURM_CONF
 
 SOURCE = "src/common/read_config.c"
@@ -57,7 +57,7 @@ def main(folder: str, tag: str) -> None:
         "tag": tag,
         "keys": read_keys(text),
     }
-    KEYS_FILE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    KEYS_FILE.write_text(json_text(content, levels=2), encoding="utf-8")
 
 
 if __name__ == "__main__":

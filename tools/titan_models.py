@@ -1,7 +1,7 @@
 """Generator of assets/training/titan/models.json: sizes of torchtitan's models, for estimates without torch.
 
 Runs in titan's own environment, since it reads torchtitan's registry:
-    /fsx/venvs/titan/bin/python tools/titan_models.py [--check]
+    /fsx/venvs/titan/bin/python -m tools.titan_models [--check]
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from tools.json_text import json_text
 
 FILE = Path(__file__).parents[1] / "assets/training/titan/models.json"
 TABLES = {
@@ -82,7 +84,7 @@ def main() -> None:
         "source": f"torchtitan {version}, by tools/titan_models.py",
         "date": f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}",
     }
-    FILE.write_text(json.dumps(head | {"models": models}, indent=1) + "\n", encoding="utf-8")
+    FILE.write_text(json_text(head | {"models": models}, levels=3), encoding="utf-8")
 
 
 if __name__ == "__main__":

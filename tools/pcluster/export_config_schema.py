@@ -1,6 +1,6 @@
 """`make schema`: print ParallelCluster's own marshmallow schema as a JSON Schema.
 
-It runs on .venv-pcluster and imports no module of this project: the app cannot import the library
+It runs on .venv-pcluster and imports no module of the app: that cannot import the library
 (docs/adr/0002-two-environments.md), but `cdk synth` has to refuse what the library would refuse. apispec is
 not used, since it drops unknown-key rules, `And`, functions as validators and the update policies. An unknown
 kind of field or rule is an error.
@@ -19,6 +19,8 @@ from typing import Any
 from marshmallow import RAISE, Schema, fields, validate
 from pcluster.schemas.cluster_schema import ClusterSchema, OneOrManyCustomActionField
 from pcluster.schemas.common_schema import ALLOWED_VALUES, is_cidr_or_prefix_list
+
+from tools.json_text import json_text
 
 JsonSchema = dict[str, Any]
 
@@ -176,4 +178,4 @@ def export() -> JsonSchema:
 
 
 if __name__ == "__main__":
-    print(json.dumps(export(), indent=1, sort_keys=True))
+    print(json_text(json.loads(json.dumps(export(), sort_keys=True)), levels=2), end="")

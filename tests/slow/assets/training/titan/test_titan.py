@@ -340,4 +340,4 @@ def test_the_table_of_models_is_torchtitan_s(training: Training, whole_run: list
     assert whole_run, "the first run installs the environment"
     venvs = Path(os.environ.get("TRAINING_VENVS", training.shared / "venvs"))
     python = venvs / "titan" / "bin" / "python"
-    subprocess.run([python, ROOT / "tools" / "titan_models.py", "--check"], check=True)
+    subprocess.run([python, "-m", "tools.titan_models", "--check"], cwd=ROOT, check=True)
