@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from ops.importing.command import import_config
-from ops.importing.config_file import read_config_file
+from rehearsal.validation.samples import Config, import_samples
 from training_cluster.catalog.families import family_names, load_family
 from training_cluster.catalog.family import CapacityType, Family
 from training_cluster.rules.context import read_settings
@@ -110,9 +110,9 @@ def all_cases() -> Iterator[Case]:
             yield _case(
                 "size", family, instance_type, OS_NAMES[0], family=family, instance_type=instance_type
             )
-    for file in sorted(Path(__file__).with_name("imports").glob("*.yaml")):
-        if file.stem not in _NOT_JUDGED:
-            yield _import(file)
+    for name, sample in import_samples().items():
+        if name not in _NOT_JUDGED:
+            yield _import(name, sample.config)
     for feature, flags in FEATURES.items():
         for os_name in OS_NAMES:
             yield _case("feature", feature, "", os_name, **flags)
@@ -132,12 +132,12 @@ _NOT_JUDGED = (
 )
 
 
-def _import(file: Path) -> Case:
+def _import(name: str, config: Config) -> Case:
     """Return the case of a config that `trainctl import` translates; resources are the foundation's."""
-    folder = Path(tempfile.mkdtemp()) / file.stem
-    flags = import_config(read_config_file(file), folder).flags
+    folder = Path(tempfile.mkdtemp()) / name
+    flags = import_config(config, folder).flags
     kept = {flag: value for flag, value in flags.items() if flag not in _NOT_THERE}
-    return Case(table="feature", row=f"import: {file.stem}", column="", os_name=kept["os"], flags=kept)
+    return Case(table="feature", row=f"import: {name}", column="", os_name=kept["os"], flags=kept)
 
 
 def _case(table: str, row: str, column: str, os_name: str, **flags: str) -> Case:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +19,7 @@ from ops.__main__ import main
 from ops.importing.command import Imported, import_config
 from ops.importing.config_file import read_config_file
 from ops.importing.render import render_imported
+from rehearsal.validation.samples import import_samples
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.pcluster_library import refusals
 from training_cluster.directory.file import read_directory
@@ -26,12 +28,19 @@ from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
-SAMPLES = sorted((ROOT / "rehearsal" / "validation" / "imports").glob("*.yaml"))
-PLAIN = ROOT / "rehearsal" / "validation" / "imports" / "plain.yaml"
+SAMPLES = import_samples()
+PLAIN = SAMPLES["plain"].config
 
 
-def imported(file: Path, folder: Path) -> Imported:
-    return import_config(read_config_file(file), folder / "out")
+def imported(name: str, folder: Path) -> Imported:
+    return import_config(SAMPLES[name].config, folder / "out")
+
+
+def written(name: str, folder: Path) -> str:
+    """Write a sample to a file; return its path."""
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(SAMPLES[name].config, sort_keys=False))
+    return str(file)
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -47,20 +56,17 @@ def test_there_are_forty_samples() -> None:
     assert len(SAMPLES) >= 40
 
 
-@pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.stem)
-def test_a_config_loses_what_its_second_line_says(file: Path, tmp_path: Path) -> None:
-    found = imported(file, tmp_path)
-    expected = file.read_text().splitlines()[1].removeprefix("# lost: ")
-    assert [each.partition(": ")[0] for each in found.lost] == (
-        [] if expected == "nothing" else expected.split(", ")
-    )
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_loses_what_it_says(name: str, tmp_path: Path) -> None:
+    found, expected = imported(name, tmp_path), SAMPLES[name].lost
+    assert tuple(each.partition(": ")[0] for each in found.lost) == expected
     assert found.problem == ""
-    assert found.is_complete == (expected == "nothing")
+    assert found.is_complete == (not expected)
 
 
-@pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.stem)
-def test_the_files_render_the_imported_values(file: Path, tmp_path: Path) -> None:
-    found, theirs = imported(file, tmp_path), yaml.safe_load(file.read_text())
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_files_render_the_imported_values(name: str, tmp_path: Path) -> None:
+    found, theirs = imported(name, tmp_path), SAMPLES[name].config
     context = json.loads((tmp_path / "out" / "flags.json").read_text())["context"]
     ours = config_before_deploy(read_settings(context))
     assert context == found.flags
@@ -159,14 +165,14 @@ def value_at(config: Any, path: str) -> Any:
 
 @pytest.mark.parametrize("name", RENDERED)
 def test_keys_are_rendered_with_their_values(name: str, tmp_path: Path) -> None:
-    found = imported(PLAIN.with_name(f"{name}.yaml"), tmp_path)
+    found = imported(name, tmp_path)
     ours = config_before_deploy(read_settings(found.flags))
     assert {path: value_at(ours, path) for path in RENDERED[name]} == RENDERED[name]
 
 
 def changed(**keys: Any) -> dict[str, Any]:
     """Return the plain config with other keys."""
-    return merge(yaml.safe_load(PLAIN.read_text()), keys)
+    return merge(deepcopy(PLAIN), keys)
 
 
 @pytest.mark.parametrize(("strategy", "on_busy"), [("DRAIN", "drain"), ("TERMINATE", "stop")])
@@ -176,7 +182,7 @@ def test_the_update_strategy_becomes_on_busy(strategy: str, on_busy: str, tmp_pa
 
 
 def test_rights_stay_at_their_nodes(tmp_path: Path) -> None:
-    theirs = yaml.safe_load(PLAIN.with_name("policies-and-buckets.yaml").read_text())
+    theirs = SAMPLES["policies-and-buckets"].config
     plain, ours = (
         config_before_deploy(read_settings(import_config(each, tmp_path / name).flags))
         for name, each in (("plain", changed()), ("rights", theirs))
@@ -187,7 +193,7 @@ def test_rights_stay_at_their_nodes(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_imported_with_its_file(tmp_path: Path) -> None:
-    found = imported(PLAIN.with_name("directory.yaml"), tmp_path)
+    found = imported("directory", tmp_path)
     assert read_directory(found.flags["directory"]).DomainAddr == "ldaps://corp.example.com"
     assert tmp_path / "out" / "directory.yaml" in found.files
 
@@ -255,7 +261,7 @@ def test_paths_of_files_are_relative_in_any_folder(tmp_path: Path) -> None:
 
 
 def test_open_values_of_a_template_become_samples_that_are_named(tmp_path: Path) -> None:
-    found = imported(PLAIN.with_name("template.yaml"), tmp_path)
+    found = imported("template", tmp_path)
     said = "\n".join(found.fill)
     for each in (
         "PUBLIC_SUBNET",
@@ -276,7 +282,7 @@ def test_open_values_of_a_template_become_samples_that_are_named(tmp_path: Path)
 
 
 def test_the_role_of_an_instance_profile_is_to_be_completed(tmp_path: Path) -> None:
-    found = imported(PLAIN.with_name("profile.yaml"), tmp_path)
+    found = imported("profile", tmp_path)
     ours = config_before_deploy(read_settings(found.flags))
     (said,) = [each for each in found.fill if "InstanceProfile" in each]
     assert ours["HeadNode"]["Iam"]["InstanceRole"] in said
@@ -294,12 +300,12 @@ def test_what_another_key_replaces_is_said(tmp_path: Path) -> None:
         "several-groups": ("HeadNode.Networking.SecurityGroups: sg-0123456789abcdef0 beside our group",),
         "timeouts": ("DevSettings.Timeouts.ComputeNodeBootstrapTimeout: 600 s",),
     }.items():
-        said = "\n".join(imported(PLAIN.with_name(f"{name}.yaml"), tmp_path / name).replaced)
+        said = "\n".join(imported(name, tmp_path / name).replaced)
         assert [each for each in words if each not in said] == []
 
 
 def test_each_difference_is_shown_with_both_values(tmp_path: Path) -> None:
-    found = imported(PLAIN, tmp_path)
+    found = imported("plain", tmp_path)
     changes = {path: (old, new) for path, old, new in found.changes}
     assert changes["HeadNode.Imds"] == (None, {"Secured": True})
     assert changes["HeadNode.Ssh.KeyName"][0] == "training"
@@ -313,10 +319,9 @@ def _template(folder: Path, config: Any) -> Path:
 
 
 def test_a_template_has_the_config_as_a_mapping_or_as_text_with_references(tmp_path: Path) -> None:
-    config = yaml.safe_load(PLAIN.read_text())
-    assert read_config_file(_template(tmp_path, config)) == config
-    text = json.dumps(config)
-    assert read_config_file(_template(tmp_path, text)) == config
+    text = json.dumps(PLAIN)
+    for content in (PLAIN, text):
+        assert read_config_file(_template(tmp_path, content)) == PLAIN
     head, tail = text.split("us-east-1")
     joined = {"Fn::Join": ["", [head, {"Ref": "AWS::Region"}, tail]]}
     assert read_config_file(_template(tmp_path, joined))["Region"] == "${AWS::Region}"
@@ -379,7 +384,7 @@ def test_a_file_without_a_config_is_one_message(
 def test_nothing_is_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = (str(PLAIN), "--out", str(tmp_path / "out"))
+    arguments = (written("plain", tmp_path), "--out", str(tmp_path / "out"))
     assert call(monkeypatch, *arguments) == 0
     assert "Lost: nothing." in capsys.readouterr().out
     assert call(monkeypatch, *arguments) == 2
@@ -391,14 +396,14 @@ def test_a_folder_that_cannot_be_made_is_refused(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    assert call(monkeypatch, str(PLAIN), "--out", str(tmp_path / place)) == 2
+    assert call(monkeypatch, written("plain", tmp_path), "--out", str(tmp_path / place)) == 2
     assert "cannot be written" in capsys.readouterr().err
 
 
 def test_the_exit_code_says_whether_something_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lustre = str(PLAIN.with_name("scratch-lustre.yaml"))
+    lustre = written("scratch-lustre", tmp_path)
     assert call(monkeypatch, lustre, "--out", str(tmp_path / "out"), "--json") == 1
     said = json.loads(capsys.readouterr().out)
     assert said["complete"] is False
@@ -424,7 +429,7 @@ def test_a_running_cluster_is_read_from_its_bucket(
                 if asked["StackName"] == "mine"
                 else Refused("ValidationError", "Stack does not exist")
             ),
-            "GetObject": lambda _: {"Body": io.BytesIO(PLAIN.read_bytes())},
+            "GetObject": lambda _: {"Body": io.BytesIO(yaml.safe_dump(PLAIN).encode())},
         }
     )
     monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
@@ -435,7 +440,7 @@ def test_a_running_cluster_is_read_from_its_bucket(
 
 @pytest.mark.slow
 def test_the_library_takes_what_the_files_render(tmp_path: Path) -> None:
-    found = {file.stem: imported(file, tmp_path / file.stem) for file in SAMPLES}
+    found = {name: imported(name, tmp_path / name) for name in SAMPLES}
     configs = [config_before_deploy(read_settings(each.flags)) for each in found.values()]
     refused = dict(zip(found, refusals(configs), strict=True))
     assert {name: said for name, said in refused.items() if said} == {}
