@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from training_cluster.catalog.families import family_names, load_base, load_family
-from training_cluster.catalog.family import FACTS, Family, Size
+from training_cluster.catalog.families import family_names, load_family
+from training_cluster.catalog.family import Family, Size
 
 _HEAD = """\
 # Instance families
 
 `make docs` generates this page from `cluster_configs/`, and a test compares the two. Each family is one file;
 to add a family, add `cluster_configs/NAME.yaml`, without any code. Select a family with `-c family=NAME`, and
-another size of it with `-c instance_type=TYPE`. A `-` means that the value is unknown. Prices are those of
-one on-demand node in us-east-1.
+another size of it with `-c instance_type=TYPE`. Its file also has the source of each fact, the variables of
+its jobs with their reasons, and the bandwidth that nccl-tests requires. A `-` means that a value is unknown.
+Prices are those of one on-demand node in us-east-1, of {dates}.
 
 | family | accelerator | peak TFLOP/s | precision | image recipe | sold as | ParallelCluster | head node |
 |---|---|---|---|---|---|---|---|
 """
 _SIZES = """\
+## Sizes
+
 | size | accelerators | vCPUs | GiB | sockets x cores | cards | EFA | Gbps | NVMe GB | USD/h |
 |---|---|---|---|---|---|---|---|---|---|
+"""
+_ZONES = """\
+## Zones
+
+The zones that are known to have the main size of a family. Most regions have the others.
+
+| family | zones |
+|---|---|
 """
 
 
@@ -31,7 +40,7 @@ def _shown(value: object) -> str:
 def _family_row(family: Family) -> str:
     accelerator = family.accelerator
     cells = (
-        f"[{family.name}](#{family.name})",
+        family.name,
         accelerator.name,
         _shown(accelerator.peak_bf16_tflops),
         family.mixed_precision,
@@ -58,37 +67,22 @@ def _size_row(instance_type: str, size: Size) -> str:
     return f"| {' | '.join(_shown(cell) for cell in cells)} |"
 
 
-def _details(family: Family) -> Iterator[str]:
-    yield f"\n## {family.name}\n\n{_SIZES}" + "\n".join(_size_row(*each) for each in family.sizes.items())
-    zones = "; ".join(
-        f"{region}: {', '.join(ids) or 'zones not known'}" for region, ids in family.zones.items()
-    )
-    where = (
-        f"Zones known to have it: {zones}" if zones else "Most regions have it; its zones are not listed here"
-    )
-    yield f"\n{where}. Prices of {family.price_date}."
-    if family.notice:
-        yield f"\n{family.notice}"
-    base = load_base()
-    common = base.efa_environment if any(size.efa_interfaces for size in family.sizes.values()) else ()
-    for variable in (*common, *family.job_environment):
-        yield f"\n`{variable.name}={variable.value}` ({variable.since}): {variable.reason}"
-    for floor in family.nccl_floors:
-        yield (
-            f"\nNCCL all_reduce on {floor.nodes} nodes, {floor.message_gib:g} GiB: at least "
-            f"{floor.busbw_gb_per_s:g} GB/s bus bandwidth ({floor.source})"
-        )
-    yield "\n<details><summary>Where these facts are from</summary>\n"
-    yield "\n".join(f"- {fact}: {base.source(family, fact)}" for fact in FACTS)
-    yield "\n</details>"
+def _zones_row(family: Family) -> str:
+    zones = "; ".join(f"{region}: {', '.join(ids)}" for region, ids in family.zones.items())
+    return f'| <a id="{family.name}"></a>{family.name} | {zones} |'
 
 
 def render_families_page() -> str:
     """Render docs/families.md."""
     families = [load_family(name) for name in family_names()]
-    rows = "\n".join(_family_row(family) for family in families)
-    details = "\n".join(line for family in families for line in _details(family))
-    return f"{_HEAD}{rows}\n{details}\n"
+    dates = sorted({f"{family.price_date}" for family in families})
+    sizes = (_size_row(*size) for family in families for size in family.sizes.items())
+    parts = (
+        _HEAD.format(dates=", ".join(dates)) + "\n".join(map(_family_row, families)),
+        _SIZES + "\n".join(sizes),
+        _ZONES + "\n".join(_zones_row(family) for family in families if family.zones),
+    )
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":
