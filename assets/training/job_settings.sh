@@ -3,45 +3,49 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
 #   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
-# Reads: CONTAINER_IMAGE, CONTAINER_MOUNTS, LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, AFTER_FAILURE_S, PREPARE_ONLY,
-#   STRICT_NETWORK, REQUEUE_AT_TIME_LIMIT, LOCAL_ENVIRONMENT, NUMA_BINDING, NOTIFY, NCCL_DEBUG, VERIFY_DATA; the headers of the
-#   workload beside this file.
-# Writes: LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S and AFTER_FAILURE_S, exported with their defaults.
+# Reads: the variables of variables.tsv, NCCL_DEBUG; the headers of the workload beside this file.
+# Writes: LAUNCHER, and the variables of variables.tsv that are numbers, exported with their defaults.
+#
+# Columns of variables.tsv: name; allowed (words; N..: whole numbers of N or more; -: any value); default; meaning.
 
 # shellcheck source=assets/training/container_image.sh
 source "$(dirname "${BASH_SOURCE[0]}")/container_image.sh"
 
 # check_job_settings FOLDER: FOLDER is that of the workload.
 check_job_settings() {
-  export MAX_RESTARTS="${MAX_RESTARTS:-3}" HANG_TIMEOUT_S="${HANG_TIMEOUT_S:-480}" AFTER_FAILURE_S="${AFTER_FAILURE_S:-60}"
-  [[ $MAX_RESTARTS =~ ^[0-9]+$ ]] || die "MAX_RESTARTS is '$MAX_RESTARTS', which is not a number." \
-    "Type a whole number, 0 for none: MAX_RESTARTS=3 sbatch ..."
-  [[ $HANG_TIMEOUT_S =~ ^[0-9]+$ ]] || die "HANG_TIMEOUT_S is '$HANG_TIMEOUT_S', which is not a number." \
-    "Type whole seconds, 0 for none: HANG_TIMEOUT_S=480 sbatch ..."
-  [[ $AFTER_FAILURE_S =~ ^[1-9][0-9]*$ ]] || die "AFTER_FAILURE_S is '$AFTER_FAILURE_S', which is not a number of seconds." \
-    "Type whole seconds, at least 1: AFTER_FAILURE_S=60 sbatch ..."
-  check_word PREPARE_ONLY 0 1
-  check_word REQUEUE_AT_TIME_LIMIT 0 1
-  check_word STRICT_NETWORK 0 1
-  [[ ${STRICT_NETWORK:-0} == 0 || -z ${NCCL_DEBUG:-} ]] ||
-    die "STRICT_NETWORK=1 reads what NCCL writes with settings of its own, and NCCL_DEBUG is '$NCCL_DEBUG'." \
-      "Leave one of them out."
-  check_word LOCAL_ENVIRONMENT auto yes no
-  check_word VERIFY_DATA yes no
-  check_word NUMA_BINDING node socket exclusive core-complex
+  local name allowed default
   # The value is not shown, since Slurm and Systems Manager keep their input.
   [[ ${NOTIFY:-webhook} != *://* ]] || die "NOTIFY holds an address, which is a secret." \
     "Write it into ~/.training-cluster/webhook on the cluster (chmod 600), and type NOTIFY=webhook sbatch ..."
-  check_word NOTIFY webhook mail
+  while IFS=$'\t' read -r name allowed default _; do
+    case $allowed in
+      allowed | -) ;;
+      *..) check_number "$name" "${allowed%..}" "$default" ;;
+      *) check_word "$name" "$allowed" ;;
+    esac
+  done <"$(dirname "${BASH_SOURCE[0]}")/variables.tsv"
+  [[ ${STRICT_NETWORK:-0} == 0 || -z ${NCCL_DEBUG:-} ]] ||
+    die "STRICT_NETWORK=1 reads what NCCL writes with settings of its own, and NCCL_DEBUG is '$NCCL_DEBUG'." \
+      "Leave one of them out."
   check_launcher "$1"
   check_container
 }
 
-# check_word NAME WORD...: refuses a variable that is set to another value.
+# check_word NAME WORDS: refuses a variable that is set to another value.
 check_word() {
-  local -r value="${!1:-}" words="${*:2}"
-  if [[ -n $value && " $words " != *" $value "* ]]; then
-    die "$1 is '$value'; allowed: ${words// /, }." "Type one of these: $1=$2 sbatch ..."
+  local -r value="${!1:-}"
+  if [[ -n $value && " $2 " != *" $value "* ]]; then
+    die "$1 is '$value'; allowed: ${2// /, }." "Type one of these: $1=${2%% *} sbatch ..."
+  fi
+}
+
+# check_number NAME LEAST DEFAULT: exports a variable with its default, and refuses another value than a whole number.
+check_number() {
+  local least="0 for none" of=""
+  if (($2)); then least="at least $2" of=" of $2 or more"; fi
+  export "$1=${!1:-$3}"
+  if [[ ! ${!1} =~ ^[0-9]+$ ]] || ((10#${!1} < $2)); then
+    die "$1 is '${!1}', which is not a number$of." "Type a whole number, $least: $1=$3 sbatch ..."
   fi
 }
 

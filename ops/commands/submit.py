@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ops.jobs.variables import variables_of_jobs
 from ops.options import Cluster, Json, print_json
 
 
@@ -24,7 +25,12 @@ def submit(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the workload. Can be repeated."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Setting of the workload, as its README lists them, or of every job: "
+            f"{', '.join(each.name for each in variables_of_jobs())}. Can be repeated.",
+        ),
     ] = None,
     variables: Annotated[
         list[str] | None,

@@ -1,25 +1,23 @@
 """Checks the settings of a job before a node starts, by the workload's own code on this machine.
 
 A workload's settings.py declares a dataclass `Settings` and a function `read_settings(arguments)`, and needs
-no package. What a trainer reads elsewhere is known by its name alone: one in quotes in a module that the
-workload has or imports, or a variable of a script. A function `check_job(settings, nodes)`
-beside them refuses what cannot run on that many nodes of the partition.
+no package. The table `Settings` of its README declares what its preparation and its scripts read in addition.
+A function `check_job(settings, nodes)` in settings.py refuses what cannot run on that many nodes of the
+partition.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache
-from modulefinder import ModuleFinder
 from pathlib import Path
 
+from ops.jobs.variables import variables_of_jobs, variables_of_readme
 from ops.usage import UsageError
 from training_cluster.cluster.job_environment import FACTS
 from training_cluster.paths import TRAINING
@@ -27,9 +25,9 @@ from training_cluster.problems import did_you_mean
 
 # Prefixes of variables of programs, which any job may set.
 OF_PROGRAMS = (
-    *("CUDA_", "CUBLAS_", "FI_", "GLOO_", "GOMP_", "HF_", "I_MPI_", "KMP_", "LD_", "MALLOC_", "MKL_"),
-    *("MLFLOW_", "NCCL_", "NEURON_", "NVTE_", "OFI_", "OMP_", "PIP_", "PYTHON", "PYTORCH_", "RAYON_"),
-    *("SBATCH_", "SLURM_", "TOKENIZERS_", "TORCH", "TRITON_", "WANDB_", "XLA_"),
+    *("AWS_", "CUDA_", "CUBLAS_", "FI_", "GLOO_", "GOMP_", "HF_", "I_MPI_", "KMP_", "LD_", "MALLOC_", "MKL_"),
+    *("MLFLOW_", "NCCL_", "NEURON_", "NVIDIA_", "NVTE_", "OFI_", "OMP_", "PIP_", "PYTHON", "PYTORCH_"),
+    *("RAYON_", "SBATCH_", "SLURM_", "TMPDIR", "TOKENIZERS_", "TORCH", "TRITON_", "WANDB_", "XLA_"),
 )
 # What the partition's file and job.slurm set after the settings.
 OF_JOBS = {
@@ -37,8 +35,7 @@ OF_JOBS = {
     *("MASTER_ADDR", "MASTER_PORT", "NNODES", "EXPECTED_WORLD_SIZE", "RUN_DIR", "DATA_DIR", "CHECKPOINT_DIR"),
     *("START_STEP", "KILL_WAIT_S", "SPOT_NOTICE"),
 } - {"MIXED_PRECISION"}
-_IN_QUOTES = re.compile(r"""(?<=["'])[A-Z][A-Z0-9_]*(?=["'])""")
-_IN_SCRIPTS = re.compile(r"(?:(?<=\$)|(?<=\$\{)|(?<=check_word ))[A-Z][A-Z0-9_]*")
+_OF_SLURM = "SLURM_JOB_"
 _READ = """
 import dataclasses, json, sys
 sys.path[:0] = json.loads(sys.argv[1])
@@ -75,25 +72,39 @@ def check_job_settings(
     if not (folder / "train.sh").is_file():
         return f"The settings are not checked: {folder} is not on this machine." if settings else ""
     fields = _declared(folder)
-    known = {*fields, *_names_in(folder, training)}
     for name in settings:
-        if name in OF_JOBS:
+        if name in OF_JOBS or name.startswith(_OF_SLURM):
             raise UsageError(
                 f"--set {name}: the job itself sets it, from its nodes and its run, and would ignore yours.\n"
                 "  allowed: NPROC_PER_NODE for the ranks of a node, RUN_NAME for the run's folders"
             )
-        if name not in known and not name.startswith(OF_PROGRAMS):
-            raise UsageError(
-                f"--set {name}: neither {workload} nor job.slurm reads such a variable."
-                f"{did_you_mean(name.upper(), fields or sorted(known))}\n"
-                f"  allowed: {', '.join(fields) or f'the variables of {folder}/README.md'}\n"
-                f"  type:    --env {name}={settings[name]}, if your own program reads it"
-            )
+    if fields is not None:
+        _check_names(folder, settings, [*fields, *variables_of_readme(folder)], training)
     if refusal := _refusal_of_job(folder, settings):
         raise UsageError(f"job.slurm would refuse these settings: {refusal}")
     if fields and (refusal := _refusal(folder, settings, arguments)):
         raise UsageError(f"{workload} would refuse these settings: {refusal}\n  docs:    {folder}/README.md")
+    if fields is None and settings:
+        return f"The workload's settings are not checked: {folder}/settings.py does not load here."
     return ""
+
+
+def _check_names(folder: Path, settings: Mapping[str, str], own: Sequence[str], training: Path) -> None:
+    """Raise UsageError at the first setting that neither the workload nor job.slurm declares."""
+    shared = [each.name for each in variables_of_jobs(training)]
+    own = list(dict.fromkeys(name for name in own if name not in shared))
+    for name, value in settings.items():
+        if name in own or name in shared or name.startswith(OF_PROGRAMS):
+            continue
+        nearest = did_you_mean(name.upper(), own) or did_you_mean(name.upper(), shared)
+        instead = f"--set {nearest.split(chr(34))[1]}={value}, or " if nearest else ""
+        raise UsageError(
+            f"--set {name}: neither {folder.name} nor job.slurm reads such a variable.{nearest}\n"
+            f"  allowed: {', '.join(own)}\n"
+            f"  or, of every job: {', '.join(shared)}\n"
+            f"  type:    {instead}--env {name}={value}, if your own program reads it\n"
+            f"  docs:    {folder}/README.md"
+        )
 
 
 def has_check_of_nodes(workload: str, *, training: Path = TRAINING) -> bool:
@@ -173,10 +184,12 @@ def _ask(
     return done.stdout.splitlines()[-1] if done else ""
 
 
-def _declared(folder: Path) -> list[str]:
-    """Return the variables of the workload's dataclass; none if it has no settings.py that loads here."""
+def _declared(folder: Path) -> list[str] | None:
+    """Return the variables of the workload's dataclass; None if its settings.py does not load here."""
+    if not (folder / "settings.py").is_file():
+        return []
     read = _alone(folder, _KINDS[0])
-    names: list[str] = json.loads(read.stdout) if read and read.stdout.startswith("[") else []
+    names: list[str] | None = json.loads(read.stdout) if read and read.stdout.startswith("[") else None
     return names
 
 
@@ -227,21 +240,3 @@ def _read(
         )
     except subprocess.TimeoutExpired:
         return None
-
-
-def _names_in(folder: Path, training: Path) -> set[str]:
-    """Return the names that may be variables in the modules and scripts of a workload and of every job."""
-    finder = ModuleFinder([str(folder), str(training)])
-    modules = {*folder.glob("*.py"), *training.glob("trainkit/notify.py")}
-    for file in modules:
-        with suppress(SyntaxError):  # of a newer Python
-            finder.run_script(str(file))
-    imported = (getattr(each, "__file__", None) for each in finder.modules.values())
-    modules |= {Path(file) for file in imported if file}
-    scripts = [*folder.glob("*.sh"), *training.glob("*.sh"), *training.glob("*.slurm")]
-    return {
-        name
-        for pattern, files in ((_IN_QUOTES, modules), (_IN_SCRIPTS, scripts))
-        for file in files
-        for name in pattern.findall(file.read_text(encoding="utf-8"))
-    }

@@ -38,6 +38,15 @@ REFUSED = {
         "allowed: NPROC_PER_NODE for",
     ),
     "a folder that job.slurm sets": ("gpt2", "CHECKPOINT_DIR=/fsx/x", "RUN_NAME for the run's folders"),
+    "the name of a run in another option": ("gpt2", "NAME=my-run", "type:    --set RUN_NAME=my-run, or "),
+    "the path of programs": ("gpt2", "PATH=/x", "neither gpt2 nor job.slurm reads"),
+    "a variable of each rank": ("titan", "RANK=0", "neither titan nor job.slurm reads"),
+    "a word of the shell": ("gpt2", "SECONDS=5", "neither gpt2 nor job.slurm reads"),
+    "a letter in a script": ("gpt2", "Z=1", "neither gpt2 nor job.slurm reads"),
+    "a variable of the node's system": ("gpt2", "PRETTY_NAME=a", "neither gpt2 nor job.slurm reads"),
+    "a variable of the bootstrap": ("gpt2", "NODE_TYPE=Image", "neither gpt2 nor job.slurm reads"),
+    "a variable of the container": ("gpt2", "CONTAINER_INSIDE=1", "neither gpt2 nor job.slurm reads"),
+    "the number of a job": ("gpt2", "SLURM_JOB_ID=5", "the job itself sets it"),
     "a variable of a program of the user's": ("gpt2", "MY_FLAG=1", "--env MY_FLAG=1"),
     "a workload without settings.py": ("nccl-tests", "MY_FLAG=1", "nccl-tests/README.md"),
     "a word for a number": ("gpt2", "MAX_STEPS=five", "invalid int value: 'five'"),
@@ -48,8 +57,8 @@ REFUSED = {
     "a rule between settings": ("roberta", "ROBERTA_HEADS=7", "not a multiple of ROBERTA_HEADS 7"),
     "a word of megatron": ("gpt2-megatron", "TRANSFORMER_IMPL=fast", 'TRANSFORMER_IMPL is "fast"; allowed: '),
     "a word for a number of restarts": ("gpt2", "MAX_RESTARTS=many", "MAX_RESTARTS is 'many', which is no"),
-    "no second": ("gpt2", "AFTER_FAILURE_S=0", "Type whole seconds, at least 1: AFTER_"),
-    "a word for seconds": ("titan", "HANG_TIMEOUT_S=8m", "Type whole seconds, 0 for none: HANG_"),
+    "no second": ("gpt2", "AFTER_FAILURE_S=0", "Type a whole number, at least 1: AFTER_"),
+    "a word for seconds": ("titan", "HANG_TIMEOUT_S=8m", "Type a whole number, 0 for none: HANG_"),
     "a binding that torch lacks": ("gpt2", "NUMA_BINDING=numa", "is 'numa'; allowed: node, socket"),
     "a binding without torchrun": ("nccl-tests", "NUMA_BINDING=node", "Leave NUMA_BINDING out."),
     "a word for a switch": ("gpt2", "STRICT_NETWORK=yes", "STRICT_NETWORK is 'yes'; allowed: 0, 1."),
@@ -166,24 +175,29 @@ def test_a_workload_that_is_on_the_cluster_alone_is_not_checked(tmp_path: Path) 
     assert note == f"The settings are not checked: {tmp_path}/elsewhere is not on this machine."
 
 
-def test_a_settings_module_that_never_ends_is_left_to_the_trainer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("text", ["while True: pass\n", "import a_package_of_the_nodes\n", ""])
+def test_settings_that_do_not_load_are_unchecked(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ops.jobs.settings._LIMIT_S", 0.2)
+    monkeypatch.setattr("ops.jobs.settings._LIMIT_S", 0.2 if text.startswith("while") else 30.0)
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "train.sh").write_text("echo $MY_STEPS\n")
-    (tmp_path / "mine" / "settings.py").write_text("while True: pass\n")
-    assert check_job_settings("mine", {"MY_STEPS": "x"}, (), training=tmp_path) == ""
+    (tmp_path / "mine" / "train.sh").touch()
+    (tmp_path / "mine" / "settings.py").write_text(text)
+    note = check_job_settings("mine", {"MY_STEPS": "x"}, (), training=tmp_path)
+    assert note == f"The workload's settings are not checked: {tmp_path}/mine/settings.py does not load here."
+    with pytest.raises(UsageError, match="the job itself sets it"):
+        check_job_settings("mine", {"RUN_DIR": "x"}, (), training=tmp_path)
 
 
-def test_a_settings_module_that_does_not_load_here_leaves_the_values_to_the_trainer(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "train.sh").write_text("echo $MY_STEPS\n")
-    (folder / "settings.py").write_text("import a_package_of_the_nodes\n")
-    check_job_settings("mine", {"MY_STEPS": "x"}, (), training=tmp_path)
+def test_a_readmes_table_declares_settings(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "train.sh").touch()
+    (tmp_path / "mine" / "README.md").write_text(
+        "# mine\n\n## Settings\n\n| MY_STEPS, MY_URL | 5 | |\n\n## Data\n\n| MY_TABLE | 5 |\n"
+    )
+    assert check_job_settings("mine", {"MY_STEPS": "x", "MY_URL": "y"}, (), training=tmp_path) == ""
     with pytest.raises(UsageError, match="reads such a variable"):
-        check_job_settings("mine", {"MY_STEP_COUNT": "x"}, (), training=tmp_path)
+        check_job_settings("mine", {"MY_TABLE": "x"}, (), training=tmp_path)
 
 
 P4D = {
