@@ -17,7 +17,7 @@ TEMPLATE = Path(__file__).with_name("workload_template")
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _RESERVED = {"trainkit": "the package that all trainers use", NO_WORKLOADS: "-c workloads=none"}
-_BESIDE = ("job.slurm", "launch.sh", "trainkit")
+_BESIDE = ("job.slurm", "prepare.sh", "train.sh", "trainkit")
 _NOT_SOURCE = shutil.ignore_patterns("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 
 

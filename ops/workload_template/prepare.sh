@@ -6,13 +6,9 @@
 # Needs: TRAINING_VENVS, DATA_DIR (folders; job.slurm sets them).
 # Reads: $DATA_DIR/raw/*.txt, your own text, if there is any.
 # Writes: $TRAINING_VENVS/workload_template, unless the node's image has the environment; $DATA_DIR/text.bin.
-set -euo pipefail
-shopt -s inherit_errexit nullglob
 
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-readonly here
-# shellcheck source=assets/training/environment.sh
-source "$here/../environment.sh"
+# shellcheck source=assets/training/prepare.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../prepare.sh"
 
 # Prints sums such as "12 + 30 = 42", on which a loss falls without a download.
 sums() {
@@ -20,10 +16,8 @@ sums() {
 }
 
 main() {
+  shopt -s nullglob
   local -r text="$DATA_DIR/text.bin" raw=("$DATA_DIR"/raw/*.txt)
-  local venv
-  venv="$(environment_of "$here")"
-  make_environment "$here" "$venv"
   if [[ -f $text && -z "$(find "$DATA_DIR/raw" -newer "$text" 2>/dev/null)" ]]; then
     printf 'data: %s is there\n' "$text"
     return

@@ -33,7 +33,7 @@ FILES = {
 @pytest.fixture
 def training(tmp_path: Path) -> Path:
     """A folder of workloads with one in it."""
-    for name in ("job.slurm", "launch.sh"):
+    for name in ("job.slurm", "prepare.sh", "train.sh"):
         (tmp_path / name).touch()
     old = tmp_path / "bert"
     (old / "__pycache__").mkdir(parents=True)
@@ -127,7 +127,7 @@ def test_an_unknown_source_is_refused_with_those_that_there_are(training: Path) 
 
 
 def test_a_folder_without_the_job_script_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"has no job\.slurm, launch\.sh, trainkit"):
+    with pytest.raises(ConfigurationError, match=r"has no job\.slurm, prepare\.sh, train\.sh, trainkit"):
         create_workload("my-model", into=tmp_path)
     assert list(tmp_path.iterdir()) == []
 

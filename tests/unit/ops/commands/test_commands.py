@@ -146,7 +146,7 @@ def test_rehearse_passes_its_options_on_and_ends_with_the_rehearsals_code(
 def test_new_workload_says_where_it_is_and_a_name_that_is_taken_is_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for beside in ("job.slurm", "launch.sh", "trainkit"):
+    for beside in ("job.slurm", "prepare.sh", "train.sh", "trainkit"):
         (tmp_path / beside).touch()
     assert call(monkeypatch, "new-workload", "mine", "--into", str(tmp_path)) == 0
     assert (tmp_path / "mine" / "train.sh").exists()

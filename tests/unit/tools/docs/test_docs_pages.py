@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.docs import variables_table
 from tools.docs.families_page import render_families_page
 from tools.docs.flags_page import render_flags_page
 from training_cluster.paths import ROOT
@@ -10,3 +11,7 @@ from training_cluster.paths import ROOT
 def test_the_generated_pages_are_up_to_date() -> None:
     assert (ROOT / "docs" / "flags.md").read_text() == render_flags_page(), "make docs"
     assert (ROOT / "docs" / "families.md").read_text() == render_families_page(), "make docs"
+
+
+def test_the_table_of_variables_is_in_its_page() -> None:
+    assert variables_table.render() in variables_table.PAGE.read_text(), "make docs"
