@@ -44,7 +44,8 @@ check_number() {
   local least="0 for none" of=""
   if (($2)); then least="at least $2" of=" of $2 or more"; fi
   export "$1=${!1:-$3}"
-  if [[ ! ${!1} =~ ^[0-9]+$ ]] || ((10#${!1} < $2)); then
+  # Arithmetic of bash takes 060 for 48, and fails on 08.
+  if [[ ! ${!1} =~ ^(0|[1-9][0-9]*)$ ]] || ((${!1} < $2)); then
     die "$1 is '${!1}', which is not a number$of." "Type a whole number, $least: $1=$3 sbatch ..."
   fi
 }

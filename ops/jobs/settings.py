@@ -98,11 +98,14 @@ def _check_names(folder: Path, settings: Mapping[str, str], own: Sequence[str], 
             continue
         nearest = did_you_mean(name.upper(), own) or did_you_mean(name.upper(), shared)
         instead = f"--set {nearest.split(chr(34))[1]}={value}, or " if nearest else ""
+        passed = f"--env {name}={value}, if your own program reads it"
+        if name == "PATH":  # `env PATH=... sbatch` does not find sbatch
+            passed = f'export PATH="{value}:$PATH" in a train.sh of your own'
         raise UsageError(
             f"--set {name}: neither {folder.name} nor job.slurm reads such a variable.{nearest}\n"
             f"  allowed: {', '.join(own)}\n"
             f"  or, of every job: {', '.join(shared)}\n"
-            f"  type:    {instead}--env {name}={value}, if your own program reads it\n"
+            f"  type:    {instead}{passed}\n"
             f"  docs:    {folder}/README.md"
         )
 
