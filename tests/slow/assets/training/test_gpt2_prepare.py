@@ -211,10 +211,10 @@ def test_own_text_of_three_kinds_is_one_corpus_with_a_tokenizer_of_its_own(node:
         ({"CORPUS": "books"}, 'CORPUS is "books"; allowed: openwebtext, machine, raw'),
         ({"VOCAB_SIZE": "299"}, "VOCAB_SIZE is '299': give a whole number from 300 to 65536."),
         ({"PREPARE_WORKERS": "0"}, "PREPARE_WORKERS is '0': give a whole number from 1 to 1024."),
-        ({"INIT_FROM": "nobody/nothing"}, "the weights nobody/nothing cannot be had"),
+        ({"INIT_FROM": "nobody/nothing"}, "the weights nobody/nothing are not available"),
         (
             {"HF_ENDPOINT": "http://127.0.0.1:9"},
-            "the weights gpt2 cannot be had: could not fetch http://127.0.0.1:9/api/models",
+            "the weights gpt2 are not available: could not fetch http://127.0.0.1:9/api/models",
         ),
     ],
 )
