@@ -12,6 +12,7 @@ import datetime
 import gzip
 import importlib.metadata
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -19,7 +20,7 @@ from typing import Any
 
 import boto3
 
-from training_cluster.catalog.instance_types import COLUMNS, TABLE
+from training_cluster.catalog.instance_types import COLUMNS, TABLE, family_of_type, refused_family
 
 Described = Mapping[str, Any]
 """Instance type as EC2 describes it."""
@@ -58,13 +59,14 @@ def _bundled() -> list[Described]:
 
 
 def table_row(described: Described) -> dict[str, object] | None:
-    """Return a type's row; None for what ParallelCluster cannot run on: a Mac, less than 1 GiB."""
+    """Return a type's row; None for what cannot be a node: a Mac, less than 1 GiB, an UltraServer's node."""
     architectures = described["ProcessorInfo"]["SupportedArchitectures"]
     architecture = next((each for each in _ARCHITECTURES if each in architectures), None)
     if architecture is None or described["MemoryInfo"]["SizeInMiB"] < _LEAST_MIB:
         return None
+    if refused_family(family_of_type(described["InstanceType"])):
+        return None
     network = described["NetworkInfo"]
-    cards = network["NetworkCards"]
     sold = (name for usage in described["SupportedUsageClasses"] for name in _CAPACITY[usage])
     return {
         "type": described["InstanceType"],
@@ -73,12 +75,23 @@ def table_row(described: Described) -> dict[str, object] | None:
         "threads_per_core": described["VCpuInfo"].get("DefaultThreadsPerCore", 1),
         "memory_gib": described["MemoryInfo"]["SizeInMiB"] // 1024,
         "network_cards": network["MaximumNetworkCards"],
-        "network_gbps": f"{sum(card.get('PeakBandwidthInGbps', 0) for card in cards):g}",
+        "network_gbps": f"{_network_gbps(network):g}",
         "efa_interfaces": network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
         "nvme_gb": _nvme_gb(described),
         "capacity": ",".join(sold),
         **_accelerators(described),
     }
+
+
+def _network_gbps(network: Described) -> float:
+    """Return EC2's figure of the whole node, such as "4x 100 Gigabit"; without one the sum of its cards.
+
+    The sum is wrong for some types: each card of c6in.32xlarge has the rate of the node.
+    """
+    stated = re.fullmatch(r"(?:Up to )?(?:(\d+)x )?([\d.]+) Gigabit", network["NetworkPerformance"])
+    if stated:
+        return int(stated[1] or 1) * float(stated[2])
+    return sum(float(card.get("PeakBandwidthInGbps", 0)) for card in network["NetworkCards"])
 
 
 def _nvme_gb(described: Described) -> int:

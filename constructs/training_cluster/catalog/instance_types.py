@@ -52,7 +52,10 @@ _ULTRASERVERS: Mapping[str, str] = {
     "p6e-gb200": "ParallelCluster takes them only in Capacity Blocks of 9 or 18 nodes, and joins their "
     "GPUs by NVIDIA's IMEX with a block topology of Slurm; EC2's table here lacks the type, as does the "
     "local AWS, so it cannot be checked before a deploy, and the workloads' packages are for x86_64",
-    "p6e-gb300": "this version of ParallelCluster does not know them (its UltraServers are p6e-gb200)",
+    **dict.fromkeys(
+        ("p6e-gb300", "trn2u"),
+        "this version of ParallelCluster does not know them (its UltraServers are p6e-gb200)",
+    ),
 }
 
 

@@ -179,6 +179,7 @@ def test_a_changed_file_is_read_again(write: Write) -> None:
             "a: {instance_types: p6e-gb300.36xlarge}",
             ["a.instance_types: UltraServers p6e-gb300 are refused", "does not know them"],
         ),
+        ("a: {instance_types: trn2u.48xlarge}", ["a.instance_types: UltraServers trn2u are refused"]),
         ("a: {family: g5, nodes: 2.5}", ["a.nodes: 2.5: not allowed"]),
         ("a: {family: g5, subnet_ids: {x: 1}}", ["a.subnet_ids"]),
     ],
