@@ -1,4 +1,4 @@
-"""Recordings of the AWS calls and resource types of cluster creation, update and deletion, made locally.
+"""The calls that the provider's role was judged for, and those in the provider's source.
 
 Imported by: tools.
 """

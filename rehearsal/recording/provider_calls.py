@@ -1,4 +1,4 @@
-"""Calls of AWS in the provider's own source, beside those of the library that it uses (pure)."""
+"""Calls of AWS in the provider's own source, without those of the library that it uses (pure)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from pathlib import Path
 import botocore.session
 from botocore import xform_name
 
+from training_cluster.paths import ROOT
+
+CODE = ROOT / "assets" / "cluster_provider"
+# Actions that are not named as their operations are. Source: the Service Authorization Reference.
+_ACTIONS = {"s3:ListObjectsV2": "s3:ListBucket"}
+
 
 def provider_calls(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield file, service and operation of every call, in order.
+    """Yield file, operation and IAM action of every call, in order.
 
     A call is a method, or a paginator, with the name of an operation of a service for which the file has a
     client.
@@ -25,7 +31,8 @@ def provider_calls(folder: Path) -> Iterator[tuple[str, str, str]]:
             model = session.get_service_model(service)
             for operation in model.operation_names:
                 if xform_name(operation) in called:
-                    yield path.name, model.signing_name, operation
+                    action = f"{model.signing_name}:{operation}"
+                    yield path.name, operation, _ACTIONS.get(action, action)
 
 
 def _arguments(nodes: list[ast.AST], method: str) -> set[str]:

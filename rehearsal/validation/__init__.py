@@ -1,4 +1,4 @@
 """`make validate`: our flags' rules, compared with those of the real ParallelCluster library.
 
-Imported by: rehearsal.__main__, rehearsal.recording.
+Imported by: rehearsal.__main__.
 """

@@ -1,6 +1,6 @@
 """`make permissions`: write the generated columns of permissions.tsv, and preserve the others.
 
-    python -m tools.pcluster.permissions_table calls [--requests FILE]   # recorded on local AWSs, a minute
+    python -m tools.pcluster.permissions_table calls                     # judged by local AWSs of .rehearsal
     python -m tools.pcluster.permissions_table types [--schemas FOLDER]  # the registry of an account
     python -m tools.pcluster.permissions_table policy FILE               # ParallelCluster's published policy
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -20,12 +19,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from rehearsal.problems import RehearsalError
-from rehearsal.recording.actions import actions_of
-from rehearsal.recording.provider import CODE
-from rehearsal.recording.provider_calls import provider_calls
-from rehearsal.recording.recording import Recording
-from rehearsal.recording.run import record
+from rehearsal.recording import judged_calls
+from rehearsal.recording.provider_calls import CODE, provider_calls
 from tools.pcluster.permission_sources import (
     ReadSchema,
     Schema,
@@ -34,11 +29,11 @@ from tools.pcluster.permission_sources import (
     read_schema_from_registry,
     read_schemas_from,
 )
-from training_cluster.permissions.table import PATH, UNDECIDED, Row, dump, load
+from training_cluster.paths import ROOT
+from training_cluster.permissions.table import NO_ACTION, PATH, UNDECIDED, Row, dump, load
 
 OwnCall = tuple[str, str, str]
-NO_ACTION = "-"
-"""Action of the row for types that need no permission."""
+_REQUEST = "request "
 # Handlers of creation, update and deletion: CloudFormation reads between them, and tags every resource with
 # the tags of its stack.
 _HANDLERS = ("create", "read", "update", "delete")
@@ -63,26 +58,24 @@ def with_column(rows: Iterable[Row], column: str, found: Mapping[str, Iterable[s
     return sorted(new, key=lambda row: row.action.lower())
 
 
-def with_calls(rows: list[Row], recording: Recording, own: Iterable[OwnCall] = ()) -> list[Row]:
+def with_calls(rows: list[Row], recording: str, own: Iterable[OwnCall] = ()) -> list[Row]:
     """Replace the calls and the list of types; `types` then reads the permissions of new ones.
 
     Args:
-        own: file, service and operation of the provider's own calls.
+        recording: judged calls of the provider's role.
+        own: file, operation and action of each call in the provider's source.
     """
     calls, provider = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
-    for file, service, operation in own:
-        for action in actions_of(service, operation, ""):
-            provider[action].add(f"{file} {operation}")
-    for call in recording.calls:
-        origin, service, operation, parameters = call.split()
-        if origin == "library":
-            for action in actions_of(service, operation, parameters):
-                calls[action].add(operation)
-    types = defaultdict[str, set[str]](set)
+    for file, operation, action in own:
+        provider[action].add(f"{file} {operation}")
+    for call in judged_calls.parse(recording):
+        if call.by.startswith(_REQUEST):
+            calls[call.need.action].add(call.by.partition(":")[2])
+    recorded, types = judged_calls.types_of(recording), defaultdict[str, set[str]](set)
     for row in rows:
-        types[row.action] = {each for each in row.types if each.partition(" ")[0] in recording.types}
+        types[row.action] = {each for each in row.types if each.partition(" ")[0] in recorded}
     known = {each.partition(" ")[0] for cells in types.values() for each in cells}
-    types[NO_ACTION] |= set(recording.types) - known
+    types[NO_ACTION] |= recorded - known
     for column, found in (("calls", calls), ("provider", provider), ("types", types)):
         rows = with_column(rows, column, found)
     return rows
@@ -135,16 +128,27 @@ def with_policy(rows: list[Row], statements: Iterable[tuple[str, str]]) -> list[
     return with_column(rows, "policy", found)
 
 
-def _record() -> Recording:
-    with tempfile.TemporaryDirectory() as folder:
-        return record(Path(folder))
+def record(folder: Path) -> str:
+    """Add the judged calls of all local AWSs below a rehearsal's folder to the recording, and return it.
+
+    Raises:
+        SourceError: there are none.
+    """
+    # .rehearsal/aws, .rehearsal/aws/us-east-1, .rehearsal/faults/aws/worker-0
+    files = [path for each in ("aws", "*/aws") for path in folder.glob(f"{each}/**/judged-calls.jsonl")]
+    if not files:
+        raise SourceError(f"{folder} has no judged calls.\n  type: make validate, then: make permissions")
+    recording = judged_calls.PATH.read_text(encoding="utf-8")
+    for file in files:
+        recording = judged_calls.add(recording, file.read_text(encoding="utf-8").splitlines())
+    return recording
 
 
 def _changed(arguments: argparse.Namespace) -> list[Row]:
     rows = load()
     if arguments.command == "calls":
-        log = arguments.requests
-        recording = Recording.parse(log.read_text(encoding="utf-8")) if log else _record()
+        recording = record(ROOT / ".rehearsal")
+        judged_calls.PATH.write_text(recording, encoding="utf-8")
         return with_calls(rows, recording, provider_calls(CODE))
     if arguments.command == "types":
         folder = arguments.schemas
@@ -156,8 +160,7 @@ def main() -> int:
     """Write the table; return 1 if a source is missing, or a person has to decide about a row."""
     parser = argparse.ArgumentParser(prog="permissions_table", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    calls = commands.add_parser("calls", help="record the library's calls of AWS")
-    calls.add_argument("--requests", type=Path, help="log of an earlier recording")
+    commands.add_parser("calls", help="read the calls that rehearsals judged")
     types = commands.add_parser("types", help="read the permissions of resource types")
     types.add_argument("--schemas", type=Path, help="folder of their schemas, instead of an account")
     commands.add_parser("policy", help="read ParallelCluster's published policy").add_argument(
@@ -165,7 +168,7 @@ def main() -> int:
     )
     try:
         rows = _changed(parser.parse_args())
-    except (OSError, RehearsalError, SourceError) as error:
+    except (OSError, SourceError) as error:
         print(f"permissions: {error}", file=sys.stderr)
         return 1
     PATH.write_text(dump(rows), encoding="utf-8")

@@ -14,6 +14,8 @@ from pathlib import Path
 PATH = Path(__file__).with_name("permissions.tsv")
 UNDECIDED = "?"
 """Scope of a row that `make permissions` found, until a person decides about it."""
+NO_ACTION = "-"
+"""Action of the row for resource types that need no permission."""
 _SEPARATOR = "; "
 
 

@@ -67,6 +67,7 @@ def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: st
         signal(token, {"Status": status, "Reason": reason, "UniqueId": "head-node", "Data": reason})
 
     if behaviour == "fails":
+        _write_log(address, cluster_name)
         send("FAILURE", "Failed to execute OnNodeConfigured script: return code 1 (as a fault)")
         return
     fleet = Fleet(address, cluster_name)
@@ -83,6 +84,24 @@ def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: st
         send("SUCCESS", "emulated")
     if is_new:
         fleet.manage()
+
+
+def _write_log(address: LocalAwsAddress, cluster_name: str) -> None:
+    """Write one line to a log of the head node, as its CloudWatch agent does."""
+    ec2, logs = (
+        boto3.client(name, endpoint_url=address.url, verify=str(address.certificate))  # type: ignore[call-overload]
+        for name in ("ec2", "logs")
+    )
+    tags = {"cluster-name": cluster_name, "node-type": "HeadNode"}
+    filters = [{"Name": f"tag:parallelcluster:{key}", "Values": [value]} for key, value in tags.items()]
+    filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
+    [node] = ec2.describe_instances(Filters=filters)["Reservations"][0]["Instances"]
+    prefix = f"/aws/parallelcluster/{cluster_name}-"
+    [group] = logs.describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
+    stream = f"{node['PrivateDnsName'].partition('.')[0]}.{node['InstanceId']}.cfn-init"
+    names = {"logGroupName": group["logGroupName"], "logStreamName": stream}
+    logs.create_log_stream(**names)
+    logs.put_log_events(**names, logEvents=[{"timestamp": int(time.time() * 1000), "message": "booting"}])
 
 
 class Fleet:

@@ -12,6 +12,7 @@ from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.rights import nearest
 from rehearsal.local_aws.rights.need import Need
 from rehearsal.local_aws.rights.sessions import role_of
+from training_cluster.permissions.table import NO_ACTION
 
 _LOCALHOST = "127.0.0.1"
 
@@ -58,6 +59,8 @@ class Judge:
         if role is None:
             return None
         self._origin(_LOCALHOST, True)  # the evaluator's aws:SecureTransport; the port accepts only TLS
+        if not needs:
+            self._note(role, Need(action=NO_ACTION), by)
         for need in needs:
             self._note(role, need, by)
             context = dict(need.context)

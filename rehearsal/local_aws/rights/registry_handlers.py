@@ -74,7 +74,24 @@ def needs(resource: Resource, operation: str) -> list[Need]:
     for action in _actions(resource.type, operation):
         if _is_needed(resource, action):
             found += _on(resource, action)
+    if operation != "delete":  # a property for which the table leaves an action out: no policy allows it
+        keys = set(_keys(resource.properties))
+        found += [Need(action=action) for action, unset in _left_out(resource.type) if keys & unset]
     return found
+
+
+@cache
+def _left_out(type_: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    rows = [row for row in load() if type_ in row.unset]
+    return tuple((row.action, frozenset(row.unset[type_])) for row in rows)
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """Yield the keys at any depth."""
+    if isinstance(value, dict):
+        yield from value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys(each)
 
 
 @cache

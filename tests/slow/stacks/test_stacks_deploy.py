@@ -22,10 +22,9 @@ from rehearsal.problems import RehearsalError
 from rehearsal.recording import judged_calls
 from tests.slow.conftest import Cloud
 from training_cluster.paths import ROOT
+from training_cluster.permissions.table import load
 
 pytestmark = pytest.mark.slow
-
-RECORDING = ROOT / "tests" / "unit" / "rehearsal" / "recording" / "judged-calls.jsonl"
 
 OTHER_STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/Somebody/00000000"
 
@@ -322,9 +321,8 @@ def test_login_nodes_are_added_and_tagged_anew_in_one_deploy_each(cloud: Cloud) 
 
 def test_every_call_of_the_provider_was_judged_and_none_lacked_a_right(cloud: Cloud) -> None:
     refuse_denied_calls(cloud.address)
-    role, names = judged_calls.provider_of(cloud.address)
     lines = cloud.address.judged_calls.read_text().splitlines()
-    recording = judged_calls.record(lines, role=role, names=names)
+    recording = judged_calls.add("", lines)
     actions = {call.need.action for call in judged_calls.parse(recording)}
     assert {
         "ec2:RunInstances",
@@ -332,8 +330,10 @@ def test_every_call_of_the_provider_was_judged_and_none_lacked_a_right(cloud: Cl
         "cloudformation:UpdateStack",
         "ec2:TerminateInstances",
     } <= actions
+    known = {name for row in load() for name in row.type_names}
+    assert judged_calls.types_of(recording) <= known, "type: make permissions"
     if os.environ.get("UPDATE_GOLDEN"):
-        RECORDING.write_text(judged_calls.merged(RECORDING.read_text(), recording))
+        judged_calls.PATH.write_text(judged_calls.add(judged_calls.PATH.read_text(), lines))
 
 
 def test_destroy_all_takes_the_cluster_and_stops_at_the_data(cloud: Cloud) -> None:

@@ -1,7 +1,7 @@
 """The proof of the provider's rights: without a row of permissions.tsv, recorded calls are denied.
 
-tests/slow/stacks/test_stacks_deploy.py records the calls of a create, updates and deletes on the local AWS,
-those of CloudFormation for the cluster's stack included.
+`make permissions` records the calls that local AWSs judged, those of CloudFormation for the cluster's stack
+included. tests/slow/stacks/test_stacks_deploy.py adds its own with UPDATE_GOLDEN.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from training_cluster.permissions import statements
 from training_cluster.permissions.table import Row, load
 
 FOLDER = Path(__file__).parent
-CALLS = judged_calls.parse((FOLDER / "judged-calls.jsonl").read_text())
+CALLS = judged_calls.parse(judged_calls.PATH.read_text())
 NOT_RECORDED = FOLDER / "rows-not-recorded.txt"
 RECORDED = sorted({call.need.action for call in CALLS})
-MEND = "record the calls anew: UPDATE_GOLDEN=1 .venv/bin/pytest tests/slow/stacks/test_stacks_deploy.py"
+MEND = "type: make validate, then: make permissions"
 
 Policy = list[ParsedStatement]
 
@@ -42,7 +42,7 @@ def policy_of(rows: list[Row]) -> Policy:
             scripts_bucket_arn=f"arn:aws:s3:::{judged_calls.BUCKET}",
             cluster_name="training",
             permissions_boundary=None,
-            secret_arn=None,
+            secret_arn=judged_calls.SECRET,
             progress_parameter_arn=arn("ssm", f"parameter{judged_calls.PROGRESS_PARAMETER}"),
             progress_log_group_arn=arn("logs", f"log-group:{judged_calls.PROGRESS_GROUP}:*"),
         )
@@ -158,3 +158,20 @@ def test_the_rows_of_the_published_policy_alone_are_those_without_another_source
 
 def test_every_recorded_call_is_of_the_table(table: list[Row]) -> None:
     assert set(RECORDED) <= {row.action for row in table if row.scopes}, MEND
+
+
+def test_another_clusters_call_is_recorded_once() -> None:
+    """With the names of the default cluster; calls of other roles are not recorded."""
+    role = "TrainingClusterStack-two-ClusterProviderRoleF9FFAD13-F67BD52DE0216"
+    made = {"by": "AWS::IAM::Role create", "context": {}, "resource": "arn:aws:iam::1:role/two-A-1"}
+    lines = [
+        json.dumps({"role": each, "action": action, **made})
+        for each in (role, "TrainingCluster-Network-ZoneRole1")
+        for action in ("iam:GetRole", "-")
+    ]
+    recording = judged_calls.add("", lines)
+    assert [json.loads(line)["action"] for line in recording.splitlines()] == ["-", "iam:GetRole"]
+    [call] = judged_calls.parse(recording)
+    assert call.need.resource == "arn:aws:iam::1:role/training-A-1"
+    assert judged_calls.types_of(recording) == {"AWS::IAM::Role"}
+    assert judged_calls.add(recording, lines) == recording

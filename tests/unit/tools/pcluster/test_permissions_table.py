@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rehearsal.recording.recording import Recording
+from rehearsal.recording import judged_calls
 from tools.pcluster.permission_sources import SourceError
-from tools.pcluster.permissions_table import with_calls, with_types
+from tools.pcluster.permissions_table import record, with_calls, with_types
 from training_cluster.permissions.table import PATH, UNDECIDED, Row, dump, load
 
 ROWS = [
@@ -59,12 +60,29 @@ def test_a_property_that_a_type_has_not_is_no_reason_to_leave_a_row_out() -> Non
         with_types(ROWS, lambda _: {"handlers": {}})
 
 
-def test_a_call_that_the_library_makes_no_more_goes_and_a_new_type_waits_for_its_schema() -> None:
-    seen = {"library ec2 RunInstances DryRun", "record.py ssm PutParameter Name"}
-    recording = Recording(calls=seen, types={"AWS::EC2::Instance": set(), "AWS::New::Type": {"Name"}})
-    assert Recording.parse(recording.dump()) == recording
-    found = {row.action: row for row in with_calls(ROWS, recording, [("record.py", "ssm", "PutParameter")])}
+def _line(action: str, by: str) -> str:
+    return json.dumps({"action": action, "by": by, "context": {}, "resource": "*"})
+
+
+def test_an_unrecorded_call_goes_and_a_new_type_waits_for_its_schema() -> None:
+    made = [("ec2:RunInstances", "request ec2:RunInstances"), ("-", "AWS::New::Type create")]
+    made.append(("ec2:RunInstances", "AWS::EC2::Instance create"))
+    recording = "".join(f"{_line(*each)}\n" for each in made)
+    own = [("record.py", "PutParameter", "ssm:PutParameter")]
+    found = {row.action: row for row in with_calls(ROWS, recording, own)}
     assert found["ec2:RunInstances"] == ROWS[0]
     assert "iam:GetPolicy" not in found
     assert found["-"].types == ("AWS::New::Type",)
     assert found["ssm:PutParameter"].provider == ("record.py PutParameter",)
+
+
+def test_the_table_has_the_calls_of_the_recording() -> None:
+    rows = load()
+    recording = judged_calls.PATH.read_text(encoding="utf-8")
+    own = [(*call.split(), row.action) for row in rows for call in row.provider]
+    assert dump(with_calls(rows, recording, own)) == dump(rows), "type: make permissions"
+
+
+def test_without_judged_calls_the_command_to_type_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"has no judged calls\.\n  type: make validate, then: make perm"):
+        record(tmp_path)

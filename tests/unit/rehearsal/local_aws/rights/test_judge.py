@@ -28,6 +28,12 @@ def test_what_a_policy_of_the_role_allows_passes_and_is_noted_once(
     assert json.loads(line)["action"] == "dynamodb:GetItem"
 
 
+def test_a_type_without_rights_is_noted(address: LocalAwsAddress, key: str) -> None:
+    assert Judge(address).denial(key, [], by="AWS::New::Type create") is None
+    [line] = address.judged_calls.read_text().splitlines()
+    assert json.loads(line)["action"] == "-"
+
+
 def test_another_resource_is_denied_and_fails_the_run_with_the_nearest_statement(
     address: LocalAwsAddress, key: str
 ) -> None:
