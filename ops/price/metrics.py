@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from training_cluster.catalog.families import load_base
-from training_cluster.catalog.metrics_costs import amp_month, cloudwatch_month
+from training_cluster.catalog.metrics_costs import amp, cloudwatch
 from training_cluster.flags.settings import Settings
 
 
@@ -24,8 +24,8 @@ def metrics_cost(settings: Settings, nodes: int | None = None) -> MetricsCost:
     """Return the cost for a number of nodes; by default those of all queues."""
     prices, count = load_base().prices, settings.most_nodes if nodes is None else nodes
     partitions = len(settings.all_queues)
-    sums = cloudwatch_month(prices, nodes=count, partitions=partitions)
-    sent = amp_month(prices, nodes=count, accelerators=settings.size.accelerators)
+    sums = cloudwatch(prices, nodes=count, partitions=partitions)
+    sent = amp(prices, nodes=count, accelerators=settings.size.accelerators)
     return MetricsCost(
         nodes=count,
         cloudwatch=sums.usd,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from ops.price.price_book import PriceBook
 from ops.price.price_list import PRICE_LIST
 from ops.price.spot import SPOT
-from training_cluster.advice.idle_cost import Item, instances, permanent_items
+from training_cluster.advice.idle_cost import instances, permanent_charges
+from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.prices import Price
 from training_cluster.flags.settings import Settings
@@ -64,7 +65,7 @@ class Quote:
 def make_quote(settings: Settings, book: PriceBook) -> Quote:
     """Add up the cost of a cluster with these settings."""
     hours = load_base().prices.hours_per_month
-    standing = [_row(item, hours) for item in permanent_items(settings, book.hour)]
+    standing = [_row(charge, hours) for charge in permanent_charges(settings, book.hour)]
     nodes, node_month = _nodes(settings, book, hours)
     rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), nodes)
     rows += tuple(row for queue in settings.all_queues[1:] for row in _beside(queue, settings, book, hours))
@@ -84,15 +85,15 @@ def make_quote(settings: Settings, book: PriceBook) -> Quote:
     )
 
 
-def _row(item: Item, hours: int) -> Row:
-    """Return the row of an item that always runs."""
-    hour = None if item.usd_per_month is None else item.usd_per_month / hours
+def _row(charge: Charge, hours: int) -> Row:
+    """Return the row of what always runs."""
+    hour = None if charge.usd_per_month is None else charge.usd_per_month / hours
     return Row(
-        what=item.what,
+        what=charge.what,
         idle_usd_per_hour=hour,
         full_usd_per_hour=hour,
-        source=_sources(item.prices),
-        note=item.why_unknown,
+        source=_sources(charge.prices),
+        note=charge.note,
     )
 
 
@@ -106,7 +107,7 @@ def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float 
     price = book.spot.get(type_) if kind == "spot" else book.hour(type_)
     one = instances(1, settings.first_queue.root_gib, price, what=what)
     if one.usd_per_month is None:
-        why = book.why_no_spot if kind == "spot" else one.why_unknown
+        why = book.why_no_spot if kind == "spot" else one.note
         return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None
     # A reservation costs as much as its nodes on demand, whether they run or not.
     always = count if kind == "reservation" else settings.static_nodes
@@ -142,7 +143,7 @@ def _beside(queue: Queue, settings: Settings, book: PriceBook, hours: int) -> It
         hour = None if one.usd_per_month is None else one.usd_per_month / hours
         always = count if kind == "reservation" else resource.min_count
         others = f"; or as many of {', '.join(each.name for each in resource.types[1:])}"
-        note = one.why_unknown if kind != "spot" or hour is not None else book.why_no_spot
+        note = one.note if kind != "spot" or hour is not None else book.why_no_spot
         yield Row(
             what=what + (others if len(resource.types) > 1 else ""),
             idle_usd_per_hour=None if hour is None else always * hour,

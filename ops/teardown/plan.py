@@ -15,11 +15,12 @@ from ops.parts import Parts
 from ops.plan.deployed import read_cluster_config
 from ops.teardown.adopt import adopt
 from ops.teardown.commands import steps
-from ops.teardown.costs import Cost, read_costs
+from ops.teardown.costs import read_costs
 from ops.teardown.images import images_that_wait
 from ops.teardown.read_remaining import read_remaining
 from ops.teardown.remaining import Remaining
 from ops.teardown.step import Step
+from training_cluster.catalog.charges import Charge, render_charges
 from training_cluster.catalog.families import load_base
 from training_cluster.overrides.storage import RETAIN, ManagedStorage, managed_storage
 from training_cluster.stack_names import cluster_of_stack, destroy_command
@@ -41,7 +42,7 @@ class Plan:
     nodes: Counter[str]
     """Number of the cluster's instances, by kind."""
     remaining: Remaining
-    costs: tuple[Cost, ...]
+    costs: tuple[Charge, ...]
     storage: tuple[ManagedStorage, ...]
     """Storage that ParallelCluster made with the cluster, by overrides."""
     steps: tuple[Step, ...]
@@ -171,7 +172,7 @@ def _named(storage: ManagedStorage) -> str:
 
 def _stays(plan: Plan) -> Iterator[str]:
     prices = load_base().prices
-    month = sum(cost.usd_per_month or 0 for cost in plan.costs)
+    month = sum(cost.usd for cost in plan.costs)
     dates = f"list prices of {prices.region}; your region may differ"
     yield f"What stays, and costs about {month:,.0f} USD a month ({dates}):"
     for name in FOUNDATIONS:
@@ -183,7 +184,4 @@ def _stays(plan: Plan) -> Iterator[str]:
     for each in plan.storage:
         if each.deletion_policy == RETAIN:
             yield f"  {_named(each)}: yours when the cluster is gone, and billed until you delete it"
-    width = max((len(cost.what) for cost in plan.costs), default=0)
-    for cost in plan.costs:
-        shown = "-" if cost.usd_per_month is None else f"{cost.usd_per_month:,.0f}"
-        yield f"  {cost.what:{width}} {shown:>8}  {cost.note}".rstrip()
+    yield from render_charges(plan.costs)

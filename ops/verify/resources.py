@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ops.verify.check import Check
 from ops.verify.scene import Scene
+from training_cluster.catalog.charges import lustre
 from training_cluster.catalog.families import instance_hour, load_base
-from training_cluster.catalog.monthly_costs import lustre_month
 from training_cluster.stack_names import STORAGE_STACK
 
 _SSH = 22
@@ -49,14 +49,15 @@ def _cost_so_far(scene: Scene) -> tuple[bool, str]:
     if ids := scene.ids(STORAGE_STACK, "AWS::FSx::FileSystem"):
         base = load_base()
         system = scene.client("fsx").describe_file_systems(FileSystemIds=ids)["FileSystems"][0]
-        lustre = system["LustreConfiguration"]
-        month = lustre_month(
+        config = system["LustreConfiguration"]
+        month = lustre(
+            "Lustre",
             base.prices,
-            lustre["DeploymentType"],
+            config["DeploymentType"],
             gib=system["StorageCapacity"],
-            mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+            mbps_per_tib=config.get("PerUnitStorageThroughput"),
         )
-        if month:
+        if month.usd_per_month is not None:
             usd += month.usd / base.prices.hours_per_month * hours
             shown = f"about {usd:.2f} USD: {type_} and {system['StorageCapacity']} GiB of Lustre"
             shown += f" for {hours:.1f} hours"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from training_cluster.advice.idle_cost import idle_cost, render_idle_cost
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
+from training_cluster.catalog.charges import efs
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.family import Family
-from training_cluster.catalog.monthly_costs import efs_month
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name
 
@@ -139,10 +139,10 @@ def _example(zones: list[str]) -> str:
 def _efs(settings: Settings) -> Iterator[Advice]:
     if settings.efs_mibps is not None:
         prices = load_base().prices
-        price, month = prices.efs_mibps_month, efs_month(prices, mibps=settings.efs_mibps)
+        price, charge = prices.efs_mibps_month, efs("EFS", prices, mibps=settings.efs_mibps)
         yield Advice(
             id="efs-provisioned",
-            text=f"efs_mibps={settings.efs_mibps} costs about {month.usd:,.0f} USD a "
+            text=f"efs_mibps={settings.efs_mibps} costs about {charge.usd:,.0f} USD a "
             f"month, used or not ({price.usd:.2f} a MiB/s, us-east-1, {price.date}). "
             "Without it throughput is elastic: paid by what is read and written",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training_cluster.catalog.monthly_costs import MonthlyCost
+from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.prices import Prices
 
 # Own metrics in CloudWatch: constructs/training_cluster/monitoring/metrics.py.
@@ -16,18 +16,18 @@ _AMP_FIRST_SAMPLES = 2e9
 _SAMPLES = 1e7
 
 
-def cloudwatch_month(prices: Prices, *, nodes: int, partitions: int = 1) -> MonthlyCost:
-    """Return the cost of the metrics that nodes publish every two minutes, and of the alarms."""
+def cloudwatch(prices: Prices, *, nodes: int, partitions: int = 1) -> Charge:
+    """Return the charge of the metrics that nodes publish every two minutes, and of the alarms."""
     metrics = _STATES * partitions + _OF_CLUSTER
     requests = (nodes + 1) * _REQUESTS_AN_HOUR * prices.hours_per_month
     metric, thousand = prices.cloudwatch_metric_month, prices.cloudwatch_1000_requests
     alarm = prices.cloudwatch_alarm_metric_month
     usd = metrics * metric.usd + requests / 1000 * thousand.usd + ALARM_METRICS * alarm.usd
-    return MonthlyCost(usd=usd, prices=(metric, thousand, alarm))
+    return Charge(what="metrics in CloudWatch", usd_per_month=usd, prices=(metric, thousand, alarm))
 
 
-def amp_month(prices: Prices, *, nodes: int, accelerators: int) -> MonthlyCost:
-    """Return the cost of the samples that metrics=amp sends, beside CloudWatch's; not of queries.
+def amp(prices: Prices, *, nodes: int, accelerators: int) -> Charge:
+    """Return the charge of the samples that metrics=amp sends, in addition to CloudWatch's; not of queries.
 
     Args:
         accelerators: GPUs of a node.
@@ -37,4 +37,4 @@ def amp_month(prices: Prices, *, nodes: int, accelerators: int) -> MonthlyCost:
     first, beyond = prices.amp_10m_samples, prices.amp_10m_samples_beyond
     usd = min(samples, _AMP_FIRST_SAMPLES) / _SAMPLES * first.usd
     usd += max(0.0, samples - _AMP_FIRST_SAMPLES) / _SAMPLES * beyond.usd
-    return MonthlyCost(usd=usd, prices=(first, beyond))
+    return Charge(what="samples of metrics=amp", usd_per_month=usd, prices=(first, beyond))

@@ -89,7 +89,7 @@ def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: st
 def _write_log(address: LocalAwsAddress, cluster_name: str) -> None:
     """Write one line to a log of the head node, as its CloudWatch agent does."""
     ec2, logs = (
-        boto3.client(name, endpoint_url=address.url, verify=str(address.certificate))  # type: ignore[call-overload]
+        boto3.client(name, endpoint_url=address.url, verify=str(address.certificate))
         for name in ("ec2", "logs")
     )
     tags = {"cluster-name": cluster_name, "node-type": "HeadNode"}

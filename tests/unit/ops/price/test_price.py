@@ -70,7 +70,9 @@ def test_the_rows_sum_to_the_totals(flags: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("flags", [{}, {"min_nodes": "2"}, {"login_nodes": "1", "fsx_gib": "4800"}])
 def test_idle_is_what_synth_says(flags: dict[str, str]) -> None:
-    assert _quote(**flags).idle_usd_per_month == pytest.approx(idle_cost(_settings(**flags)).usd_per_month)
+    assert _quote(**flags).idle_usd_per_month == pytest.approx(
+        sum(each.usd for each in idle_cost(_settings(**flags)))
+    )
 
 
 @pytest.mark.parametrize(

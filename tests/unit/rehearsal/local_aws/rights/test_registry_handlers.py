@@ -49,10 +49,10 @@ def test_rights_for_a_property_that_is_not_set_are_not_needed() -> None:
 
 
 def test_a_property_needs_the_action_left_out_for_it() -> None:
-    nested = {"Tier": {"SSESpecification": {"SSEEnabled": True}}}
+    nested = [{"SSESpecification": {"SSEEnabled": True}}]
     assert "kms:CreateGrant" not in _needs("AWS::DynamoDB::Table", TableName="a")
-    assert "kms:CreateGrant" in _needs("AWS::DynamoDB::Table", TableName="a", **nested)
-    assert "kms:CreateGrant" not in _needs("AWS::DynamoDB::Table", "delete", TableName="a", **nested)
+    assert "kms:CreateGrant" in _needs("AWS::DynamoDB::Table", TableName="a", Nested=nested)
+    assert "kms:CreateGrant" not in _needs("AWS::DynamoDB::Table", "delete", TableName="a", Nested=nested)
 
 
 def test_a_nested_stack_is_judged_with_the_keys_of_its_tags() -> None:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from training_cluster.catalog.families import load_base
-from training_cluster.catalog.monthly_costs import (
-    aurora_month,
-    efs_month,
-    interface_endpoints_month,
-    lustre_month,
-    nat_gateway_month,
+from training_cluster.catalog.charges import (
+    aurora,
+    efs,
+    interface_endpoints,
+    lustre,
+    nat_gateway,
 )
+from training_cluster.catalog.families import load_base
 
 PRICES = load_base().prices
 
 
 def test_what_is_billed_by_the_hour_costs_730_hours() -> None:
-    assert nat_gateway_month(PRICES).usd == pytest.approx((0.045 + 0.005) * 730)
-    assert interface_endpoints_month(PRICES, 7).usd == pytest.approx(7 * 0.01 * 730)
-    assert aurora_month(PRICES, 0.5).usd == pytest.approx(0.5 * 0.12 * 730)
+    assert nat_gateway(PRICES).usd == pytest.approx((0.045 + 0.005) * 730)
+    assert interface_endpoints(PRICES, 7).usd == pytest.approx(7 * 0.01 * 730)
+    assert aurora("", PRICES, 0.5).usd == pytest.approx(0.5 * 0.12 * 730)
 
 
 @pytest.mark.parametrize(
@@ -34,22 +34,22 @@ def test_what_is_billed_by_the_hour_costs_730_hours() -> None:
 def test_lustre_is_priced_by_its_type_and_speed(
     deployment_type: str, mbps_per_tib: int | str | None, usd: float | None
 ) -> None:
-    month = lustre_month(PRICES, deployment_type, gib=1200, mbps_per_tib=mbps_per_tib)
-    assert (month.usd if month else None) == (None if usd is None else pytest.approx(usd))
+    month = lustre("", PRICES, deployment_type, gib=1200, mbps_per_tib=mbps_per_tib)
+    assert month.usd_per_month == (None if usd is None else pytest.approx(usd))
 
 
 def test_efs_names_only_the_prices_that_it_used() -> None:
     stored, provisioned = PRICES.efs_gb_month, PRICES.efs_mibps_month
-    both = efs_month(PRICES, gib=100, mibps=10)
+    both = efs("", PRICES, gib=100, mibps=10)
     assert both.usd == pytest.approx(100 * stored.usd + 10 * provisioned.usd)
     assert both.prices == (stored, provisioned)
-    assert efs_month(PRICES, mibps=10).prices == (provisioned,)
-    assert efs_month(PRICES).usd == 0
+    assert efs("", PRICES, mibps=10).prices == (provisioned,)
+    assert efs("", PRICES).usd == 0
 
 
 def test_a_cost_is_confirmed_when_each_of_its_prices_is() -> None:
     doubtful = PRICES.efs_gb_month.model_copy(update={"source": "unconfirmed: a guess"})
     prices = PRICES.model_copy(update={"efs_gb_month": doubtful})
-    assert efs_month(PRICES, gib=1).confirmed
-    assert efs_month(prices, mibps=1).confirmed
-    assert not efs_month(prices, gib=1, mibps=1).confirmed
+    assert efs("", PRICES, gib=1).confirmed
+    assert efs("", prices, mibps=1).confirmed
+    assert not efs("", prices, gib=1, mibps=1).confirmed
