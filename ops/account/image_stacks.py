@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from ops.account.session import ClientOf, read_parameter
 from training_cluster.catalog.families import family_names, load_base, load_family
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
-from training_cluster.image.names import IMAGES, ROOT_DEVICES, image_stack_name
+from training_cluster.image.names import IMAGES, ROOT_DEVICES, image_parameter, image_stack_name
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import IMAGE_ID, IMAGE_STACKS
@@ -67,3 +68,10 @@ def destroy_image_stack_command(name: str) -> str:
             f"aws cloudformation wait stack-delete-complete --stack-name {name}"
         )
     return f"npx cdk destroy {IMAGE_ID} --exclusively {image_stack_flags(name)}"
+
+
+def node_image_id(settings: Settings, client: ClientOf) -> str | None:
+    """Return the nodes' AMI; None for ParallelCluster's own, and for one that was never built."""
+    if settings.node_image == "build":
+        return read_parameter(image_parameter(settings), client("ssm"))
+    return None if settings.node_image == "official" else settings.node_image

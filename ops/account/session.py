@@ -54,6 +54,12 @@ def unless(call: Callable[[], Any], *codes: str) -> Any | None:
         raise
 
 
+def read_parameter(name: str, ssm: Any) -> str | None:
+    """Return the value of a parameter of SSM, None without it. Raises botocore's errors."""
+    answer = unless(lambda: ssm.get_parameter(Name=name), "ParameterNotFound")
+    return str(answer["Parameter"]["Value"]) if answer else None
+
+
 def region_turned_off() -> str | None:
     """Return the session's region if it refuses credentials that another region accepts, else None.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from ops.account.session import ClientOf, unless
+from ops.account.session import ClientOf, read_parameter
 from ops.asset_code import asset_code
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
@@ -58,7 +58,7 @@ def _built(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> I
         yield Finding(check=name, found=f"missing: the first deploy builds an image, {takes}, as estimated")
         return
     parameter = image_parameter(settings)
-    image_id = _published(parameter, client("ssm"))
+    image_id = read_parameter(parameter, client("ssm"))
     if image_id is None:
         found = f"exists, but without the parameter {parameter}: the deploy would stop before the cluster"
         yield Finding(check=name, found=found, verdict="problem", mend=again)
@@ -85,11 +85,6 @@ def _least_root_gib(settings: Settings) -> int:
 
 def _was_built(existing: ExistingNetwork) -> bool:
     return existing.image_stack is not None and "BuildAgain" in existing.image_stack.outputs
-
-
-def _published(parameter: str, ssm: Any) -> str | None:
-    answer = unless(lambda: ssm.get_parameter(Name=parameter), "ParameterNotFound")
-    return str(answer["Parameter"]["Value"]) if answer else None
 
 
 def _look(check: str, wanted: str, root_gib: int, *, settings: Settings, ec2: Any, mend: str) -> Finding:

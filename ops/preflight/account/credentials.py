@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.account.aws_errors import enable_region_command
-from ops.account.session import ClientOf, unless
+from ops.account.session import ClientOf, read_parameter
 from ops.preflight.finding import Finding, finding
 from ops.usage import OpsError
 
@@ -72,9 +72,8 @@ def check_region(ec2: Any) -> Iterator[Finding]:
 
 def check_bootstrap(identity: Identity, ssm: Any, *, qualifier: str = DEFAULT_QUALIFIER) -> Iterator[Finding]:
     """Check that the region is bootstrapped for this qualifier, with a version that is new enough."""
-    parameter = f"/cdk-bootstrap/{qualifier}/version"
-    answer = unless(lambda: ssm.get_parameter(Name=parameter), "ParameterNotFound")
-    version = int(answer["Parameter"]["Value"]) if answer else None
+    found = read_parameter(f"/cdk-bootstrap/{qualifier}/version", ssm)
+    version = int(found) if found else None
     is_default = qualifier == DEFAULT_QUALIFIER
     # Another qualifier needs a stack of its own: the default one would lose the roles of other apps.
     own = "" if is_default else f" --qualifier {qualifier} --toolkit-stack-name CDKToolkit-{qualifier}"

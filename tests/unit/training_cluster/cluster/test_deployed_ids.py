@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
 
-from ops.account.own_resources import with_own_resources, without_unmade
-from ops.account.stacks import Resource
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.cluster.deployed_ids import Existing, deployed_ids, without_unmade
 from training_cluster.rules.context import read_settings
 
 Synthesise = Callable[..., dict[str, Template]]
 PROMETHEUS = {"metrics": "prometheus"}
 ALL = PROMETHEUS | {"alarm_email": "a@example.com", "login_nodes": "1", "read_buckets": "my-data"}
-
-
-def _resources(template: Mapping[str, Any]) -> Iterator[Resource]:
-    for logical_id, each in template["Resources"].items():
-        yield Resource(type=each["Type"], physical_id=logical_id, logical_id=logical_id)
 
 
 def _deployed_config(template: Template) -> Any:
@@ -49,8 +42,8 @@ def _rights(config: Mapping[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("flags", [PROMETHEUS, ALL], ids=["prometheus", "all"])
 def test_rendered_policies_are_the_deployed_ones(flags: dict[str, str], synthesise: Synthesise) -> None:
     template = synthesise(**flags)["TrainingClusterStack"]
-    settings, ids = read_settings(flags), placeholders(image_id=None, bootstrap_budget_s=0)
-    found = with_own_resources(ids, settings, _resources(template.to_json()))
-    rendered = render_cluster_config(settings=settings, ids=found)
+    settings, own = read_settings(flags), {name: name for name in template.to_json()["Resources"]}
+    existing = Existing(region="", outputs={}, own=own, database=None, image_id=None)
+    rendered = render_cluster_config(settings=settings, ids=deployed_ids(settings, existing))
     assert _rights(rendered) == _rights(_deployed_config(template))
     assert without_unmade(rendered)[1] == ()

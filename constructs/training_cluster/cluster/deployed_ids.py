@@ -1,0 +1,99 @@
+"""Ids of a cluster config as TrainingClusterStack renders it, from the resources that exist already.
+
+The validators look ids up in AWS, so the resources that a deploy makes first are taken out of a config.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from training_cluster.cluster.bundle import bootstrap_budget_s
+from training_cluster.cluster.resource_ids import Database, ResourceIds, placeholders
+from training_cluster.flags.settings import Settings
+from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
+
+_HASH_LENGTH = 8
+"""Length of the hash at the end of the CDK's logical ids."""
+_PLACEHOLDERS = placeholders(image_id=None, bootstrap_budget_s=0)
+_POLICIES = {str(getattr(_PLACEHOLDERS, field)): field for field in ResourceIds.own_policies()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Existing:
+    """Resources of our deployed stacks."""
+
+    region: str
+    outputs: Mapping[str, Mapping[str, str]]
+    """Outputs of each stack, by its name."""
+    own: Mapping[str, str]
+    """Ids of the resources of the cluster's own stack, by logical id."""
+    database: Database | None
+    image_id: str | None
+    """AMI of the nodes; None for ParallelCluster's own, and for one that the deploy builds first."""
+
+
+def deployed_ids(
+    settings: Settings, existing: Existing, *, bundle_sha256: str = _PLACEHOLDERS.bundle_sha256
+) -> ResourceIds:
+    """Return the ids that a deploy with these flags would render.
+
+    Placeholders stand for policies and placement groups that the deploy creates.
+    """
+
+    def of(stack: str, output: str, flag: str | None) -> str:
+        return flag or existing.outputs.get(stack, {}).get(output, "unknown")
+
+    own = {logical_id[:-_HASH_LENGTH]: id_ for logical_id, id_ in existing.own.items()}
+    policies: dict[str, Any] = {
+        field: own.get(construct, getattr(_PLACEHOLDERS, field))
+        for field, construct in ResourceIds.own_policies().items()
+    }
+    group = str(_PLACEHOLDERS.placement_group_name)
+    return ResourceIds(
+        region=existing.region,
+        public_subnet_id=of(NETWORK_STACK, "PublicSubnetId", settings.public_subnet_id),
+        private_subnet_id=of(NETWORK_STACK, "PrivateSubnetId", settings.private_subnet_id),
+        node_security_group_id=of(NETWORK_STACK, "NodeSecurityGroupId", settings.security_group_id),
+        key_name=settings.key_name or f"{settings.cluster_name}-key",
+        lustre_id=of(STORAGE_STACK, "FileSystemId", settings.fsx_id),
+        efs_id=of(STORAGE_STACK, "EfsId", settings.efs_id),
+        bucket_name=of(STORAGE_STACK, "BucketName", settings.bucket_name),
+        bundle_sha256=bundle_sha256,
+        bootstrap_budget_s=bootstrap_budget_s(settings),
+        image_id=existing.image_id,
+        placement_group_name=own.get("PlacementGroup", group),
+        more_placement_groups={
+            queue.name: own.get(f"PlacementGroup{re.sub('[^A-Za-z0-9]', '', queue.name)}", group)
+            for queue in settings.all_queues[1:]
+        },
+        database=existing.database,
+        **policies,
+    )
+
+
+def without_unmade(config: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return a config without the resources that the deploy makes before the cluster, and their names.
+
+    The validators look these up in AWS. A queue gets a placement group of ParallelCluster's in their place.
+    """
+    left, unmade = copy.deepcopy(dict(config)), list[str]()
+    queues, pools = left["Scheduling"]["SlurmQueues"], left.get("LoginNodes", {}).get("Pools", [])
+    for node in (left["HeadNode"], *queues, *pools):
+        policies = node["Iam"].pop("AdditionalIamPolicies", [])
+        unmade += [_policy_name(each["Policy"]) for each in policies if each["Policy"] in _POLICIES]
+        if made := [each for each in policies if each["Policy"] not in _POLICIES]:
+            node["Iam"]["AdditionalIamPolicies"] = made
+    for queue in queues:
+        if queue["Networking"].get("PlacementGroup", {}).get("Name") == _PLACEHOLDERS.placement_group_name:
+            queue["Networking"]["PlacementGroup"] = {"Enabled": True}
+            unmade.append(f"the placement group of {queue['Name']}")
+    return left, tuple(dict.fromkeys(unmade))
+
+
+def _policy_name(placeholder: str) -> str:
+    """Return a policy's name for people: `the login policy`."""
+    return f"the {_POLICIES[placeholder].removesuffix('_arn').replace('_', ' ')}"
