@@ -9,7 +9,7 @@ from ops.asset_code import asset_code
 from ops.plan.change import Change
 from ops.plan.deployed import Deployed
 from training_cluster.flags.settings import Settings
-from training_cluster.functions.guard import Guarded
+from training_cluster.functions.guarded import Guarded
 from training_cluster.network.guarded import guarded_network
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 from training_cluster.storage.guarded import guarded_storage

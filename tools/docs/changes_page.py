@@ -14,7 +14,7 @@ from tools.docs.flag_changes import SAMPLES, Sample, refused_changes
 from training_cluster.catalog.alerts import alert_names
 from training_cluster.flags.flag import effect_of_change
 from training_cluster.flags.settings import FLAG_GROUPS, Settings
-from training_cluster.functions.guard import Guarded
+from training_cluster.functions.guarded import Guarded
 from training_cluster.network.guarded import guarded_network
 from training_cluster.rules.context import read_settings
 from training_cluster.storage.guarded import guarded_storage

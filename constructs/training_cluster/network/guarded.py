@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from training_cluster.flags.network import NetworkFlags
-from training_cluster.functions.guard import Guarded
+from training_cluster.functions.guarded import Guarded
 
 _SAFE_WAY = (
     "Clusters and file systems are in this network: leave the flag as it was, {old}. To move: "

@@ -7,7 +7,7 @@ FSx's UpdateFileSystem (API reference: its parameters can change in place), and 
 from __future__ import annotations
 
 from training_cluster.flags.storage import StorageFlags
-from training_cluster.functions.guard import Guarded
+from training_cluster.functions.guarded import Guarded
 
 # All clusters use StorageStack's exports. Destroying them releases the exports; the data is retained.
 _DESTROY_CLUSTERS = "destroy every cluster (trainctl destroy --plan lists them)"
