@@ -101,13 +101,14 @@ trainctl diagnose explains most messages."
 
 # import_with_progress URI FILE: sets the caller's `told` at a SIGTERM.
 import_with_progress() {
-  local importer status=0 began="$SECONDS"
+  local importer status=0 began="$SECONDS" news="${IMPORT_NEWS_S:-30}"
   enroot import --output "$2" "$1" </dev/null &
   importer=$!
   trap 'told=yes; kill "$importer" 2>/dev/null || true' TERM
   while kill -0 "$importer" 2>/dev/null; do
-    sleep 1
-    if (((SECONDS - began) % ${IMPORT_NEWS_S:-30} == 0)); then
+    sleep "${IMPORT_LOOK_S:-1}"
+    if ((SECONDS - began >= news)); then
+      news=$((news + ${IMPORT_NEWS_S:-30}))
       log "importing for $((SECONDS - began)) s: $(du --block-size=1M "$2" 2>/dev/null | cut -f 1 || true) MiB of the image are written"
     fi
   done

@@ -70,7 +70,8 @@ class Job:
             "SLURM_JOB_NUM_NODES": "2",
             "SLURMD_NODENAME": "train-1",
             "CONTAINER_IMAGE": "nvcr.io/nvidia/pytorch:25",
-            "IMPORT_NEWS_S": "1",
+            "IMPORT_NEWS_S": "0",
+            "IMPORT_LOOK_S": "0.05",
         }
 
     def begin(self, **env: str) -> subprocess.Popen[str]:

@@ -156,7 +156,7 @@ def test_a_preparation_that_fails_fails_the_job_and_a_person_hears_of_it(cluster
     webhook = cluster.folder / "webhook"
     webhook.touch(mode=0o600)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         webhook.write_text(f"http://127.0.0.1:{server.server_port}/")
         ((code, words),) = said(cluster.submit(8, NOTIFY="webhook", NOTIFY_FILE=str(webhook)))
         server.shutdown()

@@ -84,7 +84,7 @@ def account_server() -> Iterator[AccountServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     account.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield account

@@ -245,7 +245,7 @@ class _Silent(http.server.BaseHTTPRequestHandler):
 def silent() -> Iterator[str]:
     """An endpoint that takes each request and closes the connection."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Silent)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()

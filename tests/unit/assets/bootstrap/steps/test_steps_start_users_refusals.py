@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 
@@ -107,6 +108,7 @@ def test_a_pipe_in_the_place_of_a_users_keys_ends_no_deploy(node: UsersNode) -> 
     os.mkfifo(node.keys("bob"))
     os.chown(node.keys("bob"), BOB, BOB)
     node.describe(FILE.replace(public_key("bob"), public_key("new")))
+    node.stub("timeout", f'exec {shutil.which("timeout")} "$1" 0.5 "${{@:3}}"')
     assert "the keys of bob could not be written" in node.does("71", node_type="HeadNode")
 
 
