@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict
 
@@ -35,11 +34,10 @@ def top(text: str) -> str | None:
     return causes[0].id if causes else None
 
 
-@pytest.mark.parametrize(
-    "line", [*lines("known.yaml"), *lines("messages.yaml")], ids=lambda line: line.thread
-)
-def test_a_line_of_a_thread_or_a_source_has_its_cause_on_top(line: Line) -> None:
-    assert top(line.text) == line.cause
+def test_a_known_line_has_its_cause_on_top() -> None:
+    known = [*lines("known.yaml"), *lines("messages.yaml")]
+    found = [(line, top(line.text)) for line in known]
+    assert [(line, cause) for line, cause in found if cause != line.cause] == []
 
 
 def test_most_lines_that_were_held_out_are_explained_and_none_wrongly() -> None:
