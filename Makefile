@@ -109,6 +109,11 @@ test-all: test ## Also run the nightly tests, of all workloads: hours more, and 
 test-fast: setup ## Run the tests that start no local AWS, no local Slurm and no training, and need no root
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow and not root" -n 2
 
+.PHONY: test-changed
+test-changed: ## Run the fast tests of what changed since main, or in the last commit: seconds
+	@$(NEEDS_VENV)
+	@$(NODE_PATH_FIRST) $(VENV)/python -m tests.changed
+
 .PHONY: check
 check: setup ## Run every static check that CI runs: ruff, mypy, shellcheck, shfmt, words, cdk-nag, cfn-lint
 	@tools/check.sh

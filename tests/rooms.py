@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -138,3 +139,26 @@ def importers(package: str) -> set[str]:
 def within(room: str, listed: str) -> bool:
     """Return True if a room is the one that is listed, or in it."""
     return room == listed or room.startswith(f"{listed}.")
+
+
+def tests_of(path: Path, *kinds: str) -> set[Path]:
+    """Return the tests at the place that mirrors a file: those named after it, else after its folder.
+
+    Of several that are named after its folder, those that share most words with the file's name.
+    """
+    folder = Path(str(path.parent).replace("-", "_").removeprefix("constructs/"))
+    name = re.sub(r"^\d+_", "", path.stem.replace("-", "_"))
+    places = [Path("tests", kind, folder) for kind in kinds]
+    tests = tracked("tests/**/test_*.py")
+    beside = [test for test in tests if test.parent in places]
+    above = [test for test in tests if test.parent in [place.parent for place in places]]
+    if named := _begin(beside, name):
+        return named
+    named = _begin([*beside, *above], folder.name)
+    shared = {test: len({*test.stem.split("_")} & {*name.split("_")}) for test in named}
+    return {test for test in named if shared[test] == max(shared.values())}
+
+
+def _begin(tests: Iterable[Path], name: str) -> set[Path]:
+    """Return the tests whose names begin with the words of a name."""
+    return {test for test in tests if name and f"{test.stem}_".startswith(f"test_{name}_")}

@@ -119,21 +119,9 @@ def test_each_test_has_the_path_of_what_it_tests() -> None:
     assert lost == [], "named after no module, script or folder at the place that they mirror"
 
 
-def _names_of_tests(folder: Path) -> set[str]:
-    """Return the names of the tests at the places that mirror a folder, without test_."""
-    places = [Path("tests", kind, folder) for kind in ("unit", "slow")]
-    tests = rooms.tracked("tests/**/test_*.py")
-    return {path.stem.removeprefix("test_") for path in tests if path.parent in places}
-
-
 def _has_test(path: Path) -> bool:
-    """Return True if a test is named after a module or its folder, at the place that mirrors it."""
-    folder = Path(str(path.parent).replace("-", "_").removeprefix("constructs/"))
-    module = re.sub(r"^\d+_", "", path.stem.replace("-", "_"))
-    beside, above = _names_of_tests(folder), _names_of_tests(folder.parent)
-    named = [(test, name) for test in beside for name in (module, folder.name)]
-    named += [(test, folder.name) for test in above]
-    return any(f"{test}_".startswith(f"{name}_") for test, name in named if name)
+    """Return True if a test is named after a file or its folder, at the place that mirrors it."""
+    return bool(rooms.tests_of(path, "unit", "slow"))
 
 
 def _within_any(path: Path, folders: Iterable[str]) -> bool:
