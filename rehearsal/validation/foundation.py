@@ -9,15 +9,15 @@ from typing import Any
 
 import boto3
 
+from ops.preflight.config_ids import known_ids
+from ops.preflight.existing_network import read_existing_network
 from rehearsal.cdk import CdkCli
-from rehearsal.deployed import client_options, read_deployed_cluster
+from rehearsal.deployed import client_options
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
 from rehearsal.validation.cases import NODES, Case
 from rehearsal.validation.custom_amis import register_image
-from training_cluster.cluster.nodes import BUNDLE_ARGUMENT
 from training_cluster.cluster.resource_ids import Database, ResourceIds
 from training_cluster.flags.settings import Settings
-from training_cluster.overrides.merge import scripts_of
 from training_cluster.rules.context import read_settings
 
 # Flags of the one deploy, which creates network, storage, database, policies and placement group.
@@ -52,34 +52,11 @@ class Foundation:
         return boto3.client(service, endpoint_url=self._address.url, **client_options(self._address))  # type: ignore[call-overload]
 
     def _deployed(self) -> ResourceIds:
-        """Read the ids from the config that the library stored."""
-        config = read_deployed_cluster(self._address, read_settings(FLAGS).cluster_name).config
-        head, queue = config["HeadNode"], config["Scheduling"]["SlurmQueues"][0]
-        lustre, efs = config["SharedStorage"]
-        database = config["Scheduling"]["SlurmSettings"]["Database"]
-        update = head["CustomActions"]["OnNodeUpdated"]
-        # Policies of every node, of compute nodes, and of login nodes.
-        datasets = queue["Iam"]["AdditionalIamPolicies"][1]
-        nodes, login = config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"]
-        return ResourceIds(
-            region=config["Region"],
-            public_subnet_id=head["Networking"]["SubnetId"],
-            private_subnet_id=queue["Networking"]["SubnetIds"][0],
-            node_security_group_id=head["Networking"]["SecurityGroups"][0],
-            key_name=head["Ssh"]["KeyName"],
-            lustre_id=lustre["FsxLustreSettings"]["FileSystemId"],
-            efs_id=efs["EfsSettings"]["FileSystemId"],
-            bucket_name=head["Iam"]["S3Access"][0]["BucketName"],
-            nodes_policy_arn=nodes["Policy"],
-            datasets_policy_arn=datasets["Policy"],
-            bundle_sha256=scripts_of(update)[0]["Args"][-1].removeprefix(BUNDLE_ARGUMENT),
-            bootstrap_budget_s=0,
-            placement_group_name=queue["Networking"]["PlacementGroup"]["Name"],
-            login_policy_arn=login["Policy"],
-            database=Database(
-                uri=database["Uri"], user=database["UserName"], secret_arn=database["PasswordSecretArn"]
-            ),
-        )
+        """Find the ids as preflight does, without placeholders for what FLAGS do not need."""
+        settings = read_settings(FLAGS)
+        found = known_ids(settings, read_existing_network(settings, self._client), self._client)
+        without: dict[str, Any] = {"metrics_policy_arn": None, "buckets_policy_arn": None}
+        return replace(found, bootstrap_budget_s=0, more_placement_groups={}, **without)
 
     def suits(self, case: Case) -> bool:
         """Return True if EC2 has the instance type: in the zone if it is reserved, else in the region."""
