@@ -20,7 +20,14 @@ from training_cluster.catalog.family import (
     Strict,
 )
 from training_cluster.catalog.image_recipe import ImageRecipe
-from training_cluster.catalog.instance_types import family_of_type, make_family, other_families, other_size
+from training_cluster.catalog.instance_types import (
+    add_ec2_facts,
+    ec2_size,
+    family_of_type,
+    make_family,
+    other_families,
+    other_size,
+)
 from training_cluster.catalog.prices import Price, Prices
 from training_cluster.catalog.quotas import Quota, Quotas, VcpuQuota
 from training_cluster.catalog.yaml_file import read_yaml
@@ -168,7 +175,17 @@ def load_family(name: str, catalog: Path = CATALOG) -> Family:
         hint = did_you_mean(name, (*names, *other_families()))
         raise ConfigurationError(f'"{name}" is not an instance family.{hint} Allowed: {", ".join(names)}')
     path = catalog / f"{name}.yaml"
-    return _validated(Family, path, {**_facts(path), "name": name})
+    return _validated(Family, path, add_ec2_facts({**_facts(path), "name": name}))
+
+
+def _add_ec2_sizes(base: dict[str, Any]) -> None:
+    """Add EC2's facts to the types of head nodes; what is not of the expected form is left to the model."""
+    head_node = base.get("head_node")
+    types = head_node.get("types") if isinstance(head_node, dict) else None
+    if isinstance(types, dict):
+        for type_, size in types.items():
+            if isinstance(size, dict):
+                types[type_] = {**ec2_size(type_), **size}
 
 
 @cache
@@ -185,6 +202,7 @@ def load_base(catalog: Path = CATALOG) -> Base:
     }
     path = catalog / "base.yaml"
     loaded = _read(path)
+    _add_ec2_sizes(loaded)
     for key in parts.keys() & loaded.keys():
         raise ConfigurationError(f"{path.name}: {key}: has a file of its own, {key}.yaml; remove this key")
     return _validated(Base, path, {**loaded, **parts})

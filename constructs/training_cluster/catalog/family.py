@@ -14,9 +14,9 @@ CapacityType = Literal["ondemand", "spot", "reservation", "capacity-block"]
 QUEUE_NAME = r"^[a-z][a-z0-9-]{0,24}$"
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"
 AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
+"""Pattern of the digits of an AWS id: 17, or 8 in old resources."""
 RESERVATIONS = rf"(?:cr-{AWS_ID}|arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{{12}}:group/[\w.-]+)"
 """A capacity reservation's id, or the ARN of a resource group of reservations."""
-"""Pattern of the digits of an AWS id: 17, or 8 in old resources."""
 Architecture = Literal["x86_64", "arm64"]
 
 
@@ -42,19 +42,19 @@ class Accelerator(Strict):
 
 
 class Size(Strict):
-    """One instance type of a family."""
+    """One instance type of a family; a file's own facts are sockets, cores and price, others are EC2's."""
 
     accelerators: int = Field(ge=0)
     vcpus: int = Field(gt=0)
     memory_gib: int = Field(gt=0)
-    sockets: int | None
-    cores_per_socket: int | None
+    sockets: int | None = None
+    cores_per_socket: int | None = None
     threads_per_core: int = Field(gt=0)
     network_cards: int = Field(gt=0)
     efa_interfaces: int = Field(ge=0)
     network_gbps: float | None
     nvme_gb: int | None = Field(description="all local disks together; 0 for none")
-    usd_per_hour: float | None = Field(description="on demand, us-east-1, one node")
+    usd_per_hour: float | None = Field(None, description="on demand, us-east-1, one node")
     capacity: tuple[CapacityType, ...] | None = Field(
         None, description="where this size is sold otherwise than its family"
     )

@@ -1,7 +1,7 @@
-"""Families that cluster_configs/ has no file of: EC2's facts of their types, and conservative settings.
+"""EC2's facts of instance types: those of the families' files, and families that have no file.
 
-The facts are EC2's own (instance_types.tsv, written by tools/instance_types.py). Everything else about such
-a family is a default: no job environment, no judged bandwidth, no price.
+The facts are EC2's own (instance_types.tsv, written by tools/instance_types.py). Everything else about a
+family without a file is a default: no job environment, no judged bandwidth, no price.
 """
 
 from __future__ import annotations
@@ -12,10 +12,20 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any, get_args
 
-from training_cluster.catalog.family import UNCONFIRMED, Accelerator, Architecture, Family, Size, Strict
+from training_cluster.catalog.family import (
+    UNCONFIRMED,
+    Accelerator,
+    Architecture,
+    CapacityType,
+    Family,
+    Size,
+    Strict,
+)
 from training_cluster.catalog.yaml_file import read_yaml
 from training_cluster.paths import ROOT
+from training_cluster.problems import ConfigurationError
 
 TABLE = ROOT / "cluster_configs" / "instance_types.tsv"
 GPUS = ROOT / "cluster_configs" / "gpus.yaml"
@@ -71,15 +81,20 @@ def family_of_type(instance_type: str) -> str:
 
 
 @cache
-def _rows() -> dict[str, dict[str, Row]]:
-    """Read the table: rows by family and type."""
-    found: dict[str, dict[str, Row]] = {}
+def _lines() -> dict[str, list[dict[str, str]]]:
+    """Read the table: lines by family."""
+    found: dict[str, list[dict[str, str]]] = {}
     with TABLE.open(encoding="utf-8", newline="") as file:
         lines = (line for line in file if not line.startswith("#"))
         for line in csv.DictReader(lines, delimiter="\t"):
-            row = Row.model_validate(line)
-            found.setdefault(family_of_type(row.type), {})[row.type] = row
+            found.setdefault(family_of_type(line["type"]), []).append(line)
     return found
+
+
+@cache
+def _rows(family: str) -> dict[str, Row]:
+    """Return a family's rows by type; none if the table lacks it."""
+    return {line["type"]: Row.model_validate(line) for line in _lines().get(family, ())}
 
 
 def table_source(table: Path = TABLE) -> str:
@@ -90,14 +105,14 @@ def table_source(table: Path = TABLE) -> str:
 
 def other_families() -> tuple[str, ...]:
     """Return the names of EC2's families, sorted; the catalog has files of some of them."""
-    return tuple(sorted(_rows()))
+    return tuple(sorted(_lines()))
 
 
 @cache
 def make_family(name: str) -> Family | None:
     """Make a family of EC2's facts; None if EC2 has no such family."""
-    rows = _rows().get(name)
-    if rows is None:
+    rows = _rows(name)
+    if not rows:
         return None
     largest = max(rows.values(), key=lambda row: ("metal" not in row.type, row.accelerators, row.vcpus))
     accelerator, precision = _accelerator(largest)
@@ -132,9 +147,43 @@ def make_family(name: str) -> Family | None:
     return Family.model_validate(family)
 
 
+def add_ec2_facts(loaded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a family's file has, with EC2's facts of its sizes, and the capacity of its main size.
+
+    A fact in the file replaces EC2's, with its source. What is not of the expected form is left to the model.
+
+    Raises:
+        ConfigurationError: a fact in the file replaces EC2's without a source.
+    """
+    family, sizes, rows = dict(loaded), loaded.get("sizes"), _rows(str(loaded.get("name")))
+    if not rows or not isinstance(sizes, Mapping):
+        return family
+    main = rows.get(str(loaded.get("main_size")))
+    family.setdefault("capacity", _capacity([main] if main else rows.values()))
+    family["sizes"] = {**sizes}
+    for type_, size in sizes.items():
+        if type_ in rows and isinstance(size, Mapping):
+            facts = _facts(rows[type_], has_accelerators=bool(rows[type_].accelerators))
+            if unsourced := sorted(facts.keys() & size.keys() - (loaded.get("sources") or {}).keys()):
+                raise ConfigurationError(
+                    f"{loaded['name']}.yaml: sizes.{type_}.{unsourced[0]}: {TABLE.name} has this fact\n"
+                    f"  remove it here, or add to sources: {unsourced[0]}: why EC2's is wrong"
+                )
+            if facts["capacity"] == family["capacity"]:
+                del facts["capacity"]
+            family["sizes"][type_] = {**facts, **size}
+    return family
+
+
+def ec2_size(instance_type: str) -> Mapping[str, int]:
+    """Return vCPUs and GiB of a type; none if the table lacks it."""
+    row = _rows(family_of_type(instance_type)).get(instance_type)
+    return {"vcpus": row.vcpus, "memory_gib": row.memory_gib} if row else {}
+
+
 def other_size(instance_type: str) -> Size | None:
     """Return EC2's facts of a type that its family's file lacks; None if EC2 has no such type."""
-    row = _rows().get(family_of_type(instance_type), {}).get(instance_type)
+    row = _rows(family_of_type(instance_type)).get(instance_type)
     if row is None:
         return None
     return _size(row, has_accelerators=_accelerator(row)[0].kind != "none")
@@ -166,23 +215,23 @@ def _accelerator(row: Row) -> tuple[Accelerator, str]:
 
 
 def _size(row: Row, *, has_accelerators: bool) -> Size:
-    return Size.model_validate(
-        {
-            "accelerators": row.accelerators if has_accelerators else 0,
-            "vcpus": row.vcpus,
-            "memory_gib": row.memory_gib,
-            "threads_per_core": row.threads_per_core,
-            "network_cards": row.network_cards,
-            "efa_interfaces": row.efa_interfaces,
-            "network_gbps": row.network_gbps or None,
-            "nvme_gb": row.nvme_gb,
-            "sockets": None,
-            "cores_per_socket": None,
-            "usd_per_hour": None,
-            "capacity": _capacity([row]),
-        }
-    )
+    return Size.model_validate(_facts(row, has_accelerators=has_accelerators))
+
+
+def _facts(row: Row, *, has_accelerators: bool) -> dict[str, Any]:
+    return {
+        "accelerators": row.accelerators if has_accelerators else 0,
+        "vcpus": row.vcpus,
+        "memory_gib": row.memory_gib,
+        "threads_per_core": row.threads_per_core,
+        "network_cards": row.network_cards,
+        "efa_interfaces": row.efa_interfaces,
+        "network_gbps": row.network_gbps or None,
+        "nvme_gb": row.nvme_gb,
+        "capacity": _capacity([row]),
+    }
 
 
 def _capacity(rows: Iterable[Row]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for row in rows for each in row.capacity.split(",")))
+    sold = {each for row in rows for each in row.capacity.split(",")}
+    return tuple(each for each in get_args(CapacityType) if each in sold)

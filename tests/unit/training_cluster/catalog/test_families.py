@@ -45,18 +45,12 @@ def test_all_families_are_there() -> None:
     assert set(family_names()) == THE_ISSUES_FAMILIES
 
 
-@pytest.mark.parametrize(("name", "instance_type"), TYPES)
-def test_a_size_agrees_with_the_data_of_ec2(name: str, instance_type: str) -> None:
-    size, data = load_family(name).sizes[instance_type], _ec2(instance_type)
-    assert size.vcpus == data["VCpuInfo"]["DefaultVCpus"]
-    assert size.threads_per_core == data["VCpuInfo"]["DefaultThreadsPerCore"]
-    assert size.memory_gib * 1024 == data["MemoryInfo"]["SizeInMiB"]
-    assert size.network_cards == data["NetworkInfo"]["MaximumNetworkCards"]
-    assert size.efa_interfaces == data["NetworkInfo"].get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
-    assert size.nvme_gb == data.get("InstanceStorageInfo", {}).get("TotalSizeInGB", 0)
-    assert size.accelerators == sum(device["Count"] for device in _accelerators(data))
-    if size.sockets and size.cores_per_socket:
-        assert size.sockets * size.cores_per_socket == data["VCpuInfo"]["DefaultCores"]
+def test_sockets_and_cores_agree_with_ec2() -> None:
+    sizes = {each: load_family(name).sizes[each] for name, each in TYPES}
+    known = {each: size for each, size in sizes.items() if size.sockets and size.cores_per_socket}
+    assert {each: (size.sockets or 0) * (size.cores_per_socket or 0) for each, size in known.items()} == {
+        each: _ec2(each)["VCpuInfo"]["DefaultCores"] for each in known
+    }
 
 
 def test_the_most_nodes_of_any_size_have_addresses_in_the_private_subnet() -> None:
@@ -83,14 +77,6 @@ def test_an_accelerators_memory_agrees_with_the_data_of_ec2(name: str) -> None:
         assert found == {512}, "EC2's data is right now: take it"
         return
     assert {int(family.accelerator.memory_gib)} == (found or {0})
-
-
-@pytest.mark.parametrize(("name", "instance_type"), TYPES)
-def test_a_size_is_sold_as_ec2_says(name: str, instance_type: str) -> None:
-    """A reservation is of on-demand capacity, so EC2's data does not name it."""
-    classes = set(_ec2(instance_type)["SupportedUsageClasses"])
-    sold = {"ondemand" if kind == "on-demand" else kind for kind in classes}
-    assert set(load_family(name).capacity_of(instance_type)) - {"reservation"} == sold
 
 
 @pytest.mark.parametrize("name", family_names())
@@ -138,15 +124,6 @@ def test_families_without_native_bf16_do_not_ask_for_it() -> None:
     assert {load_family(n).mixed_precision for n in ("p4d", "p5", "trn1", "m7i", "r7iz")} == {"bf16"}
 
 
-@pytest.mark.parametrize("instance_type", sorted(load_base().head_node.types))
-def test_what_is_offered_as_head_node_agrees_with_the_data_of_ec2(instance_type: str) -> None:
-    size, data = load_base().head_node.types[instance_type], _ec2(instance_type)
-    assert (size.vcpus, size.memory_gib * 1024) == (
-        data["VCpuInfo"]["DefaultVCpus"],
-        data["MemoryInfo"]["SizeInMiB"],
-    )
-
-
 def test_base_yaml_offers_head_nodes_smallest_first_and_a_cpu_queue_of_the_catalog() -> None:
     base = load_base()
     sizes = [(size.vcpus, size.memory_gib) for size in base.head_node.types.values()]
@@ -165,16 +142,18 @@ def _copy(tmp_path: Path) -> Path:
     [
         ("main_size:", "main_siz:", ["main_siz:", 'Did you mean "main_size"?']),
         ("main_size: p5.48xlarge", "main_size: p5.49xlarge", ["main_size p5.49xlarge is not among sizes"]),
-        ("vcpus: 192", "vcpus: lots", ["sizes.p5.48xlarge.vcpus", "integer"]),
-        ("vcpus: 192", "vcpu: 192", ["sizes.p5.48xlarge.vcpu:", 'Did you mean "vcpus"?']),
+        ("sockets: 2", "sockets: two", ["sizes.p5.48xlarge.sockets", "integer"]),
+        ("sockets: 2", "socket: 2", ["sizes.p5.48xlarge.socket:", 'Did you mean "sockets"?']),
+        ("sockets: 2", "vcpus: 96", ["sizes.p5.48xlarge.vcpus: instance_types.tsv has", "sources: vcpus"]),
+        ("sizes:", "sizes: 7\nsize:", ["sizes: ", "dictionary"]),
         ("kind: gpu", "kind: gpuu", ["accelerator.kind", "'gpu'"]),
         ("queue: gpu", "queue: [gpu", ["p5.yaml: not valid YAML"]),
         ("queue: gpu", "queue: GPU queue", ["queue:", "pattern"]),
-        ("capacity: [ondemand, ", "capacity: [on-demand, ", ["capacity.0", "'ondemand'"]),
+        ("main_size: p5", "capacity: [on-demand]\nmain_size: p5", ["capacity.0", "'ondemand'"]),
         ("main_size: p5", "name: p5\nmain_size: p5", ["name: ", "the name of the file"]),
         ("main_size: p5", "1: p5\nmain_size: p5", ["1: ", "string"]),
         ("main_size: p5", "2026-01-01: p5\nmain_size: p5", ["2026-01-01: ", "string"]),
-        ("  capacity: EC2", "  capacitty: EC2", ['no fact "capacitty"', 'Did you mean "capacity"?']),
+        ("  sockets: ", "  socketts: ", ['no fact "socketts"', 'Did you mean "sockets"?']),
     ],
 )
 def test_a_typing_error_names_file_key_and_the_closest_name(
@@ -187,6 +166,14 @@ def test_a_typing_error_names_file_key_and_the_closest_name(
         load_family("p5", tmp_path)
     for word in ["p5.yaml", *words]:
         assert word in str(raised.value)
+
+
+def test_fact_with_its_source_replaces_ec2s(tmp_path: Path) -> None:
+    text = (CATALOG / "p5.yaml").read_text().replace("{usd_per_hour: 6.88}", "{memory_gib: 255}")
+    text = text.replace("\nsources:\n", "\nsources:\n  memory_gib: free -g\n  usd_per_hour: unconfirmed\n")
+    (tmp_path / "p5.yaml").write_text(text)
+    sizes = load_family("p5", tmp_path).sizes
+    assert [(size.vcpus, size.memory_gib) for size in sizes.values()] == [(192, 2048), (16, 255)]
 
 
 def test_a_fact_without_a_value_must_say_so(tmp_path: Path) -> None:
