@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.jobs.settings import check_job_settings, check_on_nodes, has_check_of_nodes
+from ops.jobs.settings import OF_PROGRAMS, check_job_settings, check_on_nodes, has_check_of_nodes
+from ops.jobs.variables import variables_of_jobs, variables_of_readme
 from ops.new_workload import create_workload
 from ops.usage import UsageError
 from training_cluster.paths import TRAINING
@@ -142,14 +143,18 @@ def test_the_settings_of_readmes_and_rehearsals_are_taken(workload: str) -> None
     check_job_settings(workload, dict(defaults), ())
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
-def test_all_settings_of_a_readme_are_taken(workload: str) -> None:
-    settings = (
-        (TRAINING / workload / "README.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
-    )
-    names = ", ".join(re.findall(r"^\| ([A-Z][A-Z0-9_, ]+) \|", settings, re.M)).split(", ")
-    assert len(names) > 5
-    check_job_settings(workload, dict.fromkeys(names, ""), ())
+def test_each_declared_variable_is_read() -> None:
+    shared = [*TRAINING.glob("*.sh"), TRAINING / "job.slurm", *(TRAINING / "trainkit").rglob("*.py")]
+    everywhere = set(re.findall(r"\w+", "".join(file.read_text() for file in shared)))
+    assert {each.name for each in variables_of_jobs()} <= everywhere
+    for workload in WORKLOADS:
+        own = [*(TRAINING / workload).glob("*.sh"), *(TRAINING / workload).glob("*.py")]
+        words = set(re.findall(r"\w+", "".join(file.read_text() for file in own)))
+        known = {word.upper() for word in everywhere | words}
+        declared = {
+            each for each in variables_of_readme(TRAINING / workload) if not each.startswith(OF_PROGRAMS)
+        }
+        assert declared <= known, workload
 
 
 def test_variables_of_programs_and_of_the_job_are_taken() -> None:
