@@ -1,0 +1,237 @@
+"""The provider's state machine as a table (states.txt): state and events to calls, stages, answer.
+
+A line is a name, what happens, and after `//` parts of the last message. What happens is a list of words:
+
+    create update rollback delete   on_event takes the request; create! if it refuses
+    wait done fail                  a poll says not yet, success, or fails
+    CREATE_COMPLETE, gone           the cluster gets a status, or no longer exists
+    throttle:find refuse:find       the library's next such call gets no answer, or a refusal
+    lost:create                     the call is done, and its answer lost
+    =create,delete                  all changes so far; a lone = for none
+
+{a,b} is two lines. `Story` has a method for every other word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.assets.cluster_provider.fakes.aws import PARAMETER
+from tests.unit.assets.cluster_provider.fakes.library import (
+    ANOTHER_STACK,
+    LOGIN_NODES,
+    NEVER,
+    OR_DRAIN,
+    STOP,
+    config,
+    refused_change,
+)
+from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
+
+JOBS = {"Status": "Success", "StandardOutputContent": "7 gpt2 (ann, 1:02)\n8 bert (bob, 0:10)\n"}
+CHANGES = {"stop": STOP, "never": NEVER, "drain": OR_DRAIN, "login": LOGIN_NODES}
+
+
+class Story:
+    """One line of the table, as it happens to a provider."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider, self.library, self.aws = provider, provider.library, provider.aws
+        self.asked: Asked
+        self.message = ""
+
+    def word(self, word: str) -> None:
+        """Do what a word says, or check it."""
+        name, _, argument = word.partition(":")
+        if word.startswith("="):
+            assert self.library.changes == [each for each in word[1:].split(",") if each]
+        elif word.isupper():
+            self._becomes(word)
+        elif word.endswith("!"):
+            self.message = self.provider.refuses(lambda: self._request(word[:-1]))
+        else:
+            method = getattr(self, name.replace("-", "_"))
+            method(*([argument] if argument else []))
+
+    def _becomes(self, status: str) -> None:
+        if self.library.cluster is None:
+            self.library.exists(status)
+        else:
+            more = {"stack_status": "UPDATE_ROLLBACK_FAILED"} if status == "STUCK" else {}
+            self.library.becomes("UPDATE_FAILED" if more else status, **more)
+
+    def _request(self, kind: str, argument: str = "") -> Asked:
+        spot = {"ClusterConfiguration": json.dumps(config("SPOT"))}
+        match kind, argument:
+            case "create", "spot":
+                return self.provider.create(**spot)
+            case "update", "same":
+                return self.provider.ask(self.provider.event("Update", request="Update-2"))
+            case "update", "again":
+                return self.provider.update(request="Update-2")
+            case "update", on_busy:
+                return self.provider.update(on_busy=on_busy or "fail")
+            case "rollback", _:
+                return self.provider.roll_back()
+        asked: Asked = getattr(self.provider, kind)()
+        return asked
+
+    def create(self, argument: str = "") -> None:
+        self.asked = self._request("create", argument)
+
+    def update(self, argument: str = "") -> None:
+        self.asked = self._request("update", argument)
+
+    def rollback(self) -> None:
+        self.asked = self._request("rollback")
+
+    def delete(self) -> None:
+        self.asked = self._request("delete")
+
+    def poll(self) -> None:
+        self.asked.poll()
+
+    def wait(self) -> None:
+        assert not self.asked.poll()
+
+    def done(self) -> None:
+        assert self.asked.poll()
+
+    def fail(self) -> None:
+        self.message = self.asked.fails()
+
+    def ends(self) -> None:
+        """Let a deletion end."""
+        for word in ("wait", "now:DELETE_IN_PROGRESS", "wait", "gone"):
+            self.word(word)
+        assert self.asked.answer() == {"IsComplete": True}
+
+    def gone(self) -> None:
+        self.library.is_gone()
+
+    def other(self, status: str) -> None:
+        self.library.exists(status, owner=ANOTHER_STACK)
+
+    def unmarked(self, status: str) -> None:
+        self.library.exists(status, tags={})
+
+    def throttle(self, call: str) -> None:
+        self.library.fail(call, self.provider.throttled())
+
+    def throttle_second(self, call: str) -> None:
+        self.library.fail(call, self.provider.throttled(), after=1)
+
+    def refuse(self, call: str) -> None:
+        self.library.fail(call, self.provider.refused("no right"))
+
+    def lost(self, call: str) -> None:
+        self.library.fail(call, self.provider.throttled(), late=True)
+
+    def lost_refused(self, call: str) -> None:
+        self.library.fail(call, self.provider.refused(), late=True)
+
+    def vanish(self, call: str) -> None:
+        self.library.fail(call, self.provider.errors.ClusterNotFoundError("gone"))
+
+    def wants(self, changes: str) -> None:
+        """Refuse updates while the fleet runs."""
+        self.library.wants = [refused_change(CHANGES[each]) for each in changes.split("+") if each != "none"]
+
+    def impossible(self, changes: str) -> None:
+        self.library.impossible = [refused_change(CHANGES[each]) for each in changes.split("+")]
+
+    def busy(self, nodes: str) -> None:
+        self.library.running, self.aws.invocations = int(nodes), [JOBS]
+
+    def fleet(self, status: str) -> None:
+        self.library.fleet = status
+
+    def meanwhile(self, event: str) -> None:
+        """Let something happen in the middle of the next change."""
+        if event == "other":
+            self.library.meanwhile = lambda: self.other("CREATE_COMPLETE")
+        else:
+            self.library.meanwhile = self.provider.delete
+
+    def away(self, service: str) -> None:
+        self.aws.unreachable.add(service)
+
+    def deny(self, call: str) -> None:
+        self.aws.denied[call] = "ThrottlingException" if call.startswith("ssm") else "AccessDenied"
+
+    def back(self) -> None:
+        self.aws.unreachable.clear()
+        self.aws.denied.clear()
+
+    def parent(self, status: str) -> None:
+        self.aws.parent_status = status
+
+    def minutes(self, number: str) -> None:
+        self.provider.clock.goes_on(minutes=int(number))
+
+    def forget(self) -> None:
+        """Lose the record."""
+        self.aws.parameters.clear()
+
+    def clear(self) -> None:
+        self.library.asked.clear()
+
+    def nofiles(self) -> None:
+        self.library.files = False
+
+    def now(self, status: str) -> None:
+        assert (self.library.cluster.status if self.library.cluster else "none") == status
+
+    def count(self, call: str) -> None:
+        name, _, number = call.partition("*")
+        assert [each.split()[0] for each in self.library.asked].count(name) == int(number)
+
+    def last(self, calls: str) -> None:
+        assert self.library.asked[-2:] == calls.split(",")
+
+    def stages(self, names: str) -> None:
+        listed = names.replace("_", " ").split(",")
+        assert self.provider.stages[-len(listed) :] == listed
+
+    def record(self, value: str) -> None:
+        key, _, wanted = value.partition("=")
+        assert str(self.provider.record_value[key]) == wanted
+
+    def norecord(self) -> None:
+        assert PARAMETER not in self.aws.parameters
+
+    def saved(self, number: str) -> None:
+        """Check how often a failure was saved."""
+        assert sum(key.endswith("/failures.json") for key in self.aws.objects) == int(number)
+
+    def capacity(self, wanted: str) -> None:
+        assert self.library.config["Scheduling"]["SlurmQueues"] == [{"CapacityType": wanted}]
+
+    def messages(self) -> None:
+        self.message = self.provider.record_value["messages"]
+
+
+def _expanded(line: str) -> list[str]:
+    choice = re.search(r"\{([^}]*)\}", line)
+    if not choice:
+        return [line]
+    return [each for word in choice[1].split(",") for each in _expanded(line.replace(choice[0], word, 1))]
+
+
+def _lines() -> list[str]:
+    text = (Path(__file__).parent / "states.txt").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [each for line in lines for each in _expanded(line)]
+
+
+@pytest.mark.parametrize("line", _lines(), ids=lambda line: line.partition(":")[0])
+def test_a_line_of_the_table_holds(provider: Provider, line: str) -> None:
+    happens, *parts = line.partition(": ")[2].split(" // ")
+    story = Story(provider)
+    for word in happens.split():
+        story.word(word)
+    assert [part for part in parts if part not in story.message] == [], story.message
