@@ -56,7 +56,7 @@ def test_main_is_compared_with_itself(project: Path) -> None:
         ("assets/bootstrap/run-steps.sh", {"assets/bootstrap/test_run_steps.py"}),
         ("constructs/training_cluster/network/network.py", {"stacks/test_network_stack.py"}),
         ("tests/unit/test_app.py", {"test_app.py"}),
-        ("tests/rooms.py", {"test_changed.py", "test_layout.py"}),
+        ("tests/rooms.py", {"test_changed.py", "test_layout.py", "test_renovate.py"}),
         ("tests/unit/ops/conftest.py", {"ops"}),
         ("tests/unit/conftest.py", set()),
         ("SECURITY.md", set()),

@@ -65,7 +65,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def units_of(load: Import, workload: str, data: Path) -> Any:
     if workload in {"gpt2", "bert-trainium"}:
         return load("corpus").units("raw", data=data)
-    return load("prepare").units_of(SimpleNamespace(data=data, corpus="raw"))
+    return load("prepare").units_of(SimpleNamespace(data=data, corpus="raw", name="raw"))
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
