@@ -17,8 +17,11 @@ from tests import rooms
 from training_cluster.paths import ROOT
 
 _MAIN = ("main", "origin/main")
-# Files of data that a folder's code finds by a pattern.
-_READ_BY = {"cluster_configs": "tests/unit/training_cluster/catalog"}
+# Files of data that a folder's code finds by a pattern, and modules that one table tests together.
+_READ_BY = {
+    "assets/cluster_provider": "tests/unit/assets/cluster_provider",
+    "cluster_configs": "tests/unit/training_cluster/catalog",
+}
 
 
 def _git(*words: str) -> list[str]:
@@ -47,7 +50,8 @@ def _naming(path: Path) -> set[Path]:
     folder, name = ".".join(path.parent.parts).removeprefix("constructs."), path.stem
     pattern = rf"^\s*(from|import) {re.escape(folder)}(\.| import .*\b){name}\b"
     if path.suffix != ".py":  # FOLDER / "name", "folder" / "name" or folder/name
-        pattern = rf"{re.escape(path.parent.name or 'ROOT')}\"?( / |/)\"?{re.escape(path.name)}\""
+        folder = rf"({re.escape(path.parent.name or 'ROOT')}\"?|__file__\)\.parent)"
+        pattern = rf"{folder}( / |/)\"?{re.escape(path.name)}\""
     others = {
         other for other, text in _texts().items() if other != path and re.search(pattern, text, re.I | re.M)
     }
@@ -71,8 +75,8 @@ def tests_of(path: Path) -> set[Path]:
         return _naming(path)
     together = {Path(test) for folder, test in rooms.TESTED_WITH.items() if path.is_relative_to(folder)}
     fast = {test for test in together if test.is_relative_to("tests/unit")}
-    fast |= {Path(tests) for folder, tests in _READ_BY.items() if path.is_relative_to(folder)}
-    return rooms.tests_of(path, "unit") or fast or _in_folder(path) or _naming(path)
+    read = {Path(tests) for folder, tests in _READ_BY.items() if path.is_relative_to(folder)}
+    return read or rooms.tests_of(path, "unit") or fast or _in_folder(path) or _naming(path)
 
 
 def main() -> int:
