@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from training_cluster.monitoring.metrics import PUBLISHED_EVERY
 from training_cluster.paths import ASSETS
 
 METRICS = ASSETS / "bootstrap" / "metrics"
@@ -237,3 +242,20 @@ def test_a_neuron_monitor_that_says_nothing_is_a_failure(node: Node) -> None:
     assert done.returncode == 1
     assert "neuron-monitor reported nothing within" in done.stderr
     assert not (node.root / "data").exists()
+
+
+@pytest.mark.parametrize("late", [0, 1], ids=["at once", "after the longest delay"])
+def test_text_files_publish_every_two_minutes(monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+    step = (ASSETS / "bootstrap" / "steps" / "85-start-timers.sh").read_text()
+    (delay,) = re.findall(r"^  timer training-cluster-metrics .* (\d+) <<END$", step, re.MULTILINE)
+    monkeypatch.syspath_prepend(str(METRICS))
+    module = importlib.import_module("cloudwatch")
+    sys.modules.pop("cloudwatch")
+    asked = argparse.Namespace(textfiles="/run", no_cloudwatch=False)
+    due = []
+    start = 1_800_000_001 + late * int(delay)  # a timer's runs start up to a second late, and after its delay
+    for seconds in range(start, start + 240, 30):
+        monkeypatch.setattr(time, "time", lambda at=seconds: float(at))
+        due.append(module.is_due(asked))
+    assert due == [True, False, False, False] * 2
+    assert PUBLISHED_EVERY.to_seconds() == module.PUBLISHED_EVERY_S
