@@ -107,7 +107,7 @@ class HubText:
     def _missing(self, reason: str, data: Path) -> ShardError:
         return ShardError(
             f"{self.title} cannot be had: {reason}. Have a way there (NAT, or a mirror by HF_ENDPOINT), "
-            f"put your own text into {data / OWN}, or train on this machine's: CORPUS=machine."
+            f"put your own text into {data / OWN} (CORPUS=raw), or train on this machine's: CORPUS=machine."
         )
 
 
