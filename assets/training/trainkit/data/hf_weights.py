@@ -105,7 +105,8 @@ def _download(repository: str, revision: str, folder: Path) -> None:
             for number, file in enumerate(fetched, start=1):
                 print(f"weights: {number} of {len(files)} files, {file.name}")
     except FetchError as error:
-        raise WeightsError(_refusal(repository, error.reason, is_listed=bool(files))) from error
+        asked = f"{repository}@{revision}" if revision and not files else repository
+        raise WeightsError(_refusal(asked, error.reason, is_listed=bool(files))) from error
     (folder / STAMP).write_text(f"{commit}\n", encoding="utf-8")
 
 

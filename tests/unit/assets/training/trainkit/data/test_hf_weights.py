@@ -78,8 +78,8 @@ def test_refusals_of_the_hub_say_what_to_do(
     load: Import, served: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = load("trainkit.data.hf_weights")
-    with pytest.raises(weights.WeightsError, match="hub has no org/none that this token may see"):
-        weights.find_weights("org/none", data=tmp_path)
+    with pytest.raises(weights.WeightsError, match="hub has no org/none@v2 that this token may see"):
+        weights.find_weights("org/none@v2", data=tmp_path)
     served.token = "secret"
     with pytest.raises(weights.WeightsError, match="org/model is gated: accept its terms"):
         weights.find_weights("org/model", data=tmp_path)
