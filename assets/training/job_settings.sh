@@ -39,14 +39,16 @@ check_word() {
   fi
 }
 
-# check_number NAME LEAST DEFAULT: exports a variable with its default, and refuses another value than a whole number.
+# check_number NAME LEAST DEFAULT: exports a variable with its default, if it has one (-: none), and refuses another value
+# than a whole number.
 check_number() {
   local least="0 for none" of=""
+  if [[ -z ${!1:-} && $3 == - ]]; then return; fi
   if (($2)); then least="at least $2" of=" of $2 or more"; fi
   export "$1=${!1:-$3}"
   # Arithmetic of bash takes 060 for 48, and fails on 08.
   if [[ ! ${!1} =~ ^(0|[1-9][0-9]*)$ ]] || ((${!1} < $2)); then
-    die "$1 is '${!1}', which is not a number$of." "Type a whole number, $least: $1=$3 sbatch ..."
+    die "$1 is '${!1}', which is not a number$of." "Type a whole number, $least: $1=${3/#-/$2} sbatch ..."
   fi
 }
 

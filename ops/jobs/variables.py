@@ -8,7 +8,7 @@ from pathlib import Path
 
 from training_cluster.paths import TRAINING
 
-_ROW = re.compile(r"^\| ([A-Z][A-Z0-9_]*(?:, [A-Z][A-Z0-9_]*)*) \|", re.MULTILINE)
+_ROW = re.compile(r"^\| *([A-Z][A-Z0-9_]*(?:, *[A-Z][A-Z0-9_]*)*) *\|", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,4 +36,4 @@ def variables_of_readme(folder: Path) -> list[str]:
     if not readme.is_file():
         return []
     table = readme.read_text(encoding="utf-8").partition("\n## Settings\n")[2].partition("\n## ")[0]
-    return [name for row in _ROW.findall(table) for name in row.split(", ")]
+    return [name.strip() for row in _ROW.findall(table.replace("`", "")) for name in row.split(",")]

@@ -10,7 +10,7 @@ _HEAD = """\
 
 `make docs` generates this page from `cluster_configs/`, and a test compares the two. Each family is one file;
 to add a family, add `cluster_configs/NAME.yaml`, without any code. Select a family with `-c family=NAME`, and
-another size of it with `-c instance_type=TYPE`. Its file also has the source of each fact, the variables of
+another size of it with `-c instance_type=TYPE`. Its file also has the sources of its own facts; EC2's are in `instance_types.tsv`, the variables of
 its jobs with their reasons, and the bandwidth that nccl-tests requires. A `-` means that a value is unknown.
 Prices are those of one on-demand node in us-east-1, of {dates}.
 

@@ -158,18 +158,19 @@ def add_ec2_facts(loaded: Mapping[str, Any]) -> dict[str, Any]:
     family, sizes, rows = dict(loaded), loaded.get("sizes"), _rows(str(loaded.get("name")))
     if not rows or not isinstance(sizes, Mapping):
         return family
-    main = rows.get(str(loaded.get("main_size")))
+    main, sources = rows.get(str(loaded.get("main_size"))), loaded.get("sources")
+    sourced = set(sources) if isinstance(sources, Mapping) else set()
     family.setdefault("capacity", _capacity([main] if main else rows.values()))
     family["sizes"] = {**sizes}
     for type_, size in sizes.items():
         if type_ in rows and isinstance(size, Mapping):
             facts = _facts(rows[type_], has_accelerators=bool(rows[type_].accelerators))
-            if unsourced := sorted(facts.keys() & size.keys() - (loaded.get("sources") or {}).keys()):
+            if unsourced := sorted(facts.keys() & size.keys() - sourced):
                 raise ConfigurationError(
                     f"{loaded['name']}.yaml: sizes.{type_}.{unsourced[0]}: {TABLE.name} has this fact\n"
                     f"  remove it here, or add to sources: {unsourced[0]}: why EC2's is wrong"
                 )
-            if facts["capacity"] == family["capacity"]:
+            if "capacity" in loaded or facts["capacity"] == family["capacity"]:
                 del facts["capacity"]
             family["sizes"][type_] = {**facts, **size}
     return family

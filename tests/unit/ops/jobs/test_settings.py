@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.jobs.settings import OF_PROGRAMS, check_job_settings, check_on_nodes, has_check_of_nodes
+from ops.jobs.settings import OF_JOBS, OF_PROGRAMS, check_job_settings, check_on_nodes, has_check_of_nodes
 from ops.jobs.variables import variables_of_jobs, variables_of_readme
 from ops.new_workload import create_workload
 from ops.usage import UsageError
@@ -47,6 +47,8 @@ REFUSED = {
     "a variable of the node's system": ("gpt2", "PRETTY_NAME=a", "neither gpt2 nor job.slurm reads"),
     "a variable of the bootstrap": ("gpt2", "NODE_TYPE=Image", "neither gpt2 nor job.slurm reads"),
     "a variable of the container": ("gpt2", "CONTAINER_INSIDE=1", "neither gpt2 nor job.slurm reads"),
+    "the bucket of the nodes": ("gpt2", "TRAINING_BUCKET=mine", "the job itself sets it"),
+    "ranks that bash reads as octal": ("gpt2", "NPROC_PER_NODE=010", "is '010'"),
     "the number of a job": ("gpt2", "SLURM_JOB_ID=5", "the job itself sets it"),
     "a variable of a program of the user's": ("gpt2", "MY_FLAG=1", "--env MY_FLAG=1"),
     "a workload without settings.py": ("nccl-tests", "MY_FLAG=1", "nccl-tests/README.md"),
@@ -146,7 +148,9 @@ def test_the_settings_of_readmes_and_rehearsals_are_taken(workload: str) -> None
 def test_each_declared_variable_is_read() -> None:
     shared = [*TRAINING.glob("*.sh"), TRAINING / "job.slurm", *(TRAINING / "trainkit").rglob("*.py")]
     everywhere = set(re.findall(r"\w+", "".join(file.read_text() for file in shared)))
-    assert {each.name for each in variables_of_jobs()} <= everywhere
+    shared_names = {each.name for each in variables_of_jobs()}
+    assert shared_names <= everywhere
+    assert not shared_names & OF_JOBS, "job.slurm would ignore the user's value"
     for workload in WORKLOADS:
         own = [*(TRAINING / workload).glob("*.sh"), *(TRAINING / workload).glob("*.py")]
         words = set(re.findall(r"\w+", "".join(file.read_text() for file in own)))
@@ -200,9 +204,12 @@ def test_a_readmes_table_declares_settings(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "train.sh").touch()
     (tmp_path / "mine" / "README.md").write_text(
-        "# mine\n\n## Settings\n\n| MY_STEPS, MY_URL | 5 | |\n\n## Data\n\n| MY_TABLE | 5 |\n"
+        "# mine\n\n## Settings\n\n| MY_STEPS, MY_URL | 5 | |\n| `MY_RATE`  | 1 | |\n\n## Data\n\n| MY_TABLE | 5 |\n"
     )
-    assert check_job_settings("mine", {"MY_STEPS": "x", "MY_URL": "y"}, (), training=tmp_path) == ""
+    assert (
+        check_job_settings("mine", {"MY_STEPS": "x", "MY_URL": "y", "MY_RATE": "z"}, (), training=tmp_path)
+        == ""
+    )
     with pytest.raises(UsageError, match="reads such a variable"):
         check_job_settings("mine", {"MY_TABLE": "x"}, (), training=tmp_path)
 
