@@ -25,8 +25,10 @@ _READ_BY = {
 
 
 def _git(*words: str) -> list[str]:
-    """Return the lines that git prints; none where it fails."""
-    ran = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    """Return the lines that git prints; none for a merge base that does not exist."""
+    ran = subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if ran.returncode and words[0] != "merge-base":
+        raise SystemExit(f"test-changed: git {' '.join(words)} failed. All fast tests: make test-fast")
     return ran.stdout.splitlines() if ran.returncode == 0 else []
 
 
@@ -59,8 +61,12 @@ def _naming(path: Path) -> set[Path]:
 
 
 def _in_folder(path: Path) -> set[Path]:
-    folder = Path("tests/unit", str(path.parent).replace("-", "_").removeprefix("constructs/"))
-    return set(rooms.tracked(f"{folder}/test_*.py")) if path.parent != Path() else set()
+    """Return the tests at the place that mirrors the nearest folder that has some."""
+    for parent in path.parents[:-1]:
+        folder = Path("tests/unit", str(parent).replace("-", "_").removeprefix("constructs/"))
+        if tests := set(rooms.tracked(f"{folder}/test_*.py")):
+            return tests
+    return set()
 
 
 def tests_of(path: Path) -> set[Path]:

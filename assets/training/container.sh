@@ -108,7 +108,7 @@ import_with_progress() {
   while kill -0 "$importer" 2>/dev/null; do
     sleep "${IMPORT_LOOK_S:-1}"
     if ((SECONDS - began >= news)); then
-      news=$((news + ${IMPORT_NEWS_S:-30}))
+      news=$((SECONDS - began + ${IMPORT_NEWS_S:-30}))
       log "importing for $((SECONDS - began)) s: $(du --block-size=1M "$2" 2>/dev/null | cut -f 1 || true) MiB of the image are written"
     fi
   done

@@ -1,7 +1,7 @@
 """Recognises our resources by our tag, and never by a name, which anybody can give.
 
 The tags come from each service: the Resource Groups Tagging API also returns deleted resources for hours,
-and omits existing ones (boto3 issue 3341, aws-cli issue 8197, aws-sdk-go-v2 issue 1858).
+and, by one report, omits existing ones (boto3 issue 3341, aws-cli issue 8197, aws-sdk-go-v2 issue 1858).
 """
 
 from __future__ import annotations

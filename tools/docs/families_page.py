@@ -10,9 +10,10 @@ _HEAD = """\
 
 `make docs` generates this page from `cluster_configs/`, and a test compares the two. Each family is one file;
 to add a family, add `cluster_configs/NAME.yaml`, without any code. Select a family with `-c family=NAME`, and
-another size of it with `-c instance_type=TYPE`. Its file also has the sources of its own facts; EC2's are in `instance_types.tsv`, the variables of
-its jobs with their reasons, and the bandwidth that nccl-tests requires. A `-` means that a value is unknown.
-Prices are those of one on-demand node in us-east-1, of {dates}.
+another size of it with `-c instance_type=TYPE`. EC2's facts are in `cluster_configs/instance_types.tsv`. A
+family's file has the sources of its own facts, the variables of its jobs with their reasons, and the
+bandwidth that nccl-tests requires. A `-` means that a value is unknown. Prices are those of one on-demand
+node in us-east-1, of {dates}.
 
 | family | accelerator | peak TFLOP/s | precision | image recipe | sold as | ParallelCluster | head node |
 |---|---|---|---|---|---|---|---|

@@ -51,6 +51,8 @@ class Resource:
     """Empty before the creation."""
     stack: str
     properties: dict[str, Any] = field(default_factory=dict)
+    attributes: frozenset[str] = frozenset()
+    """Names beside the properties in the template, such as UpdatePolicy."""
 
     def name(self, key: str) -> str:
         """Return the name that a property sets or CloudFormation generates."""
@@ -75,7 +77,7 @@ def needs(resource: Resource, operation: str) -> list[Need]:
         if _is_needed(resource, action):
             found += _on(resource, action)
     if operation != "delete":  # a property for which the table leaves an action out: no policy allows it
-        keys = set(_keys(resource.properties))
+        keys = {*_keys(resource.properties), *resource.attributes}
         found += [Need(action=action) for action, unset in _left_out(resource.type) if keys & unset]
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
@@ -87,6 +88,9 @@ class Stacks:
         caller = self._callers.get(self._root(resource.stack))
         if caller is None:
             return
+        template = (self._stacks.get(resource.stack) or {}).get("_template") or {}
+        attributes = frozenset(template.get("Resources", {}).get(resource.logical_id, ()))
+        resource = replace(resource, attributes=attributes)
         by = f"{resource.type} {operation}"
         denial = self._judge.denial(caller, needs(resource, operation), by=by)
         if denial:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools import witnesses
+from training_cluster.paths import ROOT
 
 SOURCE = """def step(state):
     print(state)
@@ -38,3 +39,10 @@ def test_each_kind_of_fault_is_planted(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_names_survive_edits_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     before = texts(monkeypatch, tmp_path, SOURCE).keys()
     assert texts(monkeypatch, tmp_path, f"import json\n\n\n{SOURCE}").keys() == before
+
+
+def test_each_listed_mutant_exists() -> None:
+    for file in (ROOT / "tests/mutants").glob("*.tsv"):
+        lines = [line.split("\t")[:-1] for line in file.read_text().splitlines()]
+        found = {each.name for path in {line[0] for line in lines} for each in witnesses.mutants(Path(path))}
+        assert {tuple(line) for line in lines} <= found, file.name

@@ -99,7 +99,9 @@ class Story:
         assert not self.asked.poll()
 
     def done(self) -> None:
-        assert self.asked.poll()
+        node = (self.library.cluster and self.library.cluster.head_node_instance_id) or "none"
+        data = {} if self.asked.event["RequestType"] == "Delete" else {"Data": {"HeadNodeInstanceId": node}}
+        assert self.asked.answer() == {"IsComplete": True, **data}
 
     def fail(self) -> None:
         self.message = self.asked.fails()
@@ -205,8 +207,10 @@ class Story:
         assert PARAMETER not in self.aws.parameters
 
     def saved(self, number: str) -> None:
-        """Check how often a failure was saved."""
-        assert sum(key.endswith("/failures.json") for key in self.aws.objects) == int(number)
+        """Check how often a failure was saved; after 0, that nothing was."""
+        failures = [key for key in self.aws.objects if key.endswith("/failures.json")]
+        assert len(failures) == int(number)
+        assert failures or not self.aws.objects
 
     def capacity(self, wanted: str) -> None:
         assert self.library.config["Scheduling"]["SlurmQueues"] == [{"CapacityType": wanted}]

@@ -204,7 +204,8 @@ def test_a_readmes_table_declares_settings(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "train.sh").touch()
     (tmp_path / "mine" / "README.md").write_text(
-        "# mine\n\n## Settings\n\n| MY_STEPS, MY_URL | 5 | |\n| `MY_RATE`  | 1 | |\n\n## Data\n\n| MY_TABLE | 5 |\n"
+        "# mine\n\n## Settings\n\n| MY_STEPS, MY_URL | 5 | |\n| `MY_RATE`  | 1 | |\n\n"
+        "## Data\n\n| MY_TABLE | 5 |\n"
     )
     assert (
         check_job_settings("mine", {"MY_STEPS": "x", "MY_URL": "y", "MY_RATE": "z"}, (), training=tmp_path)

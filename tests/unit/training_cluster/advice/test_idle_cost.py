@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -30,6 +31,11 @@ def _items(**flags: str) -> dict[str, Charge]:
 
 def _said(**flags: str) -> str:
     return render_idle_cost(idle_cost(read_settings(flags)))
+
+
+def test_the_page_shows_the_default_note() -> None:
+    shown = re.findall(r"^    (.*)$", (ROOT / "docs/costs.md").read_text(), re.MULTILINE)[:4]
+    assert _said().splitlines()[:4] == shown
 
 
 def test_the_default_is_head_node_lustre_and_nat() -> None:

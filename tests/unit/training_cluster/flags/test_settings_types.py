@@ -15,6 +15,8 @@ def _message(flag: str, value: object) -> str:
         read_settings({flag: value})
     except ConfigurationError as refused:
         return str(refused)
+    except Exception as crash:
+        return f"traceback: {crash!r}"
     return ""
 
 

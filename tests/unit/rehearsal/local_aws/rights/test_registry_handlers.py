@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rehearsal.local_aws.rights.need import Need
@@ -72,3 +73,13 @@ def test_a_custom_resource_is_judged_by_its_function() -> None:
 
 def test_a_type_that_takes_no_rights_needs_none() -> None:
     assert _needs("AWS::CloudFormation::WaitCondition") == {}
+
+
+def test_an_attribute_needs_the_action_left_out_for_it() -> None:
+    group = Resource(
+        type="AWS::AutoScaling::AutoScalingGroup", logical_id="It", physical_id="", stack="training"
+    )
+    action = "autoscaling:StartInstanceRefresh"
+    assert action not in {each.action for each in needs(group, "update")}
+    updated = replace(group, attributes=frozenset({"UpdatePolicy"}))
+    assert action in {each.action for each in needs(updated, "update")}
