@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,14 @@ from pathlib import Path
 import pytest
 
 from training_cluster.paths import ROOT
+
+_FACTS = """\
+capacity: [ondemand]
+sizes:
+  p7.1xlarge: &facts {accelerators: 8, vcpus: 192, memory_gib: 2048, threads_per_core: 2, network_cards: 32,
+    efa_interfaces: 32, network_gbps: 3200, nvme_gb: 30400, usd_per_hour: 1}
+"""
+"""What a new type needs whose facts instance_types.tsv does not have yet."""
 
 
 @pytest.mark.slow
@@ -67,7 +76,8 @@ def test_a_new_family_is_one_file_and_no_code(tmp_path: Path) -> None:
     for name in ("app.py", "requirements-pcluster.txt"):
         shutil.copy(ROOT / name, copy)
     p5 = (copy / "cluster_configs" / "p5.yaml").read_text()
-    text = p5.replace("p5.48xlarge", "p7.96xlarge").replace("H100", "X100")
+    text = p5.replace("p5.48xlarge", "p7.96xlarge").replace("H100", "X100").replace("sizes:\n", _FACTS)
+    text = re.sub(r"  p5\.4xlarge: .*\n", "", text).replace("96xlarge: {", "96xlarge: {<<: *facts, ")
     (copy / "cluster_configs" / "p7.yaml").write_text(text)
     out = tmp_path / "out"
     out.mkdir()
