@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from bench.first_step import FAMILY, WORKLOAD, ready
-from bench.measuring.programs import BaselineError, end_group, ratios, run, turns
+from bench.measuring.programs import BaselineError, end_group, ratios, run, start, turns
 from bench.measuring.result import Result, Row, at_most
 from training_cluster.paths import ROOT
 
@@ -88,17 +88,8 @@ def to_first_loss(clone: Path) -> tuple[float, dict[str, int]]:
         BaselineError: the rehearsal ended before.
     """
     began = time.perf_counter()
-    process = subprocess.Popen(
-        ["make", "rehearse", f"FAMILY={FAMILY}", f"WORKLOAD={WORKLOAD}"],
-        cwd=clone,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    command = ["make", "rehearse", f"FAMILY={FAMILY}", f"WORKLOAD={WORKLOAD}"]
+    process = start(command, cwd=clone, environment=_environment())
     late = threading.Timer(_TIMEOUT_S, end_group, [process])
     said: list[str] = []
     seconds = None

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.measuring.result import Result
+from tools.json_text import json_text
 from training_cluster.paths import ROOT
 
 RESULTS = ROOT / "bench" / "results"
@@ -30,21 +31,7 @@ def keep(name: str, title: str, result: Result, *, machine: Mapping[str, Any], s
     file = RESULTS / f"{name}.json"
     before = _before(json.loads(file.read_text(encoding="utf-8")), machine["date"]) if file.is_file() else {}
     content = {"title": title, "machine": machine, "seconds": round(seconds, 1), **asdict(result)}
-    file.write_text(_lines(content | {"before": before}), encoding="utf-8")
-
-
-def _lines(content: Mapping[str, Any]) -> str:
-    def inner(value: Any) -> str:
-        if isinstance(value, dict) and value:
-            parts = [f"{json.dumps(key)}: {json.dumps(each)}" for key, each in value.items()]
-            return "{\n  " + ",\n  ".join(parts) + "\n }"
-        if isinstance(value, list) and value:
-            return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
-        return json.dumps(value)
-
-    return (
-        "{\n " + ",\n ".join(f"{json.dumps(key)}: {inner(value)}" for key, value in content.items()) + "\n}\n"
-    )
+    file.write_text(json_text(content | {"before": before}, levels=2), encoding="utf-8")
 
 
 def _before(kept: Mapping[str, Any], date: str) -> dict[str, str]:

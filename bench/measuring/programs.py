@@ -79,17 +79,7 @@ def watch(
         BaselineError: it failed, or took longer; with the end of its output.
     """
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [str(each) for each in command],
-        cwd=cwd,
-        env={**environment, "PYTHONUNBUFFERED": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    process = start(command, cwd=cwd, environment={**environment, "PYTHONUNBUFFERED": "1"})
     late = threading.Timer(timeout_s, end_group, [process])
     peak, ended = [0], threading.Event()
     sampler = threading.Thread(target=_sample, args=(process.pid, peak, ended), daemon=True)
@@ -111,6 +101,23 @@ def watch(
         why = f"no end after {timeout_s:.0f} s" if seconds > timeout_s else f"exit code {code}"
         raise BaselineError(f"{' '.join(map(str, command))}: {why} in {cwd}\n{_tail(lines)}")
     return Watched(seconds=seconds, lines=lines, peak_bytes=peak[0])
+
+
+def start(
+    command: Sequence[str | Path], *, cwd: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    """Start a program in a process group of its own, with its output and its errors in one pipe."""
+    return subprocess.Popen(
+        [str(each) for each in command],
+        cwd=cwd,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 def run(

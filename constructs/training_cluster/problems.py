@@ -13,8 +13,13 @@ class ConfigurationError(Exception):
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return ' Did you mean "x"?' for the closest of the choices, or an empty string."""
-    close = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)
-    return f' Did you mean "{close[0]}"?' if close else ""
+    close = nearest(word, choices)
+    return f' Did you mean "{close}"?' if close else ""
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """Return the closest of the choices, or an empty string if none is close."""
+    return next(iter(difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)), "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from ops.jobs.variables import variables_of_jobs, variables_of_readme
 from ops.usage import UsageError
 from training_cluster.cluster.job_environment import FACTS
 from training_cluster.paths import TRAINING
-from training_cluster.problems import did_you_mean
+from training_cluster.problems import did_you_mean, nearest
 
 # Prefixes of variables of programs, which any job may set.
 OF_PROGRAMS = (
@@ -96,14 +96,15 @@ def _check_names(folder: Path, settings: Mapping[str, str], own: Sequence[str], 
     for name, value in settings.items():
         if name in own or name in shared or name.startswith(OF_PROGRAMS):
             continue
-        nearest = did_you_mean(name.upper(), own) or did_you_mean(name.upper(), shared)
-        instead = f"--set {nearest.split(chr(34))[1]}={value}, or " if nearest else ""
+        close = nearest(name.upper(), own) or nearest(name.upper(), shared)
+        instead = f"--set {close}={value}, or " if close else ""
+        question = did_you_mean(close, [close]) if close else ""
         passed = f"--env {name}={value}, if your own program reads it"
         if name == "PATH":  # `env PATH=... sbatch` does not find sbatch
             passed = f'export PATH="{value}:$PATH" in a train.sh of your own'
         raise UsageError(
-            f"--set {name}: neither {folder.name} nor job.slurm reads such a variable.{nearest}\n"
-            f"  allowed: {', '.join(own)}\n"
+            f"--set {name}: neither {folder.name} nor job.slurm reads such a variable.{question}\n"
+            f"  allowed: {', '.join(own) or 'none of its own'}\n"
             f"  or, of every job: {', '.join(shared)}\n"
             f"  type:    {instead}{passed}\n"
             f"  docs:    {folder}/README.md"

@@ -18,7 +18,7 @@ sizes:
   p7.1xlarge: &facts {accelerators: 8, vcpus: 192, memory_gib: 2048, threads_per_core: 2, network_cards: 32,
     efa_interfaces: 32, network_gbps: 3200, nvme_gb: 30400, usd_per_hour: 1}
 """
-"""What a new type needs whose facts instance_types.tsv does not have yet."""
+"""Facts of a new type, which instance_types.tsv does not have yet."""
 
 
 @pytest.mark.slow

@@ -53,9 +53,9 @@ _SAFE_WAYS = """
 _ALERTS = """
 ## Alerts that need metrics=prometheus or amp
 
-With `metrics=cloudwatch` a cluster has five alarms, which need no Prometheus: HeadNodeDead, SchedulerSilent,
-LustreFull, NodesNotStarting and CheckBraked. A change from another store to it ends these alerts; the health
-checks still drain sick nodes:
+With `metrics=cloudwatch` a cluster has only the alarms that
+[need no Prometheus](how-to/monitoring.md#alerts). A change from another store to it ends these alerts; the
+health checks still drain sick nodes:
 
 """
 

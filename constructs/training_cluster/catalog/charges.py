@@ -1,4 +1,4 @@
-"""What is billed, and its cost: computed alike from flags and from what exists, and printed alike."""
+"""Charges: the billed resources with their cost, from flags or from existing resources, and their table."""
 
 from __future__ import annotations
 

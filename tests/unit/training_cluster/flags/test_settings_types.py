@@ -15,7 +15,7 @@ def _message(flag: str, value: object) -> str:
         read_settings({flag: value})
     except ConfigurationError as refused:
         return str(refused)
-    except Exception as crash:
+    except Exception as crash:  # one value that crashes must not hide the others
         return f"traceback: {crash!r}"
     return ""
 
