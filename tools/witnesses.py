@@ -145,7 +145,7 @@ def main(arguments: list[str]) -> str | None:
             for mutant in sample(package, int(number)):
                 print(*mutant.name, "", sep="\t")
             return None
-        case ["run", file]:
+        case ["run", file] if Path(file).is_file():
             wrong = run([line.split("\t") for line in Path(file).read_text().splitlines()])
             return f"{wrong} lines are not true: unseen, or gone from the code" if wrong else None
     return "usage: python -m tools.witnesses {sample PACKAGE NUMBER | run FILE}"
