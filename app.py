@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """The CDK app: context flags -> Settings -> stacks. `cdk synth` runs it; it makes no call of AWS."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

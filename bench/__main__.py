@@ -4,8 +4,6 @@ Each benchmark writes its raw figures to bench/results/NAME.json. docs/benchmark
 that folder, including those of earlier runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import signal

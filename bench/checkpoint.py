@@ -1,7 +1,5 @@
 """Checkpoints: the training time that one costs, and the time to resume from one."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import statistics

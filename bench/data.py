@@ -1,7 +1,5 @@
 """The preparation of data: its speed and memory as the text grows, and against what other people use."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Seconds to the first step of gpt2 on two ranks: with sbatch on a local Slurm, and with plain torchrun."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

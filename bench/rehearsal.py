@@ -1,7 +1,5 @@
 """A rehearsal: from a clone to the first loss, and from sbatch to the first step, against plain torchrun."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Growth with many queues and many nodes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

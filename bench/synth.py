@@ -1,7 +1,5 @@
 """The whole process `cdk synth`, compared with an empty app and with a plain one."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import sys

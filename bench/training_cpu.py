@@ -1,7 +1,5 @@
 """Training on CPUs: gpt2 against nanoGPT and a plain loop, roberta against plain fairseq-train."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Training on one GPU in bf16: MFU of gpt2 and titan, and both against nanoGPT and torchtitan alone."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

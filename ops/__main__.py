@@ -3,8 +3,6 @@
 Exit codes: 0 done, 1 failed or found something, 2 wrong usage or a wrong flag, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import sys
 
 from ops.account.region_and_profile import with_account

@@ -1,7 +1,5 @@
 """Loads a custom resource's own code (assets/), so that trainctl and a deploy decide and report alike."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from importlib import import_module

@@ -1,7 +1,5 @@
 """The command `trainctl` with its subcommands, in the order in which they are used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated
 

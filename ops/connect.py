@@ -1,7 +1,5 @@
 """Builds the command that opens a shell on the head node, by Session Manager or by ssh."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import shlex

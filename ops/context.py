@@ -1,7 +1,5 @@
 """Reads the context flags from the same sources as the CDK CLI."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The text of `trainctl image-plan`: an image's content, the steps of its build, time and cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from training_cluster.catalog.versions import Pin

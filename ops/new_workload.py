@@ -1,7 +1,5 @@
 """Creates the folder of a new workload in assets/training that trains without any change."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Collects the answers to several questions; one that fails hides none of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Makes foreign text safe for a terminal: no control sequence reaches it."""
 
-from __future__ import annotations
-
 import re
 
 # C0 and C1: ESC and CSI begin the sequences that move the cursor, set titles and colours.

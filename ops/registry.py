@@ -1,7 +1,5 @@
 """Checks a request to `trainctl registry`, and names the script on the head node that answers it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

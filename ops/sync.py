@@ -1,7 +1,5 @@
 """Copies folders between this machine and the cluster's bucket: a thin wrapper of `aws s3 sync`."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Errors that end a command with one message and an exit code."""
 
-from __future__ import annotations
-
 from training_cluster.problems import ConfigurationError
 
 

@@ -3,8 +3,6 @@
 To rehearse, use `trainctl rehearse`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """An account to deploy to: a local AWS, bootstrapped for the CDK, and the CDK CLI that reaches it alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

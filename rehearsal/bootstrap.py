@@ -1,7 +1,5 @@
 """A node's bootstrap as ParallelCluster runs it: the script that the config names is fetched and run."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

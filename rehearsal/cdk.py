@@ -1,7 +1,5 @@
 """The real CDK CLI of node_modules, run against the local AWS."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

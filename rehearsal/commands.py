@@ -1,7 +1,5 @@
 """The commands of a rehearsal. Each runs alone, ends what it started, and returns an exit code."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import sys

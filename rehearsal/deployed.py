@@ -1,7 +1,5 @@
 """The deployed cluster, read from its stack's parameters and bucket, as its own head node reads it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

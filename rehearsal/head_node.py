@@ -4,8 +4,6 @@ A rehearsal calls it step by step. In a rehearsal that is left running, the loca
 each event of the cluster: `python -m rehearsal.head_node FOLDER CLUSTER EVENT`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Environment variables of a rehearsal that is left running (KEEP=1)."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The metrics of a job, and checks of what a job must show."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Output for a person who watches a rehearsal: steps with headings, times and live lines."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

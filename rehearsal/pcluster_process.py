@@ -1,7 +1,5 @@
 """A process of .venv-pcluster that answers JSON lines, since the library cannot be imported here."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The report at the end of a rehearsal: measurements, files, and what was emulated."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One rehearsal from end to end: local AWS, deploy, local Slurm, training, report, tear-down."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

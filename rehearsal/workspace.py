@@ -1,7 +1,5 @@
 """The folders of a rehearsal, which writes only to `.rehearsal/` of the project."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """AccountingStack: the database of Slurm's accounting, with accounting=new; retained like all data."""
 
-from __future__ import annotations
-
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 

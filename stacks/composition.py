@@ -1,7 +1,5 @@
 """Composition of the stacks for the settings."""
 
-from __future__ import annotations
-
 from aws_cdk import Stack, Tags
 from aws_cdk import aws_iam as iam
 from constructs import Construct

@@ -1,7 +1,5 @@
 """ImageStack: the nodes' image, with image=build; one for each recipe, operating system and release."""
 
-from __future__ import annotations
-
 from aws_cdk import Aws, CfnOutput, Stack
 from constructs import Construct
 

@@ -1,7 +1,5 @@
 """NetworkStack: the network of all clusters. Only the zone's inputs depend on a cluster's flags."""
 
-from __future__ import annotations
-
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 

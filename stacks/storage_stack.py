@@ -1,7 +1,5 @@
 """StorageStack: everything that holds data. `cdk destroy TrainingClusterStack` does not delete it."""
 
-from __future__ import annotations
-
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_s3 as s3
 from constructs import Construct

@@ -3,8 +3,6 @@
 The tests of a file are at the path that mirrors it (tests/rooms.py), else those that import or name it.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

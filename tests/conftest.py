@@ -1,7 +1,5 @@
 """Environment of all tests, however pytest was started: temporary files in the checkout, a faster synth."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile

@@ -1,7 +1,5 @@
 """The `aws` commands that our sources and documents tell people to type, with samples in their holes."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The rooms of the code: folders of modules, and who imports whom."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -5,8 +5,6 @@ well. The layer is one zip file with the library in /opt/python and Node in /opt
 files. It prints the path of the archive. It is safe to run again, to interrupt, and to run twice at once.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

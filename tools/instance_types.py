@@ -5,8 +5,6 @@
 Without a region it reads the description that moto bundles, and needs no account. With one it asks EC2.
 """
 
-from __future__ import annotations
-
 import csv
 import datetime
 import gzip

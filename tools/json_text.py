@@ -1,7 +1,5 @@
 """JSON that a program writes and git compares: a line for each entry, and no more."""
 
-from __future__ import annotations
-
 import json
 
 

@@ -4,8 +4,6 @@ tools/synth_families.py writes the apps. It fails for a finding that is not ackn
 not run, and for an acknowledgement in the code that none of the apps needs.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import dataclass, field

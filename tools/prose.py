@@ -4,8 +4,6 @@ A native reader stops at these phrases, which no maintained linter knows. The ta
 CONTRIBUTING.md is left out.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -6,8 +6,6 @@ slurmctld accepts these. FOLDER is a clone of https://github.com/SchedMD/slurm.
     python -m tools.slurm_keys FOLDER slurm-25-11-7-1
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Beside them are the findings of cdk-nag and CDK's own validation (tools/nag.py).
 the same for all (a test compares them), so their templates are written once.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

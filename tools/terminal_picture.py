@@ -3,8 +3,6 @@
 The picture loads no fonts and no other file. Paths of this checkout are shown as ~/training-cluster.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

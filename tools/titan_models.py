@@ -4,8 +4,6 @@ Runs in titan's own environment, since it reads torchtitan's registry:
     /fsx/venvs/titan/bin/python -m tools.titan_models [--check]
 """
 
-from __future__ import annotations
-
 import datetime
 import importlib
 import importlib.metadata

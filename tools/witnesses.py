@@ -7,8 +7,6 @@ Run a list before and after tests are removed: the same mutants must be seen. A 
 function and source, so that it survives edits elsewhere; a last field says why no test sees it.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import random

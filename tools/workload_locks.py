@@ -5,8 +5,6 @@ torch is the build for CUDA, and no other index of this machine. environment.sh 
 docs/adr/0023-workload-locks.md has the reasons. With names of workloads as arguments, it writes only theirs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The interpreters of the measured programs, and the baselines in folders that the user names."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

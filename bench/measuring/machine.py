@@ -1,7 +1,5 @@
 """The machine on which the figures were measured."""
 
-from __future__ import annotations
-
 import datetime
 import platform
 import re

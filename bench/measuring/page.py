@@ -1,7 +1,5 @@
 """docs/benchmarks.md, from the raw figures of bench/results."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Programs that run to their end and alternate, so that other load on the machine affects all of them."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """Results of a benchmark: rows of the page, and the raw figures."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Generated text: words of syllables, as frequent as words in a language; always the same."""
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import accumulate

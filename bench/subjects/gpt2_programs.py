@@ -1,7 +1,5 @@
 """GPT-2 in three programs, with the same sizes, on the same tokens: ours, nanoGPT, a plain loop."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from collections.abc import Callable

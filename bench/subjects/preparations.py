@@ -1,7 +1,5 @@
 """Each workload's preparation of a text, and the other programs' preparations; all with one vocabulary."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@
 The imports of aws_cdk are not included: synth needs them anyway, and this does not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

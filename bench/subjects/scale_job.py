@@ -1,7 +1,5 @@
 """The work of job.slurm itself in a job of 512 nodes: calls to slurmctld, files in the shared folder."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

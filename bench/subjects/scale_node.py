@@ -1,7 +1,5 @@
 """The work that job.slurm gives to one node: launch.sh, without the other nodes on the same machine."""
 
-from __future__ import annotations
-
 import os
 import resource
 import statistics

@@ -3,8 +3,6 @@
 It replaces EC2 and the boot of an instance. The environment holds SLURM_CONF and the benchmark's marker.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A real slurmctld with 1,000 cloud nodes: the time to allocate and to release the nodes of a job."""
 
-from __future__ import annotations
-
 import datetime
 import re
 import shlex

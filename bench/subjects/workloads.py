@@ -1,7 +1,5 @@
 """The workloads as job.slurm starts them on one node: their own prepare.sh and train.sh, without Slurm."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ CDK keeps them in the constructs' metadata, so the app needs no cdk-nag. tools/n
 fails for a finding that nobody acknowledged, and for an acknowledgement of nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Errors in the user's input: the mistake, its place, the allowed values, what to type."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The names begin with the app's: `cdk deploy` updates any stack of the same name, whoever made it.
 """
 
-from __future__ import annotations
-
 _OURS = "TrainingCluster"
 
 NETWORK_STACK = f"{_OURS}-Network"

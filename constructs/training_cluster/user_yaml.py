@@ -1,7 +1,5 @@
 """Reader of the YAML files that a user writes: it reports what YAML's own reader takes in silence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

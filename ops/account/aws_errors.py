@@ -1,7 +1,5 @@
 """Explains errors of AWS in one sentence, with the command that fixes them."""
 
-from __future__ import annotations
-
 from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
 

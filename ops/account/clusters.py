@@ -1,7 +1,5 @@
 """Finds a deployed cluster by its CloudFormation stack."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ops.account.deploy_command import deploy_command

@@ -1,7 +1,5 @@
 """The `cdk deploy` of a cluster with the flags of its last deploy, since a flag left out gets its default."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any

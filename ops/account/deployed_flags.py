@@ -1,7 +1,5 @@
 """Reads the flags of a cluster's last deploy from the deployed templates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs commands on a cluster's head node by Systems Manager: without SSH, open ports or keys."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The possible ImageStacks: one for each recipe, operating system and version of ParallelCluster."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

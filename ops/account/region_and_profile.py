@@ -1,7 +1,5 @@
 """Applies --region and --profile to boto3, to started programs and to printed commands."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Sessions and clients of boto3 for the user's account."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """Reads the stacks of Training Cluster from CloudFormation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

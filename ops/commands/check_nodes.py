@@ -1,7 +1,5 @@
 """The subcommand `trainctl check-nodes`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """The subcommand `trainctl connect`."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path

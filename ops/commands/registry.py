@@ -1,7 +1,5 @@
 """The subcommand `trainctl registry`."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from typing import Annotated

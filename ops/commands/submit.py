@@ -1,7 +1,5 @@
 """The subcommand `trainctl submit`."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Annotated
 

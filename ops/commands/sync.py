@@ -1,7 +1,5 @@
 """The subcommand `trainctl sync`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from enum import StrEnum

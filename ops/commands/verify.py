@@ -1,7 +1,5 @@
 """The subcommand `trainctl verify`."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Writes dashboards as files, for Amazon Managed Grafana or your own Grafana."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ops.usage import OpsError

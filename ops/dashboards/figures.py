@@ -1,7 +1,5 @@
 """Figures of `trainctl top`: nodes, jobs, users and alerts, by a few queries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A port of the head node on this machine, by one session of Session Manager."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """A screen that is drawn again at an interval, until Ctrl-C."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

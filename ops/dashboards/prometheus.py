@@ -1,7 +1,5 @@
 """Asks a Prometheus, on this machine or behind a forwarded port."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.parse

@@ -1,7 +1,5 @@
 """The figures of a moment as a screen of text."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from rich import box

@@ -1,7 +1,5 @@
 """The head node's Prometheus on this machine."""
 
-from __future__ import annotations
-
 import shlex
 from contextlib import AbstractContextManager
 

@@ -1,7 +1,5 @@
 """Reads the logs of a failed cluster from the account. A source that cannot be read hides no other."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 from typing import Any

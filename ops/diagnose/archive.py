@@ -1,7 +1,5 @@
 """Reads compressed files and archives (`pcluster export-cluster-logs`) without extracting them."""
 
-from __future__ import annotations
-
 import gzip
 import tarfile
 import zlib
@@ -90,14 +88,14 @@ def _members(stream: Stream, name: str, note: NamedNote) -> Iterator[Text]:
         note(name, f"broken: {error}")
 
 
-def _text(stream: _Peeked, name: str, note: NamedNote) -> Iterator[Text]:
+def _text(stream: "_Peeked", name: str, note: NamedNote) -> Iterator[Text]:
     if b"\0" in stream.head:
         note(name, "is not text")
     else:
         yield Text(name=name, stream=stream)
 
 
-def _unpacked(stream: Stream, note: Note) -> _Peeked:
+def _unpacked(stream: Stream, note: Note) -> "_Peeked":
     raw = _Peeked(Bounded(stream, note))
     if not raw.head.startswith(_GZIP):
         return raw

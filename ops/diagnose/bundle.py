@@ -1,7 +1,5 @@
 """Writes the texts as one masked .tar.gz that only its owner can read, and never over another file."""
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """The known causes, from causes.yaml."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Reads the ends of a cluster's logs in CloudWatch."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Reads evidence and names the known causes in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines of logs as a diagnosis shows them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Logs that are stored on this machine: files, folders, archives. No account is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

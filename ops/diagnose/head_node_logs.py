@@ -1,7 +1,5 @@
 """Logs that only the head node has: its console, Slurm's reasons, a job's log."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Mapping

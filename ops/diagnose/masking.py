@@ -1,7 +1,5 @@
 """Hides everything that looks like a key or a token: the user may send the output to others."""
 
-from __future__ import annotations
-
 import re
 
 _HIDDEN = b"(masked)"

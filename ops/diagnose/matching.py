@@ -1,7 +1,5 @@
 """Finds the patterns of the causes in texts of any size."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Ranks the causes that were found: the one to fix first comes first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A diagnosis as text for people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Stacks of a cluster as CloudFormation reports them, and the events of their last operations."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 from dataclasses import dataclass

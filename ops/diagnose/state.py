@@ -1,7 +1,5 @@
 """State of the cluster and the job by CloudFormation and Slurm, before any log is searched."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

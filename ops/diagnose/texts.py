@@ -1,7 +1,5 @@
 """Named texts of any size, which are searched for causes line by line."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass

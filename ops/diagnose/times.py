@@ -1,7 +1,5 @@
 """Times at the beginning of log lines and of the folders of saved logs, in UTC."""
 
-from __future__ import annotations
-
 import datetime
 import re
 

@@ -1,7 +1,5 @@
 """Ranks the lines that look like failures and that no known cause explains."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`trainctl import`: writes flags, queues and overrides, and compares what they render with the import."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """Reads a ParallelCluster 3 config: from a YAML file, a CloudFormation template, or a running cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

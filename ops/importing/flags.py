@@ -1,7 +1,5 @@
 """Keys of a cluster config that have a flag, without those of network, storage and queues."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ValidationError

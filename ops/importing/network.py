@@ -1,7 +1,5 @@
 """Network of a cluster config: subnets, groups, SSH and login nodes."""
 
-from __future__ import annotations
-
 from ops.importing.flags import take
 from ops.importing.translation import Config, Translation, nodes_of
 

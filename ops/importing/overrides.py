@@ -1,7 +1,5 @@
 """Keys of a cluster config that no flag has: overrides, as far as these may set them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

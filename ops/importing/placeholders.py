@@ -1,7 +1,5 @@
 """Completes a config that is a template: values that are still open become samples of the right form."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Queues of a cluster config as entries of the file of queues."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

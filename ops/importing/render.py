@@ -1,7 +1,5 @@
 """The result of an import as text."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

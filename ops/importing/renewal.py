@@ -1,7 +1,5 @@
 """Replaces keys that ParallelCluster no longer has, by what it has instead."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Shared storage of a cluster config: our two mounts by flags, the rest by overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an import has found: flags, queues, overrides, and what is lost."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

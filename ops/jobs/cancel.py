@@ -1,7 +1,5 @@
 """Cancels jobs, and returns the commands that continue their trainings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ops.account.head_node import HeadNode

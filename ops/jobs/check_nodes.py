@@ -1,7 +1,5 @@
 """Sweeps the nodes of a partition by a job of nccl-tests, and drains those that it names."""
 
-from __future__ import annotations
-
 import json
 import re
 import uuid

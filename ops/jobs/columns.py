@@ -1,7 +1,5 @@
 """Aligns rows in columns for a terminal. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 

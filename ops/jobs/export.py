@@ -1,7 +1,5 @@
 """Submits a job that writes the weights of a run's checkpoint, by the workload's own export."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 

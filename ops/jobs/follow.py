@@ -1,7 +1,5 @@
 """Follows a job: its output as it grows, the reasons why it waits, and its end."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Asks the Hugging Face hub, before a node starts, whether a job may download its INIT_FROM."""
 
-from __future__ import annotations
-
 import re
 import urllib.error
 import urllib.request

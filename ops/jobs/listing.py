@@ -1,7 +1,5 @@
 """Renders the queue for a terminal. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ops.jobs.columns import aligned

@@ -1,7 +1,5 @@
 """Reads jobs and nodes from a cluster's Slurm."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

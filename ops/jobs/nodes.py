@@ -1,7 +1,5 @@
 """Parses sinfo's nodes and partitions into dataclasses. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

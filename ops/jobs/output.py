@@ -1,7 +1,5 @@
 """Reads a job's output on the cluster in parts, because Systems Manager limits the size of each answer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

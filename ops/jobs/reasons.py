@@ -1,7 +1,5 @@
 """Translates Slurm's reasons for a waiting job into plain words. Pure."""
 
-from __future__ import annotations
-
 # From squeue(1), JOB REASON CODES: those that occur on these clusters.
 _PLAIN = {
     "Resources": "no nodes are free for it yet",

@@ -6,8 +6,6 @@ A function `check_job(settings, nodes)` in settings.py refuses what cannot run o
 partition.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Parses the jobs of squeue, sacct and scontrol into dataclasses. Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

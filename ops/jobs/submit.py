@@ -1,7 +1,5 @@
 """Submits a workload by `sbatch /fsx/training/job.slurm WORKLOAD`, after checks."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import uuid

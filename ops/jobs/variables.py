@@ -1,7 +1,5 @@
 """Variables of jobs: those of every job, from variables.tsv, and those that a workload's README lists."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

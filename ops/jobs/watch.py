@@ -1,7 +1,5 @@
 """Watches a job to its end, for `trainctl logs --follow` and `trainctl submit --follow`."""
 
-from __future__ import annotations
-
 import typer
 
 from ops.account.head_node import HeadNode

@@ -1,7 +1,5 @@
 """Applies the rules to files, except where a comment permits a line."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable

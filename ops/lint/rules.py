@@ -1,7 +1,5 @@
 """The rules of rules.yaml."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

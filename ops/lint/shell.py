@@ -3,8 +3,6 @@
 shfmt is the parser. Comments, quoted prose and here-documents that are only printed are omitted.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

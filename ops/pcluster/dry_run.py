@@ -4,8 +4,6 @@ Nothing is created or changed. The library is installed in .venv-pcluster (docs/
 so a process of that environment answers: judge_config.py, beside this file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

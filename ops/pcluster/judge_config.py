@@ -4,8 +4,6 @@ Called by: ops/pcluster/dry_run.py, with the environment of a client of AWS. One
 stdin (`cluster_name`, `config`); the last line of stdout is the answer, the fields of its DryRun.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Sequence

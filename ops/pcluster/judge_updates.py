@@ -8,8 +8,6 @@ Standard output: for each pair one object with the keys whose change is refused 
 The login nodes of a config run in every state, since stopping the fleet does not stop them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Asks the real ParallelCluster library for its update policies: the states in which it takes a change."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence

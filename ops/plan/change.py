@@ -1,7 +1,5 @@
 """One change, and the way in which a deploy would make it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

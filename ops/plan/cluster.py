@@ -1,7 +1,5 @@
 """Finds the changes of a deployed cluster, by the rules of the real library and of the provider."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads the deployed state: templates and outputs of our stacks, and ParallelCluster's stored config."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

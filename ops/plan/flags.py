@@ -1,7 +1,5 @@
 """Reads the flags of the last deploy, and compares them with the new ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Finds the changes of network and storage, by the rules of their guards, before any deploy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ops.account.deployed_flags import guarded

@@ -1,7 +1,5 @@
 """Renders the cluster config of a deploy with the ids of resources that exist already."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Reads the nodes and jobs that run on the cluster."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

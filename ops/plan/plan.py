@@ -1,7 +1,5 @@
 """Makes the plan: the changes between the deployed state and the flags, and their cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

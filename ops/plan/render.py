@@ -1,7 +1,5 @@
 """Prints a plan for people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 

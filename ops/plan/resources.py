@@ -1,7 +1,5 @@
 """Reads the changes of CloudFormation resources from `cdk diff`."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

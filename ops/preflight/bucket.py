@@ -1,7 +1,5 @@
 """Checks of an existing bucket."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

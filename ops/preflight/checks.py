@@ -1,7 +1,5 @@
 """Runs every check, in the order of the report; one that fails hides no other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 

@@ -1,7 +1,5 @@
 """Checks the cluster config of a deploy with ParallelCluster's schema, rules and validators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads the ids for a cluster config from existing stacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Finds the network and the stacks that exist before a deploy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of the nodes' image: the official one, a custom one, or one that a deploy builds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any

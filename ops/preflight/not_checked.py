@@ -1,7 +1,5 @@
 """Reports checks that AWS did not answer, so that they hide no other."""
 
-from __future__ import annotations
-
 import re
 import traceback
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Prints the findings for people."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich import box

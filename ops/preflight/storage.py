@@ -1,7 +1,5 @@
 """Checks of existing Lustre and EFS file systems; bucket.py checks the bucket."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Estimates the speed of a job that has not run, from the model's size and a published utilisation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

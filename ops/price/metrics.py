@@ -1,7 +1,5 @@
 """Cost of the stores of metrics, for a quote."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from training_cluster.catalog.families import load_base

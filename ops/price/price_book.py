@@ -1,7 +1,5 @@
 """Instance prices for a quote, from AWS or else from the catalog, with the reasons."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

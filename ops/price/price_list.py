@@ -1,7 +1,5 @@
 """Reads on-demand prices of instances in any region from AWS's Price List API."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Calculates the cost of a cluster per hour: a row for each billed item, and their sums."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads present prices of spot instances from EC2's price history."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Any
 

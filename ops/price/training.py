@@ -1,7 +1,5 @@
 """Calculates the cost of a million tokens and of an epoch from the speed of a run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

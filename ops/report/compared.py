@@ -1,7 +1,5 @@
 """Compares a run with the figures that others published for its family."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ops.report.record import Figure, Run

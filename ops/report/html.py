@@ -1,7 +1,5 @@
 """Parts of pages that load nothing else: tables, digests of styles and scripts, and writing a whole file."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from html import escape

@@ -1,7 +1,5 @@
 """Outputs of a report for programs: its JSON, and the file of its page."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Renders a report as one HTML page that loads nothing else."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Curves of a report, which page and terminal share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Record of a run: parses the line that trainkit.run.report --record prints into typed values."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import datetime

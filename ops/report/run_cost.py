@@ -1,7 +1,5 @@
 """Calculates the cost of a run's nodes while they trained, at list prices."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass

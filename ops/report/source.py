@@ -1,7 +1,5 @@
 """Finds a run in a folder of this machine, or below /fsx/runs of a cluster."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tables of a report, which page and terminal share."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Prints a report on the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -3,8 +3,6 @@
 Each part is read separately, so that one without an answer hides none of the others.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

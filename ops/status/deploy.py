@@ -1,7 +1,5 @@
 """Reads the progress of a deploy: the stacks, and the stages of the cluster's provider with their times."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Iterator, Mapping

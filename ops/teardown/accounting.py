@@ -1,7 +1,5 @@
 """Lists the commands that delete the accounting database and its network. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from ops.account.stacks import Resource, Stack

@@ -1,7 +1,5 @@
 """Finds the flags with which a new cluster uses resources of deleted stacks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists the commands that delete the remaining resources, in the order that AWS requires. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ops.account.stacks import Stack

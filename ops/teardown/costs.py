@@ -1,7 +1,5 @@
 """Calculates the monthly cost of the resources that remain without the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists the commands that delete images, and the images that are still in use. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ops.account.image_stacks import destroy_image_stack_command, is_image_stack

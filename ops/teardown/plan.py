@@ -1,7 +1,5 @@
 """Reads the plan from the account, and renders it for people."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads the account's resources that outlive their stacks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Types of the resources that outlive their stacks, for existing and for deleted stacks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from ops.account.stacks import Resource

@@ -1,7 +1,5 @@
 """Reads the resources that a deleted AccountingStack retained."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

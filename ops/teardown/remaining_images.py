@@ -1,7 +1,5 @@
 """Reads the resources that outlive ImageStacks: AMIs, Image Builder's records, the parameter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads the resources of StorageStack, also of a deleted one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

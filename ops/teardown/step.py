@@ -1,7 +1,5 @@
 """A step of the teardown."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ops.account.stacks import LIFT_PROTECTION, Stack

@@ -4,8 +4,6 @@ The tags come from each service: the Resource Groups Tagging API also returns de
 and, by one report, omits existing ones (boto3 issue 3341, aws-cli issue 8197, aws-sdk-go-v2 issue 1858).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The users file of a cluster, and the deploy that applies it with the flags of the last deploy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Edits a file of users as text, so that its comments and its form stay; a wrong result is not written."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

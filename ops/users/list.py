@@ -1,7 +1,5 @@
 """Renders the people and project accounts of a file of users as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from training_cluster.users.model import Users

@@ -1,7 +1,5 @@
 """Reads the use of nodes from Slurm's accounting, with the catalog's prices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A check of `trainctl verify`, and its verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """All checks of `trainctl verify`; one that fails hides no other."""
 
-from __future__ import annotations
-
 from ops.verify import deploy, head_node, images, links, monitoring, resources, slurm, trail
 from ops.verify.check import Result
 from ops.verify.scene import Scene

@@ -1,7 +1,5 @@
 """Removes what the jobs of `trainctl verify` wrote on Lustre and in the bucket."""
 
-from __future__ import annotations
-
 import time
 
 from botocore.exceptions import BotoCoreError, ClientError

@@ -1,7 +1,5 @@
 """Checks of the deploy itself: its times, rights that were missing, and the provider's library."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Iterator

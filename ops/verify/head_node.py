@@ -1,7 +1,5 @@
 """Checks on the head node, by one script that only reads."""
 
-from __future__ import annotations
-
 import datetime
 
 from ops.verify.check import Check

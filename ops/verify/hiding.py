@@ -1,7 +1,5 @@
 """Hides what identifies an account in a text, so that a report can be attached anywhere."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 

@@ -1,7 +1,5 @@
 """Check of the images that ImageStack built."""
 
-from __future__ import annotations
-
 from ops.account.image_stacks import is_image_stack, usual_min
 from ops.account.stacks import stack_statuses
 from ops.verify.check import Check

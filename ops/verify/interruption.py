@@ -1,7 +1,5 @@
 """Ends of the terminal and of the process, which become a Ctrl-C, so that nodes do not go on for money."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

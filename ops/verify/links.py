@@ -4,8 +4,6 @@ The objects have names of their own, and each is removed on both sides, also aft
 deletion.
 """
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Callable, Iterator

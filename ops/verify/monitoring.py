@@ -1,7 +1,5 @@
 """Checks of the alarms, the dashboard, and the metrics that it draws."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

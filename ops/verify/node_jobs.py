@@ -1,7 +1,5 @@
 """Runs a job for a check, shows its progress, and cancels it after Ctrl-C or any error."""
 
-from __future__ import annotations
-
 import re
 import time
 import uuid

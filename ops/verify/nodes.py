@@ -1,7 +1,5 @@
 """Checks that start nodes: an all-reduce between them, and a training of ten minutes."""
 
-from __future__ import annotations
-
 import re
 
 from ops.report.record import Run

@@ -1,7 +1,5 @@
 """Results of `trainctl verify` as JSON and as one HTML page."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

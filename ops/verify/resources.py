@@ -1,7 +1,5 @@
 """Checks of the head node's instance, and of what it has cost."""
 
-from __future__ import annotations
-
 from ops.verify.check import Check
 from ops.verify.scene import Scene
 from training_cluster.catalog.charges import lustre

@@ -1,7 +1,5 @@
 """The deployed cluster as the checks see it; an answer that several checks need is read once."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field

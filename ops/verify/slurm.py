@@ -1,7 +1,5 @@
 """Checks of Slurm: the settings in force that we set or rely on, and nodes that remain without work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

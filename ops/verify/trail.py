@@ -1,7 +1,5 @@
 """Check of denied calls in CloudTrail, which records those that no stack event names."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The nodes that `trainctl verify --nodes` starts: the workloads that they can run, and their price."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The comparison of a training in a container with one outside: the same text, and the same losses."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The image of a rehearsal: the distribution's base system with a workload's packages installed in it."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

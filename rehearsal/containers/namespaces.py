@@ -4,8 +4,6 @@ The caller remains the same process, so Slurm's signals reach the program that r
 only the standard library and Linux system calls.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

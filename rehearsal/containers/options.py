@@ -1,7 +1,5 @@
 """Pyxis's options among srun's arguments. It runs at every step, so it uses only the standard library."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ unpacks the image's squashfs file once a job, name and node, and runs the progra
 options that job.slurm uses. It reads image files only, and cannot reach a registry.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -4,8 +4,6 @@ CloudFormation starts all resources without dependencies at once, so each need h
 template without it deploys or fails by luck.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Orders of creation that CloudFormation may choose; it starts all resources without dependencies at once."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Set
 

@@ -1,7 +1,5 @@
 """Resources of a CloudFormation template and their dependencies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Set
 from typing import Any

@@ -1,7 +1,5 @@
 """The app's cloud assemblies, one for each set of flags, since synth takes most of a deploy's time."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cases: every call of AWS that a request makes, with each kind of fault."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A failed first deploy of StorageStack, whose protection and retention must not block the next deploy."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`make faults`: every case on local AWSs, in parallel, with a table; it can be interrupted and resumed."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """A separate cluster on a local AWS, beside the bystander, and a person's commands."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator, Sequence

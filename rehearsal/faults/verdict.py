@@ -1,7 +1,5 @@
 """The result of a case, as a row of the table and a line of the file of results."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Cases with the real CDK CLI and whole stacks: a person's commands after a failure."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

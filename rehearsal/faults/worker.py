@@ -1,7 +1,5 @@
 """One local AWS with our stacks, and the driver that runs cases there, one after another."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

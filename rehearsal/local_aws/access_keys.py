@@ -5,8 +5,6 @@ id, which nobody can guess, and not the signature. Sessions have their own keys;
 those of functions.
 """
 
-from __future__ import annotations
-
 import secrets
 import string
 import uuid

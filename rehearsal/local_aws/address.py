@@ -1,7 +1,5 @@
 """The address of the local AWS, and the environment in which every client reaches only this AWS."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import dataclass, field

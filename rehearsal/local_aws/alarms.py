@@ -1,7 +1,5 @@
 """Alarms on metric math, which ministack's AWS::CloudWatch::Alarm refuses; here they are records."""
 
-from __future__ import annotations
-
 import re
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap

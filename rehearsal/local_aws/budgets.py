@@ -1,7 +1,5 @@
 """AWS::Budgets::Budget, which ministack's engine lacks, as ministack's records of budgets, without costs."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

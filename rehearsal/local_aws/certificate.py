@@ -1,7 +1,5 @@
 """A self-signed certificate, since AWS's endpoints and CloudFormation's ResponseURL are https."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 from pathlib import Path

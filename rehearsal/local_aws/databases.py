@@ -1,7 +1,5 @@
 """RDS: ministack's records in moto's subnets. No database runs, and its endpoint does not answer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap

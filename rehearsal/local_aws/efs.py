@@ -1,7 +1,5 @@
 """EFS: moto's types, with the attributes, policies and in-place updates that they lack."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from typing import Any

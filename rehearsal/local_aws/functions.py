@@ -5,8 +5,6 @@ the interpreter of .venv-pcluster has the same library. A custom layer (`-c laye
 Lambda's Python and left out for the same reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The single port: a request's signature names its service, which determines what answers."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable

@@ -5,8 +5,6 @@ here a cluster may be created twice in one minute. It also creates the groups of
 dependency. On AWS these exist long before the roles with which the functions are called.
 """
 
-from __future__ import annotations
-
 import json
 
 from rehearsal.local_aws.cloudformation import handlers

@@ -1,7 +1,5 @@
 """The local AWS as a child process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """AWS's own publications in every region: ParallelCluster's official AMIs and its Lambda layer."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -3,8 +3,6 @@
 They limit nothing here, but `trainctl preflight` reads them. An increase is granted at once.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

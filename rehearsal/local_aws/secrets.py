@@ -1,7 +1,5 @@
 """Secrets Manager in templates: Ref is the ARN, and passwords have only the allowed characters."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ rehearsal.local_aws.process starts it and waits until it is ready. The emulators
 settings from the environment when they are imported, so this module sets it first.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """The corrections of the emulators, installed before they answer."""
 
-from __future__ import annotations
-
 from rehearsal.local_aws import alarms, budgets, databases, efs, log_groups, quotas, secrets, tables
 from rehearsal.local_aws.cloudformation import custom_resources, exports
 from rehearsal.local_aws.cloudformation import engine as cloudformation

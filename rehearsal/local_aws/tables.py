@@ -1,7 +1,5 @@
 """DynamoDB tables that are protected against deletion, which CloudFormation cannot delete either."""
 
-from __future__ import annotations
-
 from rehearsal.local_aws.cloudformation import handlers
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Properties

@@ -1,7 +1,5 @@
 """The files of one local Slurm, and the numbers that they depend on."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
@@ -62,7 +60,7 @@ class Layout:
             )
 
     @classmethod
-    def read(cls, root: Path) -> Layout:
+    def read(cls, root: Path) -> "Layout":
         """Read the layout of the Slurm that runs in `root`."""
         values = json.loads(_file(root).read_text(encoding="utf-8"))
         paths = {name: Path(values[name]) for name in _PATHS if values[name]}

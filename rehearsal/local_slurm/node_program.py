@@ -6,8 +6,6 @@ have names under /proc/<id>/cwd (daemons.py), which do not exist in another PID 
 remain, since gloo resolves them.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The boards' queries, run on a rehearsal's Prometheus."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import dataclass

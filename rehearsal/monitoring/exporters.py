@@ -1,7 +1,5 @@
 """One process for a rehearsal's metrics: it runs the writers, and a node_exporter for each node."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

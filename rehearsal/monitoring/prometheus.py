@@ -1,7 +1,5 @@
 """Prometheus of a rehearsal on 127.0.0.1, run from a folder with the head node's config and rules."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

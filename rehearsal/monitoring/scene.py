@@ -1,7 +1,5 @@
 """The folders and ports of a rehearsal's metrics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict

@@ -1,7 +1,5 @@
 """`python -m rehearsal.node_root`: make the base system of throw-away machines, or print why it cannot."""
 
-from __future__ import annotations
-
 import sys
 
 from rehearsal.node_root.base import NoRootError, make_base

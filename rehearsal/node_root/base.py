@@ -1,7 +1,5 @@
 """The base system of throw-away machines, made once from the mirror that this machine's apt uses."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Disks of throw-away machines: a temporary folder over the base system that takes all writes."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """Network access of throw-away machines: this machine's names, certificates, proxies and pip settings."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The build of a node image on a throw-away machine, with the commands of Image Builder's component."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

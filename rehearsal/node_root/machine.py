@@ -1,7 +1,5 @@
 """A throw-away machine: a disk of its own, entered through namespaces for each command."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

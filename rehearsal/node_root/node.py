@@ -1,7 +1,5 @@
 """A node of ParallelCluster as a throw-away machine: its files, its bucket, and its start."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """ParallelCluster's files on a throw-away machine: those of its image, and those from before our script."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

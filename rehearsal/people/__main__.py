@@ -1,7 +1,5 @@
 """`python -m rehearsal.people FOLDER`: two people share a cluster; print what each may do and used."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """A cluster with real users on this machine, in a mount namespace whose /etc is a copy."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

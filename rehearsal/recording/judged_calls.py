@@ -1,7 +1,5 @@
 """The provider's judged calls in a form that does not differ between runs, for tests without a local AWS."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Calls of AWS in the provider's own source, without those of the library that it uses (pure)."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 Only names of torch are replaced. Every number is computed by torch's own code for CPUs.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

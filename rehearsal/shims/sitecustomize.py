@@ -4,8 +4,6 @@ Only rehearsals of gpt2-megatron use it: Megatron's core requests CUDA devices b
 that is copied to a cluster contains or names it, so no job on AWS can import it.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

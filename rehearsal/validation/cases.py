@@ -1,7 +1,5 @@
 """The combinations of flags: every family x capacity x OS, every size, every feature x OS."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass

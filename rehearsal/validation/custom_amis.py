@@ -1,7 +1,5 @@
 """Custom AMIs on the local AWS, such as a person has built elsewhere."""
 
-from __future__ import annotations
-
 import boto3
 
 from rehearsal.deployed import client_options

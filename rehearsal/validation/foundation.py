@@ -1,7 +1,5 @@
 """Resources that configs refer to: our deployed stacks, images and reservations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path

@@ -5,8 +5,6 @@ JSON object per line (`name`, `config`) and writes one (`name`, `failures`: each
 and `message`).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

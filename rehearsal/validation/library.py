@@ -1,7 +1,5 @@
 """The checks of the real ParallelCluster library, in one process of .venv-pcluster for all configs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The matrix: every case is checked by our flags and by the library on a deployed foundation."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Samples of cluster configs that `trainctl import` translates: imports.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass

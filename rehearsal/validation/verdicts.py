@@ -1,7 +1,5 @@
 """Our answer and the library's answer for each combination, and their comparison."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An account of the local AWS as a person has it: clients, a network made by hand, stacks, the library."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """One local AWS for the tests of the deployed stacks, with the real CDK CLI and the real library."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

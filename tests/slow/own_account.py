@@ -1,7 +1,5 @@
 """Existing resources for a cluster, made by plain API calls: network, storage, access, a reservation."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Resources that tests of the local AWS make: an image, a database, parts of templates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.slow.account import Account

@@ -1,7 +1,5 @@
 """CloudFormation's schemas of resource types, from cfn-lint."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """The CDK app: it runs by itself, is short, and ends a wrong flag with one message."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

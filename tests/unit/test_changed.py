@@ -1,7 +1,5 @@
 """Which tests `make test-changed` runs, in a copy of two modules and in the project."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`.ci/run` as root: a clone in which an ordinary user runs the fast tests."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

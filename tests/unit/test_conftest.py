@@ -1,7 +1,5 @@
 """Tests that need root's rights: who runs them, and that CI does."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

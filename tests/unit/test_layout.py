@@ -1,7 +1,5 @@
 """The folder named constructs, the two environments, the shape of app.py."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil

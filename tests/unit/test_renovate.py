@@ -1,7 +1,5 @@
 """.github/renovate.json: it covers every version that this repository pins."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """`python -m tools.boards`: write the boards of ops/dashboards/boards/."""
 
-from __future__ import annotations
-
 from tools.boards.render import write
 
 if __name__ == "__main__":

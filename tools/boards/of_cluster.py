@@ -1,7 +1,5 @@
 """Boards of the cluster: its state, network, cost and health."""
 
-from __future__ import annotations
-
 from tools.boards.panel import Board, Panel, one
 
 CLUSTER = Board(

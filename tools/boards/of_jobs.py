@@ -1,7 +1,5 @@
 """Boards of jobs, their users and their GPUs."""
 
-from __future__ import annotations
-
 from tools.boards.panel import Board, Panel, one
 
 # Metrics of a job's nodes: the job's labels from the nodes' own metric, which is many to one on shared nodes.

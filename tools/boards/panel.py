@@ -1,7 +1,5 @@
 """A board's panels and queries, before Grafana's library turns them into JSON."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Boards as JSON, by Grafana's foundation SDK; the data source is chosen in Grafana ($datasource)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The ParallelCluster library judges the flags of the cluster (flag_changes.py), t
 network and storage. A flag that neither judges has the answer in its declaration (`on_change`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """`python -m tools.docs.families_page`: docs/families.md, generated from the catalog."""
 
-from __future__ import annotations
-
 from training_cluster.catalog.families import family_names, load_family
 from training_cluster.catalog.family import Family, Size
 

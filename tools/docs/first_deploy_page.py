@@ -1,7 +1,5 @@
 """`python -m tools.docs.first_deploy_page`: docs/first-deploy.md, generated from trainctl verify's checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ops.verify.check import Check

@@ -4,8 +4,6 @@ A sample is the flags before and after. Both are rendered to cluster configs, an
 that it refuses to change while nodes run, while they drain, and with a stopped fleet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """`python -m tools.docs.flags_page`: docs/flags.md, generated from Settings."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 

@@ -3,8 +3,6 @@
 mkdocs.yml names this file. MkDocs runs it in .venv-docs, where no package of this project is installed.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

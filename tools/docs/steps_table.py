@@ -1,7 +1,5 @@
 """`python -m tools.docs.steps_table`: the table of steps in assets/bootstrap/README.md."""
 
-from __future__ import annotations
-
 import re
 
 from training_cluster.catalog.steps import NODES, RECIPES, Step, load_steps

@@ -1,7 +1,5 @@
 """`python -m tools.docs.variables_table`: the table of every job's variables in docs/workloads.md."""
 
-from __future__ import annotations
-
 from ops.jobs.variables import variables_of_jobs
 from training_cluster.paths import ROOT
 

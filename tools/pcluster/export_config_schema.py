@@ -8,8 +8,6 @@ kind of field or rule is an error.
     .venv-pcluster/bin/python -m tools.pcluster.export_config_schema
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

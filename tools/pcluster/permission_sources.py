@@ -1,7 +1,5 @@
 """Sources of the table of permissions: the CloudFormation registry and the published policy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -7,8 +7,6 @@
 The person who runs it decides about new rows: a scope, or the reason to leave it out (docs/permissions.md).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Advice about valid flags before a deploy: `cdk synth` shows it as warnings and notes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cost of a deploy while no job runs: shown before it is made, since nobody looks for it afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from training_cluster.catalog.charges import (

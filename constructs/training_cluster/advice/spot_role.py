@@ -5,8 +5,6 @@ not (EC2 guide, "Service-linked role for Spot Instance requests"). Lustre, EFS, 
 balancers need such roles, too: theirs are created by the deploy, with the first resource.
 """
 
-from __future__ import annotations
-
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 CREATE_SPOT_ROLE = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 """Command that an account needs once; it fails, and changes nothing, if the role exists."""

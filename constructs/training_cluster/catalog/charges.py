@@ -1,7 +1,5 @@
 """Charges: the billed resources with their cost, from flags or from existing resources, and their table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Reader of the catalog of instance families, cluster_configs/. It holds no hardware fact itself."""
 
-from __future__ import annotations
-
 import datetime
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Model of one instance family: a file of cluster_configs/."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Literal, Self
 

@@ -1,7 +1,5 @@
 """Model of one kind of node image: an entry of base.yaml's image_recipes."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from training_cluster.catalog.family import INSTANCE_TYPE, Strict

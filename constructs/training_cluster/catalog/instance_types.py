@@ -4,8 +4,6 @@ The facts are EC2's own (instance_types.tsv, written by tools/instance_types.py)
 family without a file is a default: no job environment, no judged bandwidth, no price.
 """
 
-from __future__ import annotations
-
 import csv
 import datetime
 import re

@@ -1,7 +1,5 @@
 """Monthly cost of each store of metrics (the flag `metrics`), by the number of nodes that run all month."""
 
-from __future__ import annotations
-
 from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.prices import Prices
 

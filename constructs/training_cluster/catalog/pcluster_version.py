@@ -1,7 +1,5 @@
 """AWS ParallelCluster's version: the one line of requirements-pcluster.txt, which pins the library."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

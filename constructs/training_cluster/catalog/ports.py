@@ -1,7 +1,5 @@
 """TCP ports of file systems and of the accounting database, for security groups and for preflight."""
 
-from __future__ import annotations
-
 # FSx for Lustre guide, "File system access control with Amazon VPC".
 LUSTRE_PORTS = ((988, 988), (1018, 1023))
 """First and last port of each range between Lustre's servers and clients."""

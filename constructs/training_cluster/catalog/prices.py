@@ -1,7 +1,5 @@
 """Model of the list prices in cluster_configs/prices.yaml."""
 
-from __future__ import annotations
-
 import datetime
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Model of the account's quotas that a cluster counts against: cluster_configs/quotas.yaml."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

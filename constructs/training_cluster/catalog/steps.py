@@ -1,7 +1,5 @@
 """Reader of the bootstrap's steps and of their headers (assets/bootstrap/README.md). It imports no CDK."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Pinned versions of all installed software: cluster_configs/versions.yaml, rendered for shell scripts."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self

@@ -1,7 +1,5 @@
 """Reader of the workloads' environments in assets/training/: their nodes and their budgets."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

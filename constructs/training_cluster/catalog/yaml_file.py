@@ -1,7 +1,5 @@
 """Reader of the catalog's YAML files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Bundle of the scripts that nodes run: a node has all scripts of a version or none. It imports no CDK."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

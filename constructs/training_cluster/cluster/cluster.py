@@ -1,7 +1,5 @@
 """Custom resource of the cluster; its provider runs the real ParallelCluster library."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from aws_cdk import CustomResource, Duration, Stack

@@ -8,8 +8,6 @@ node timeout) depend on the family, base.yaml and the flags of the same name onl
 image or workload; test_config.py renders pairs and checks that.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from training_cluster.catalog.families import load_base

@@ -3,8 +3,6 @@
 The validators look ids up in AWS, so the resources that a deploy makes first are taken out of a config.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Mapping

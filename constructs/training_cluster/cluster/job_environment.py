@@ -1,7 +1,5 @@
 """Environment of jobs, with the facts of their nodes: a file of `export NAME=value` lines a partition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from training_cluster.catalog.families import load_base

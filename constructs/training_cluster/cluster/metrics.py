@@ -1,7 +1,5 @@
 """Files of the bundle about metrics: settings of their store, and list prices of nodes. It imports no CDK."""
 
-from __future__ import annotations
-
 from training_cluster.catalog.families import head_node_size
 from training_cluster.flags.monitoring import remote_write_url
 from training_cluster.flags.settings import Settings

@@ -1,7 +1,5 @@
 """Managed policies for the nodes' roles, which ParallelCluster makes: it takes further policies by ARN."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from aws_cdk import Aws

@@ -1,7 +1,5 @@
 """Pure renderers of the parts of a cluster config that head, login and compute nodes share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from training_cluster.cluster.resource_ids import ResourceIds

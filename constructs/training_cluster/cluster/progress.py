@@ -1,7 +1,5 @@
 """Name of the SSM parameter with the progress of a stack's cluster; `trainctl status` reads it."""
 
-from __future__ import annotations
-
 
 def progress_parameter(stack_name: str) -> str:
     """Name the SSM parameter, which assets/cluster_provider/record.py writes as JSON.

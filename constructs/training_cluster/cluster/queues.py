@@ -1,7 +1,5 @@
 """Pure renderer of the queues: Slurm partitions with their compute resources."""
 
-from __future__ import annotations
-
 from training_cluster.cluster.nodes import Rendered, bootstrap_action, iam, root_volume
 from training_cluster.cluster.resource_ids import ResourceIds
 from training_cluster.queues.queue import BUILD, OFF, OFFICIAL, ON, ComputeResource, Queue

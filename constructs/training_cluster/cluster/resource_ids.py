@@ -1,7 +1,5 @@
 """Ids and names of the resources that a cluster config refers to. They may be CDK tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 

@@ -1,7 +1,5 @@
 """Upload of the bundle of scripts, and of the script that fetches it, to the bucket."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

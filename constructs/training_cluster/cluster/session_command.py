@@ -1,7 +1,5 @@
 """Commands of a user on the head node, through Session Manager and Run Command."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

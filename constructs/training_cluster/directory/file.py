@@ -1,7 +1,5 @@
 """Reader of the file of a directory: ParallelCluster's DirectoryService, by its own keys."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """Flags of the account: key pair, permissions boundary, tags, budget, address for alarms."""
 
-from __future__ import annotations
-
 import re
 
 from pydantic import BaseModel, field_validator

@@ -1,7 +1,5 @@
 """Flags of the cluster itself: head and login nodes, accounting, name, updates, version."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import BaseModel, field_validator

@@ -1,7 +1,5 @@
 """Flags of the compute nodes: type, number, purchase option, image."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import BaseModel, field_validator

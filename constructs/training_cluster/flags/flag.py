@@ -1,7 +1,5 @@
 """Declaration of a context flag: a field with its allowed values, its example and the effect of a change."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from pydantic import Field, JsonValue

@@ -4,8 +4,6 @@ CloudFormation takes new metadata only along with another change, so flags of th
 outdated here: the values of their guards are not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Messages about flags: the values that they take, and the mistakes in the values given."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 

@@ -1,7 +1,5 @@
 """Flags of monitoring: the store of metrics, and where alerts go."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

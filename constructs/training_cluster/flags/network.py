@@ -1,7 +1,5 @@
 """Flags of the network: its ids, its zone, its endpoints, SSH."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Literal
 

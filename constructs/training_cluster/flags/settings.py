@@ -1,7 +1,5 @@
 """Context flags of the app, each checked by itself; rules/ checks them against each other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Flags of the storage: size and speed of new resources, or ids of existing ones."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import BaseModel, field_validator

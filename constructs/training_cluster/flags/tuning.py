@@ -1,7 +1,5 @@
 """Flags that adjust nodes and Slurm; what has no flag goes by `overrides`."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

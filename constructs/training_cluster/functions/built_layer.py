@@ -4,8 +4,6 @@ The folder's name has a digest of everything that the layer is made from, so a l
 or recipe is never used by mistake. The module imports no CDK, since tools/build_layer.py reads it too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

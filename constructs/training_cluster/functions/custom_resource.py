@@ -1,7 +1,5 @@
 """Base of the custom resources that one function answers in a single call."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The guard: a custom resource that fails an update which would replace something that holds data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from aws_cdk import Duration, RemovalPolicy

@@ -1,7 +1,5 @@
 """A guarded value, apart from the guard: `trainctl plan` reads values without importing the CDK."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Lambda layer with the ParallelCluster library: AWS's own, or the one that `make layer` built."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Content of an image: the bundle of steps, Image Builder's component that runs them, and the recipe."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from pathlib import Path

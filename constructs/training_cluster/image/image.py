@@ -1,7 +1,5 @@
 """The nodes' image: EC2 Image Builder builds it from the official one, at a deploy and by its pipeline."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from aws_cdk import Aws, RemovalPolicy

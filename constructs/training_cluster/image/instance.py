@@ -1,7 +1,5 @@
 """Instance that builds and tests an image: its network and its rights."""
 
-from __future__ import annotations
-
 from aws_cdk import Aws, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam

@@ -1,7 +1,5 @@
 """Deletion of old images: AMIs, their snapshots, and Image Builder's resources of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from aws_cdk import Aws, Stack

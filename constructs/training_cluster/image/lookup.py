@@ -1,7 +1,5 @@
 """Custom resource that finds the official image, or checks a custom one."""
 
-from __future__ import annotations
-
 from aws_cdk import Duration
 from constructs import Construct
 

@@ -1,7 +1,5 @@
 """Pure plan of an image: its content, the cost of its build, and the steps left for a node's start."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

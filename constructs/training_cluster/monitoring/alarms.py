@@ -1,7 +1,5 @@
 """Alarms that need no Prometheus: a dead head node, a silent scheduler, a full file system."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from aws_cdk import ArnFormat, Aws, Stack

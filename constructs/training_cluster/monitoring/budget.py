@@ -1,7 +1,5 @@
 """Monthly budget of one cluster's costs, with mails before the money is spent."""
 
-from __future__ import annotations
-
 import hashlib
 
 from aws_cdk import Annotations, Aws

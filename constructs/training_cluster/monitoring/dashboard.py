@@ -1,7 +1,5 @@
 """CloudWatch dashboard of a cluster, for when something fails, is slow or is expensive."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from aws_cdk import ArnFormat, Aws, Stack

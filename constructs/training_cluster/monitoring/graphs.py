@@ -1,7 +1,5 @@
 """The dashboard's graphs, row by row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Mail of jobs: a topic that compute nodes publish to, with a subscription for each address of job_emails."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from aws_cdk import aws_sns as sns

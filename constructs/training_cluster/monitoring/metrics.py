@@ -1,7 +1,5 @@
 """CloudWatch metrics of a cluster: names, dimensions, statistics. Alarms and the dashboard share them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Monitoring of a cluster: metrics on a dashboard, alarms, mail of jobs, a budget."""
 
-from __future__ import annotations
-
 from aws_cdk import Annotations
 from constructs import Construct
 

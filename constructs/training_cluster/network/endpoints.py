@@ -1,7 +1,5 @@
 """Interface endpoints, for calls of AWS APIs that do not leave the VPC (endpoints=private)."""
 
-from __future__ import annotations
-
 from aws_cdk import Aws, CfnCondition, Fn
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct

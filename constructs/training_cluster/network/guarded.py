@@ -1,7 +1,5 @@
 """Guarded values of NetworkStack: those that cannot change while the network is in use, and the way round."""
 
-from __future__ import annotations
-
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.functions.guarded import Guarded
 

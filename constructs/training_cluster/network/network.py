@@ -1,7 +1,5 @@
 """The network for the other stacks, made by NetworkStack or by the user."""
 
-from __future__ import annotations
-
 from aws_cdk import Annotations
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct

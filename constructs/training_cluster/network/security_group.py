@@ -1,7 +1,5 @@
 """Security group of all nodes: traffic among themselves, and out."""
 
-from __future__ import annotations
-
 from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct

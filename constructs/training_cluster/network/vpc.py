@@ -1,7 +1,5 @@
 """VPC that NetworkStack makes: in one zone, where EFA works and only one NAT gateway is paid."""
 
-from __future__ import annotations
-
 from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam

@@ -1,7 +1,5 @@
 """Custom resource that chooses the network's zone at deploy time, and never changes it."""
 
-from __future__ import annotations
-
 from aws_cdk import Duration
 from constructs import Construct
 

@@ -1,7 +1,5 @@
 """Reader of the file of overrides: keys of ParallelCluster's cluster config, as its users write them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Merge of a file of overrides into a rendered cluster config. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Roles and security groups of nodes, where ParallelCluster takes either the user's or others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Keys of the cluster config that a file of overrides cannot set, since a flag does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Shared storage that ParallelCluster makes with the cluster, by a file of overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Check of the cluster config before any resource exists: against the schema, then pure rules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from training_cluster.cluster.bundle import bootstrap_budget_s

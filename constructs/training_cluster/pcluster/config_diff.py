@@ -1,7 +1,5 @@
 """Finds the differences of two cluster configs. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

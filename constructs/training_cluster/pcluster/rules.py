@@ -4,8 +4,6 @@ The renderer obeys them by construction; the rules find a mistake in it, or in a
 instead of in the cloud.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

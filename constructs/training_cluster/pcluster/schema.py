@@ -6,8 +6,6 @@ Rules between keys are code in the library ("x-rules-in-code"), which checks the
 tests/unit/training_cluster/pcluster/schema_cases.yaml has an example of each.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping

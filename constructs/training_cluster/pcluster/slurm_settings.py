@@ -3,8 +3,6 @@
 ParallelCluster checks only that a setting is none of its own (slurm_settings_validator.py).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache

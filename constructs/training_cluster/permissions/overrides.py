@@ -6,8 +6,6 @@ MountTarget, FSx FileSystem and DataRepositoryAssociation), ParallelCluster's po
 library's own calls (pcluster/aws). None was tried on AWS.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

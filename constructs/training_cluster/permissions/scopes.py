@@ -1,7 +1,5 @@
 """Scopes of permissions.tsv: resources, by prefix if they have one, and conditions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

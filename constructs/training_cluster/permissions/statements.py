@@ -4,8 +4,6 @@ ParallelCluster creates its stack with the caller's rights, so these cover the c
 only the library's own calls. Not proven on real AWS: docs/permissions.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A row is an action; its scopes (scopes.py) have its resources. docs/permissions.
 `make permissions` writes those that can be computed.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields

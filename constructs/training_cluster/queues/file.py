@@ -1,7 +1,5 @@
 """Reader of the file of queues: more Slurm partitions, beside the one that the flags describe."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Model of a queue: a Slurm partition, with the facts of its instance types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Reader of the CDK context as Settings: each flag is checked by itself, then against the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Slurm's accounting database: Aurora MySQL, serverless, in two zones of the VPC that NetworkStack makes."""
 
-from __future__ import annotations
-
 from aws_cdk import CfnResource
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds

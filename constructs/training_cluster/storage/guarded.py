@@ -4,8 +4,6 @@ Sources: createOnlyProperties of the registry's schemas (a test of the guard pro
 FSx's UpdateFileSystem (API reference: its parameters can change in place), and FSx's guide.
 """
 
-from __future__ import annotations
-
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guarded import Guarded
 

@@ -1,7 +1,5 @@
 """FSx for Lustre: the file system, its links to the bucket, its security group."""
 
-from __future__ import annotations
-
 from aws_cdk import CfnResource, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx

@@ -1,7 +1,5 @@
 """Storage: the bucket, the Lustre file system and EFS. None is deleted with its stack."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from aws_cdk import Duration, Size

@@ -1,7 +1,5 @@
 """Reader of the file of users; each mistake is named with its line."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path

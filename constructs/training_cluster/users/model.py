@@ -1,7 +1,5 @@
 """Model of the file of users: people, and the project accounts to which they belong."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

@@ -1,7 +1,5 @@
 """Renderer of the file of users for nodes: lines of words, which the steps of the bootstrap read."""
 
-from __future__ import annotations
-
 from training_cluster.users.model import DEFAULT_ACCOUNT, Users, principal_key
 
 NOTHING = "-"

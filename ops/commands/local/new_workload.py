@@ -1,7 +1,5 @@
 """The subcommand `trainctl new-workload`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

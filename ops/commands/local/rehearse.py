@@ -1,7 +1,5 @@
 """The subcommand `trainctl rehearse`."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The subcommand `trainctl usage`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import typer

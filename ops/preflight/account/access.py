@@ -1,7 +1,5 @@
 """Checks of resources that the flags name: key pair, boundary, secret, placement group, spot's role."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

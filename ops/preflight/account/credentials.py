@@ -1,7 +1,5 @@
 """Checks of the credentials, the region and the CDK bootstrap."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of a directory of the user's own: the secret with its password, and what it answers to that."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

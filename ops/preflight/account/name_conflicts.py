@@ -1,7 +1,5 @@
 """Checks of conflicting stack names, and of the budget, which the account or the region may not have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ops.account.session import ClientOf

@@ -6,8 +6,6 @@ can extend. The key's policy can allow all of them at once, with the statement o
 Sources: EBS guide, "Permissions" of encryption; Auto Scaling guide, "Required AWS KMS key policy".
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks that the zone of an existing network has the instance types; zone.py checks a new network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks the quotas of what each node adds: network interfaces, and a root volume."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of a capacity reservation or Capacity Block: state, instance type, zone and size."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Compares a quota of the account with the needs of a cluster."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from ops.account.session import unless

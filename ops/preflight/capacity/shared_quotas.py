@@ -1,7 +1,5 @@
 """Checks the quotas for resources that all clusters share: the network and the Lustre file system."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

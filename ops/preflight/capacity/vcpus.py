@@ -1,7 +1,5 @@
 """Checks EC2's quotas of running vCPUs, which families share; on-demand and spot have separate ones."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Finds the zone that a deploy would choose for a new network, and the other suitable zones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

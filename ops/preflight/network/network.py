@@ -1,7 +1,5 @@
 """Checks of an existing network: VPC, subnets, addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

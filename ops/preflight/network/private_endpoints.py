@@ -1,7 +1,5 @@
 """Checks that AWS offers the interface endpoints of endpoints=private in the zone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of the subnets that the file of queues names."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

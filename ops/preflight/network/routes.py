@@ -1,7 +1,5 @@
 """Checks of the routes of an existing network."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks the traffic that security groups allow."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ PhysicalResourceId of the failed answer, and is part of the rollback. After a de
 is sent with the next operation on the stack.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Five corrections to ministack's CloudFormation engine."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import re

@@ -1,7 +1,5 @@
 """Changes of exports in use, which CloudFormation rolls back and ministack's engine accepts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

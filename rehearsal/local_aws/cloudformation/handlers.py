@@ -1,7 +1,5 @@
 """Handlers of ministack's CloudFormation engine: new handlers, and wrappers of its own handlers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ Without a StartDateRange a block begins at once and is `active`. With one in the
 `scheduled` until then, and has no instances yet, as on AWS.
 """
 
-from __future__ import annotations
-
 import datetime
 import uuid
 from typing import Any

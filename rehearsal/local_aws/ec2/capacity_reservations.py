@@ -1,7 +1,5 @@
 """EC2 capacity reservations, which moto lacks: answers from records, without reserved capacity."""
 
-from __future__ import annotations
-
 import datetime
 import uuid
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Custom AMIs: RegisterImage stores all its parameters, root volumes have a real size, images have ENA."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks

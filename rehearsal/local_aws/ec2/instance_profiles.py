@@ -1,7 +1,5 @@
 """AWS::IAM::InstanceProfile, whose Ref is its name on AWS and its ARN in ministack's engine."""
 
-from __future__ import annotations
-
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties

@@ -1,7 +1,5 @@
 """AWS::EC2::Instance with a launch template, as ParallelCluster's head and login nodes."""
 
-from __future__ import annotations
-
 from rehearsal.local_aws.emulators.moto_types import Created, MotoType, Properties, ec2
 
 

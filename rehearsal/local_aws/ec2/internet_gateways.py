@@ -1,7 +1,5 @@
 """EC2's checks of internet gateways, which moto lacks: routes and NAT gateways need an attached one."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

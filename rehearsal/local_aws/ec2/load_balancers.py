@@ -1,7 +1,5 @@
 """Load balancers of login nodes: ministack's records, with AWS's ARNs, and listed in the Tagging API."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

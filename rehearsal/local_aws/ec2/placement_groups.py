@@ -1,7 +1,5 @@
 """EC2 placement groups, which moto lacks: names, strategies and ARNs, without placement."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass, field
 from typing import Any

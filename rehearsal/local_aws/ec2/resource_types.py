@@ -1,7 +1,5 @@
 """Resource types of EC2 for ministack's engine: those of moto, and some that moto lacks."""
 
-from __future__ import annotations
-
 import uuid
 
 from rehearsal.local_aws.address import ACCOUNT, REGION

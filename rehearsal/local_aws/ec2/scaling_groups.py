@@ -1,7 +1,5 @@
 """Auto Scaling groups of login nodes: ministack's records, with moto's instances as their targets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap

@@ -1,7 +1,5 @@
 """EC2's check of a subnet's deletion, which moto lacks: file systems keep their network interfaces in it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any

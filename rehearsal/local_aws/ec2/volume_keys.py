@@ -1,7 +1,5 @@
 """EC2's default key for volumes, which moto can change but not return."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rehearsal.local_aws.emulators import moto_actions, moto_hooks

@@ -1,7 +1,5 @@
 """One hook into ministack or moto: the module finds, checks and replaces it."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable

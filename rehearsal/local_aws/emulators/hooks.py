@@ -4,8 +4,6 @@ Both emulators are pinned exactly; `moved()` compares each hook with its descrip
 reports the changed ones instead of failing in a deploy.
 """
 
-from __future__ import annotations
-
 from rehearsal.local_aws.emulators import ministack_hooks, moto_hooks
 from rehearsal.local_aws.emulators.hook import Hook, HookMovedError, find, replace
 

@@ -1,7 +1,5 @@
 """Hooks into ministack, none of which is its public API."""
 
-from __future__ import annotations
-
 from rehearsal.local_aws.emulators.hook import Hook
 
 LAMBDA_BINARY = Hook(

@@ -1,7 +1,5 @@
 """Actions that moto lacks, added to its own dispatchers, which parse requests and write answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """EC2, FSx, EFS and Service Quotas: moto's WSGI application, with corrections."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ A handler has the functions that the engine calls: create(logical_id, properties
 attributes), update(physical_id, old, new, stack_name, logical_id), delete(physical_id, properties).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ While one is being created, another one of its file system fails, as on AWS (ter
 24678).
 """
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

@@ -1,7 +1,5 @@
 """FSx for Lustre: moto's file systems with AWS's ids, network interfaces, mount names and errors."""
 
-from __future__ import annotations
-
 import functools
 import json
 import uuid

@@ -1,7 +1,5 @@
 """FSx's check of the security groups of a new Lustre file system: they have to permit Lustre's traffic."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

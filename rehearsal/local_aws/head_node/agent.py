@@ -9,8 +9,6 @@ or runs longer than its executionTimeout, the agent kills its process group and 
 then ends with its mark (framework/runpluginutil/runpluginutil.go, plugins/pluginutil/pluginutil.go).
 """
 
-from __future__ import annotations
-
 import math
 import os
 import queue

@@ -4,8 +4,6 @@ A rehearsal that is left running names the program in the file LocalAwsAddress.h
 (rehearsal/head_node.py), so that its local Slurm follows what is deployed. Elsewhere an event has no effect.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

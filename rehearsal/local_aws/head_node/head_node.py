@@ -6,8 +6,6 @@ the fleet when that table requests it. A file (LocalAwsAddress.head_node_behavio
 silent.
 """
 
-from __future__ import annotations
-
 import datetime
 import threading
 import time

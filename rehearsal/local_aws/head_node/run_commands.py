@@ -7,8 +7,6 @@ the file LocalAwsAddress.head_node_shell while a local Slurm runs. Without that 
 reached, like one that is still booting.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import itertools

@@ -1,7 +1,5 @@
 """Image Builder's API, as far as a person's commands need it: run a pipeline, and show its results."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Callable

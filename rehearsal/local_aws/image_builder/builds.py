@@ -3,8 +3,6 @@
 No instance starts and no component runs. Errors before or after these steps fail the build, as on AWS.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class BuildRequest:
     pipeline_arn: str | None = None
 
     @classmethod
-    def from_properties(cls, properties: dict[str, Any], pipeline: Record | None = None) -> BuildRequest:
+    def from_properties(cls, properties: dict[str, Any], pipeline: Record | None = None) -> "BuildRequest":
         """Read the properties of an AWS::ImageBuilder::Image or ::ImagePipeline, which have the same names.
 
         Raises:

@@ -3,8 +3,6 @@
 The rules are from the user guide ("Use the AWSTOE component document framework", "Action modules").
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

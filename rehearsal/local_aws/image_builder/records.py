@@ -1,7 +1,5 @@
 """Records of Image Builder: components, recipes, configurations, pipelines, images and policies, by ARN."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """EC2 Image Builder's resource types, which both emulators lack, as records; builds end at once."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from typing import Any

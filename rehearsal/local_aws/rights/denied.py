@@ -1,7 +1,5 @@
 """The denied calls of a local AWS, which fail whatever runs on it."""
 
-from __future__ import annotations
-
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.problems import RehearsalError
 

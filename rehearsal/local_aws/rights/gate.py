@@ -1,7 +1,5 @@
 """The check of a request's rights, before any service answers it."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Roles and instance profiles as resources of rights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rehearsal.local_aws.emulators import hooks, ministack_hooks

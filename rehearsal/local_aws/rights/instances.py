@@ -1,7 +1,5 @@
 """Instances as resources of rights: ARNs, tags, and the roles that launch templates pass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rehearsal.local_aws.emulators.moto_types import ec2

@@ -1,7 +1,5 @@
 """The judge of rights: ministack's evaluator over the policies of the deployed stacks' roles."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The statement of a role's policies that is closest to allowing a call."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from fnmatch import fnmatchcase

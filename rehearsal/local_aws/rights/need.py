@@ -1,7 +1,5 @@
 """One right that a call needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

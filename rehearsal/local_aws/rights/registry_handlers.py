@@ -1,7 +1,5 @@
 """The rights that CloudFormation's handlers need for a resource: actions from permissions.tsv, on its ARN."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache

@@ -1,7 +1,5 @@
 """The rights that a request needs: those that ministack finds, and those that it misses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

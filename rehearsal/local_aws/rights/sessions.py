@@ -1,7 +1,5 @@
 """A session of its role for each Lambda function, as on AWS."""
 
-from __future__ import annotations
-
 import secrets
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Stacks that a function creates: CloudFormation creates their resources with the rights of its role."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Every subcommand of trainctl against a kept rehearsal, as a person types them; in their order."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

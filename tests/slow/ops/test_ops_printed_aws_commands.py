@@ -3,8 +3,6 @@
 Its parser and its check of parameters are asked; no call gets further than a closed port of this machine.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

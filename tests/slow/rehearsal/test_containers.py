@@ -1,7 +1,5 @@
 """The image of a rehearsal, and a task in its container: what it sees, and what it cannot reach. No Slurm."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

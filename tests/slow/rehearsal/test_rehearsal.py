@@ -1,7 +1,5 @@
 """The rehearsal as a person runs it: as a process, to its end, and interrupted."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The nodes' image through ImageStack, its pipeline and an image of one's own. In order, on one local AWS."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 In order, on one local AWS, which has EC2's own data of what each zone offers. NetworkStack alone.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The whole app on a local AWS: deploy, refuse, update, destroy. The tests build on each other, in order."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

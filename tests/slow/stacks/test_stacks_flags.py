@@ -1,7 +1,5 @@
 """Flags that bring their own: p3dn's image, a network that exists. In order, on one local AWS."""
 
-from __future__ import annotations
-
 import pytest
 
 from rehearsal.deployed import read_deployed_cluster

@@ -1,7 +1,5 @@
 """Several queues in a private network: deployed, a job on each, one added, overrides, read back. In order."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """StorageStack on a local AWS: flags are taken or refused, and data stays. The tests build on each other."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

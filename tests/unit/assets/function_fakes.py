@@ -1,7 +1,5 @@
 """Fakes of AWS for the functions of custom resources: their common parts and their import."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types

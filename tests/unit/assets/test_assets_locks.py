@@ -4,8 +4,6 @@ A lock on a folder of Lustre or NFS holds on one node only, NFS refuses an exclu
 open for reading, and a folder that a deploy replaces is another one for the jobs that start afterwards.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

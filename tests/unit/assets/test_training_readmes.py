@@ -1,7 +1,5 @@
 """Each workload's README has the same headings in the same order."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """No Python of ours searches the folder that its caller is in."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

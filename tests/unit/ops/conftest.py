@@ -1,7 +1,5 @@
 """Fixtures of trainctl's tests: a fake cluster, and trainctl in this process."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

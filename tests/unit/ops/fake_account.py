@@ -4,8 +4,6 @@ botocore checks what is asked and what is answered against the services' own mod
 pass with a call or an answer that AWS does not know.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -4,8 +4,6 @@ What is sent goes through the rehearsal's own stand-in for the head node's agent
 refuse fails here, too, and one that hangs hangs.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import threading

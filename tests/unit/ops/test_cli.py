@@ -1,7 +1,5 @@
 """The command `trainctl`: help, exit codes, messages, JSON. No AWS is asked."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

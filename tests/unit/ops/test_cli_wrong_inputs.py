@@ -1,7 +1,5 @@
 """Wrong inputs of trainctl: each ends with 2 and one message that names the input and what is allowed."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

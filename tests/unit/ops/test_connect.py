@@ -1,7 +1,5 @@
 """`trainctl connect`: a shell on the head node, or one command there."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

@@ -1,7 +1,5 @@
 """`trainctl image-plan`: the content of an image, the order of its steps, what its build takes."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """`trainctl new-workload`: a folder that is whole, named throughout, and like those that are there."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

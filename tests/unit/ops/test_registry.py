@@ -1,7 +1,5 @@
 """Words of `trainctl registry`: what is refused, and what the head node is asked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from ops.registry import check, needs_no_password, script

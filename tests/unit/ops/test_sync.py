@@ -1,7 +1,5 @@
 """`trainctl sync`: what it lets `aws s3 sync` do, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """A synth beside other work: it has ended after the block, its failure is reported, nothing of it stays."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each command of a rehearsal ends with an exit code, and a failure is one message."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The program by which a kept rehearsal follows its deploys."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

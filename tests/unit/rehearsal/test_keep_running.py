@@ -1,7 +1,5 @@
 """Variables of a rehearsed job, which reaches the local AWS, and never a real account."""
 
-from __future__ import annotations
-
 import stat
 import subprocess
 import tempfile

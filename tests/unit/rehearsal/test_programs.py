@@ -1,7 +1,5 @@
 """The `aws` of a rehearsal's nodes: theirs is ours, and a person's own is not hidden."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The rehearsal of a family."""
 
-from __future__ import annotations
-
 from rehearsal.run import region_of
 from training_cluster.catalog.families import family_names, load_family
 

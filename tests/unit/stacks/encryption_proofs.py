@@ -1,7 +1,5 @@
 """Proof that everything in an app that keeps data is encrypted; resources of a new kind have to be placed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tests.unit.stacks.security_proofs import App, Json, denies_without_tls

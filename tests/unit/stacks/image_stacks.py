@@ -1,7 +1,5 @@
 """ImageStack alone, with the names of a network and a bucket."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """A proof about SSM parameters, which contain private keys and other teams' secrets."""
 
-from __future__ import annotations
-
 import json
 from fnmatch import fnmatchcase
 

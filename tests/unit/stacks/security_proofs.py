@@ -3,8 +3,6 @@
 None knows what the app is meant to be: they read resources and rules wherever these stand.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ class App:
     config: Json
 
     @classmethod
-    def of(cls, templates: dict[str, Json]) -> App:
+    def of(cls, templates: dict[str, Json]) -> "App":
         (cluster,) = [
             resource
             for template in templates.values()

@@ -1,7 +1,5 @@
 """ImageStack: the build of the nodes' image, its rights, and the resources that remain."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """NetworkStack: requirements of its template, for every family."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from functools import cache

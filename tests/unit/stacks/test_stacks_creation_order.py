@@ -1,7 +1,5 @@
 """The order in which CloudFormation creates our resources: each need at creation is a dependency."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from typing import Any

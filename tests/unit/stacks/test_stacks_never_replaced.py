@@ -4,8 +4,6 @@ It refuses to replace a resource that has a name of ours ("cannot update a stack
 requires replacing"), and what another stack imports. The data's own stack: test_guard_covers.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

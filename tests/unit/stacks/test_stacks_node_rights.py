@@ -1,7 +1,5 @@
 """Rights of roles: those of the templates, and those that nodes get by the cluster config."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from copy import deepcopy

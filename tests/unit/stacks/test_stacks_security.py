@@ -1,7 +1,5 @@
 """A platform team's first questions, proven of the templates; every proof is shown to find its fault."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any

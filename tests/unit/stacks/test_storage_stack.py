@@ -1,7 +1,5 @@
 """StorageStack: data is encrypted, private, and kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """StorageStack is the same, byte by byte, whatever the flags of the cluster: none of them touches data."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """TrainingClusterStack: key, placement group, scripts, provider, cluster."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

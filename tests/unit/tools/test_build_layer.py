@@ -1,7 +1,5 @@
 """tools/build_layer.py: the archive of a layer of one's own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The table of EC2's instance types, made from EC2's own description."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

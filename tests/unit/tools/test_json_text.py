@@ -1,7 +1,5 @@
 """The form of JSON files that programs write."""
 
-from __future__ import annotations
-
 import json
 
 from tools.json_text import json_text

@@ -1,7 +1,5 @@
 """cdk-nag and CDK's validation of templates: no finding without a reason, no reason without a finding."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

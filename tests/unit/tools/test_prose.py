@@ -1,7 +1,5 @@
 """Banned phrases are found in prose, and nowhere else."""
 
-from __future__ import annotations
-
 from tools.prose import findings
 
 BANNED = """\

@@ -1,7 +1,5 @@
 """tools/setup.sh and the Makefile on bare machines and in odd folders: one message, and nothing half made."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

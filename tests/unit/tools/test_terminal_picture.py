@@ -1,7 +1,5 @@
 """tools/terminal_picture.py: the pictures of commands in the docs."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Mutants: each fault where it belongs, and a name that survives edits elsewhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """tools/workload_locks.py: the locks of the workloads' packages."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

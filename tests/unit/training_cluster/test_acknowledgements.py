@@ -1,7 +1,5 @@
 """Acknowledged findings of cdk-nag: each with its resource, and no more than it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import aws_cdk as cdk

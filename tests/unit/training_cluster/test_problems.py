@@ -1,7 +1,5 @@
 """Messages about a wrong input: the closest of the allowed values."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.problems import did_you_mean

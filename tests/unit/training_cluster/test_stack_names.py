@@ -1,7 +1,5 @@
 """Names of the stacks in CloudFormation: they say whose they are, and the CDK's ids stay what people type."""
 
-from __future__ import annotations
-
 import json
 import re
 

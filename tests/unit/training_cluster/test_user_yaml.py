@@ -1,7 +1,5 @@
 """YAML files of users: types as Slurm and ParallelCluster mean them, and problems with their lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 S3 alone is played (rehearsal/node_root/stand_ins/aws.sh). Not run here is what NOT_RUN names.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The prolog under a real Slurm: an unhealthy node drains with the reason, and its job runs elsewhere."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

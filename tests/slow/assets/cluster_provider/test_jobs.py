@@ -1,7 +1,5 @@
 """The provider's list of running jobs: Systems Manager, the head node, a real Slurm."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

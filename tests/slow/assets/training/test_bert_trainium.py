@@ -4,8 +4,6 @@ XLA=1 also trains by PyTorch/XLA on this machine's CPU, in one process. It needs
 torch_xla 2.9, transformers and tokenizers (some 7 GB): XLA_PYTHON=/my/venv/bin/python.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

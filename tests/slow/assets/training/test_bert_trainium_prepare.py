@@ -1,7 +1,5 @@
 """bert-trainium's preparation of Wikipedia with its real environment, from a hub on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The gpt2 workload on two nodes of a real Slurm on this machine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

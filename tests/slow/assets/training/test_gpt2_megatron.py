@@ -1,7 +1,5 @@
 """The gpt2-megatron workload on two nodes of a real Slurm, with the rehearsal's shim for CPUs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The hub and the bucket are servers on this machine; nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

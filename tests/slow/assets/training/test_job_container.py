@@ -1,7 +1,5 @@
 """Jobs in containers: job.slurm on a real Slurm, with an image that is really unpacked and entered."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """NOTIFY of job.slurm: a person hears of start, return to the queue, end and giving up."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import os

@@ -1,7 +1,5 @@
 """Saves of more than 30 s, Slurm's own KillWait: job.slurm on a real Slurm with the cluster's KillWait."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

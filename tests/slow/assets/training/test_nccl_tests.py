@@ -1,7 +1,5 @@
 """The nccl-tests workload on two nodes of a real Slurm on this machine: an all-reduce over gloo, judged."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

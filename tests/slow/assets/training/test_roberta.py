@@ -1,7 +1,5 @@
 """The roberta workload on two nodes of a real Slurm on this machine: fairseq, which compiles for minutes."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

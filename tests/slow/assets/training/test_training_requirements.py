@@ -1,7 +1,5 @@
 """Every workload's packages exist for each Python that makes its environment: asks the package index."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`trainctl submit`, `jobs`, `logs` and `cancel` with a real Slurm on this machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

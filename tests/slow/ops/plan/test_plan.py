@@ -1,7 +1,5 @@
 """`trainctl plan` and `trainctl price` ask an account that answers, the real library and the real CDK."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

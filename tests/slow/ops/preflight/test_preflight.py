@@ -1,7 +1,5 @@
 """`trainctl preflight` on a local AWS, where each case breaks one thing: it names that, and no other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`trainctl destroy --plan` and `preflight` ask an account that answers. The tests build on each other."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

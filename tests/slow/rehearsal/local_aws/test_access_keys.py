@@ -1,7 +1,5 @@
 """Access to a local AWS, which only its own access key gives: other users of the machine reach its port."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

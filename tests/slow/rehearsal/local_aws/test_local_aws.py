@@ -1,7 +1,5 @@
 """The local AWS's corrections of its emulators, tested with the real library."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes of the local Slurm as several hosts with several users."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A Slurm that runs is changed as its cluster is: more and fewer nodes, another queue, a stopped fleet."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Every query of every board, asked of a real Prometheus that scrapes the nodes of a real Slurm."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

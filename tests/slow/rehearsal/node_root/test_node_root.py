@@ -1,7 +1,5 @@
 """Throw-away machines: real enough to install software in, and nothing of them stays or gets out."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

@@ -1,7 +1,5 @@
 """Two people on one cluster, with the real slurmctld, slurmdbd and users: who may do what, who used what."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A node whose users are a directory's: a mount namespace with a copy of /etc, in which sssd runs."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

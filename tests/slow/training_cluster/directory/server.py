@@ -1,7 +1,5 @@
 """An OpenLDAP server with people, on a free port, over TLS with a certificate that is made for it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """A directory of people: a real OpenLDAP, what preflight says of it, and a node whose sssd asks it."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

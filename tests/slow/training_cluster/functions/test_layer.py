@@ -1,7 +1,5 @@
 """The layer of `make layer`: this machine's Python runs the provider from it alone, Lambda's could."""
 
-from __future__ import annotations
-
 import json
 import platform
 import re

@@ -1,7 +1,5 @@
 """Dashboard, alarms and budget on a local AWS; the states of a real Slurm's nodes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A node of folders for bootstrap.sh: its disk, its shared folder, and a bucket for `aws s3 cp`."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A node of folders for one start step: its disk, and stubs of its programs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A machine for one install step: a root folder, a closed PATH, stubs that write down calls."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import shutil

@@ -1,7 +1,5 @@
 """bootstrap.sh as a node runs it; `aws s3 cp` is a copy from a folder here (the slow tests use S3)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

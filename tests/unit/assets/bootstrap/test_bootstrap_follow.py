@@ -1,7 +1,5 @@
 """The timer of head and login nodes: it installs the bundle that the cluster config now names."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -1,7 +1,5 @@
 """Timers of a node's bootstrap: metrics, and a check for a missed update."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """prolog.sh as Slurm runs it: it drains unhealthy nodes, updates old ones, drains none for its own faults."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import time

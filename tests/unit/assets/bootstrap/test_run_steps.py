@@ -1,7 +1,5 @@
 """run-steps.sh with steps of the tests: when each runs, its messages, and what counts as done."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 Of each step what its header says; here the small ones, 10, 20, 36, 40 and 42. Others have files of their own.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

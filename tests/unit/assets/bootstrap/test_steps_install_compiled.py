@@ -1,7 +1,5 @@
 """Steps 46 and 48: what is compiled from pinned sources."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

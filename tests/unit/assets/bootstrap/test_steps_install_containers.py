@@ -1,7 +1,5 @@
 """Steps 43 and 44: what containers under Slurm need and an AMI lacks."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.assets.bootstrap.step_machine import APT, Machine, fails, succeeds

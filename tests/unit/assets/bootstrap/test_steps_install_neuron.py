@@ -1,7 +1,5 @@
 """Step 34: the packages of one Neuron release, pinned and held."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.assets.bootstrap.step_machine import APT, KERNEL, Machine, fails, succeeds

@@ -1,7 +1,5 @@
 """bert-trainium's packages from AWS's own index, when another index has packages of the same names."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

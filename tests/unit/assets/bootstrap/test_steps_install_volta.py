@@ -1,7 +1,5 @@
 """Steps 30 and 32: NVIDIA's proprietary driver, GDRCopy's module for it, and the last CUDA with Volta."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

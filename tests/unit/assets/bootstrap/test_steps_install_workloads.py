@@ -1,7 +1,5 @@
 """Step 50 and assets/training/environment.sh: one way to environments for images, starts and jobs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

@@ -1,7 +1,5 @@
 """The start steps, each run as run-steps.sh runs it, with a node's programs stubbed."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Step 72, containers in jobs, with a node's programs stubbed; and systemd's opinion of what it writes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Step 63 with the real iptables, in a network namespace: who may connect to the servers of file systems."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Step 64: the key of this cluster opens a /home that an earlier cluster left."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps 70, 73 and 75 in a shared folder where, as in /fsx, every user of the cluster may create files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

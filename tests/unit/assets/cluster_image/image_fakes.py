@@ -1,8 +1,6 @@
 """Fakes of EC2 and CloudFormation for the image's custom resource: a region's images in memory."""
 
 # ruff: noqa: N803 - boto3's own argument names
-from __future__ import annotations
-
 import fnmatch
 import types
 from collections.abc import Iterator

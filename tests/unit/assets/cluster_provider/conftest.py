@@ -1,7 +1,5 @@
 """Fixtures of the provider's tests: its modules, with AWS and ParallelCluster replaced by fakes."""
 
-from __future__ import annotations
-
 import types
 from pathlib import Path
 from typing import Any

@@ -12,8 +12,6 @@ A line is a name, what happens, and after `//` parts of the last message. What h
 {a,b} is two lines. `Story` has a method for every other word.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

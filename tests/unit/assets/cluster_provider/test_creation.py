@@ -1,7 +1,5 @@
 """Create: the config with its mark, and what a failure says; states.txt has the steps."""
 
-from __future__ import annotations
-
 import json
 
 from tests.unit.assets.cluster_provider.fakes.aws import BUCKET

@@ -1,7 +1,5 @@
 """Delete: events and records that are not as usual; states.txt has the others."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.assets.cluster_provider.fakes.aws import PARAMETER

@@ -1,7 +1,5 @@
 """Errors of the library and of AWS: transient, refused, or not found."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The logs of a failure are in the bucket before any deletion, and missing ones are named."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

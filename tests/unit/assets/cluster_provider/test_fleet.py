@@ -1,7 +1,5 @@
 """Messages of updates that require a stopped fleet; states.txt has their steps."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.assets.cluster_provider.fakes.library import (

@@ -1,7 +1,5 @@
 """Refusal, before anything changes, of an update that no cluster can have."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The names of the jobs that run, asked of the head node; not to know them is told apart from none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

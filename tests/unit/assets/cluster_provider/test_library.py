@@ -1,7 +1,5 @@
 """The one module that calls ParallelCluster, against one that answers as told (slow tests ask the real)."""
 
-from __future__ import annotations
-
 import ast
 import datetime
 import inspect

@@ -1,7 +1,5 @@
 """One call of the library: caches are cleared before it, and reading is retried."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The messages in CloudFormation when the provider refuses or fails."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

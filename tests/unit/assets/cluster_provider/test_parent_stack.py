@@ -1,7 +1,5 @@
 """Status of the parent stack, which tells a rollback and a clean-up."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.assets.cluster_provider.fakes.provider import Provider

@@ -1,7 +1,5 @@
 """The provider's notes: found again by the same request, begun anew by another, small enough, published."""
 
-from __future__ import annotations
-
 import json
 import re
 import uuid

@@ -1,7 +1,5 @@
 """Requests that cross: CDK's framework goes on polling for one when CloudFormation has sent the next."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

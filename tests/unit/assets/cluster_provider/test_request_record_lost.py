@@ -1,7 +1,5 @@
 """The provider's parameter is deleted while it works: it goes on from what AWS and the event still say."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.assets.cluster_provider.fakes.aws import PARAMETER

@@ -1,7 +1,5 @@
 """One throttled call is asked again, for half a minute; what is refused is told at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.assets.cluster_provider.fakes.provider import Provider

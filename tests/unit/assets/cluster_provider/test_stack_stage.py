@@ -1,7 +1,5 @@
 """The stage of a cluster's stack, from its events."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

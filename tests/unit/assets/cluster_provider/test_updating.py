@@ -1,7 +1,5 @@
 """Messages and strategies of updates; states.txt has their steps."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The zone's custom resource alone, with fakes of AWS."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,8 +1,6 @@
 """Fakes of EC2 and CloudFormation for the zone's custom resource: a region in memory."""
 
 # ruff: noqa: N803 - boto3's own argument names
-from __future__ import annotations
-
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The guard's function: its refusals, their messages, and the updates that it allows."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """A Hugging Face hub on this machine: lists and serves the files of a folder, can break off."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """Import of an image by job.slurm: once, under a lock, whole or not at all. Enroot is played."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 from pathlib import Path

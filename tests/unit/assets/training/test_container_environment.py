@@ -1,7 +1,5 @@
 """The environment over an image's packages: what it installs, and whose torch it is."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

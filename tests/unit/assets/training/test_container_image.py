@@ -1,7 +1,5 @@
 """Names of container images: what is refused, with one message, and what enroot is asked for."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

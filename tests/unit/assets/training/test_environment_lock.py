@@ -1,7 +1,5 @@
 """Locks of workloads: environment.sh installs the packages whose hashes they have, and no others."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Environments in shared folders: no job runs code that another user of the cluster put there."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """torch for V100 GPUs, which assets/training/environment.sh takes from PyTorch's index for CUDA 12.6."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -4,8 +4,6 @@ A lock on a folder of Lustre or NFS holds on one node only. The stand-in for `fl
 jobs that lock a folder lock a file of their own node each; of a regular file all nodes have the same lock.
 """
 
-from __future__ import annotations
-
 import http.server
 import json
 import os

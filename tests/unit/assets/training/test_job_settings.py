@@ -1,7 +1,5 @@
 """Settings that job.slurm records at each start, for reports."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """launch.sh: what of each rank's output is in the job's output, and what is in the rank's file."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

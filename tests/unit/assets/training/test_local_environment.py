@@ -1,7 +1,5 @@
 """Environments on the nodes' local disks: unpacked once a node, from the archive that fits their content."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

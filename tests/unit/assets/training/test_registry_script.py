@@ -1,7 +1,5 @@
 """Passwords for registries, in the file that Enroot reads: registry.sh, as the user on the head node."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

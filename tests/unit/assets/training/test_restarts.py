@@ -1,7 +1,5 @@
 """restarts.sh: what a job does when its training has ended, with Slurm's programs in functions."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

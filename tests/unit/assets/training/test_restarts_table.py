@@ -1,7 +1,5 @@
 """Each row of the table "what happened, what the job does" of docs/workloads.md has tests."""
 
-from __future__ import annotations
-
 import re
 
 from training_cluster.paths import ROOT

@@ -1,7 +1,5 @@
 """Variables that name a secret of Secrets Manager; a program of the test stands for the AWS CLI."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

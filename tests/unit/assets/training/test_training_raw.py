@@ -1,7 +1,5 @@
 """One contract for DATA_DIR/raw: every workload reads the same folder, whatever its own tokenizer."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Waits of tests for what happens in other processes, for as long as a busy machine may take."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Imports of a workload's own modules and trainkit in tests, as on a node: their folders are on the path."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import time

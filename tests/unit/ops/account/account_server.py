@@ -1,7 +1,5 @@
 """A fake AWS for trainctl as a process: it answers only STS and logs each request's region."""
 
-from __future__ import annotations
-
 import re
 import threading
 import urllib.parse

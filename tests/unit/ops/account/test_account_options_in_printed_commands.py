@@ -1,7 +1,5 @@
 """Commands that trainctl prints are for its own account and region."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import re

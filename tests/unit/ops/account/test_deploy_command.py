@@ -1,7 +1,5 @@
 """The deploys that trainctl prints and runs keep the flags of the last deploy."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

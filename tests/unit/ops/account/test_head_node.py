@@ -1,7 +1,5 @@
 """A command on the head node: how long it may take, and what is known of one that gives no answer."""
 
-from __future__ import annotations
-
 import http.server
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """--region, --profile and credentials: trainctl as a process, against an account on this machine."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

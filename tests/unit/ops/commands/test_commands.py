@@ -1,7 +1,5 @@
 """Commands of trainctl, each with its answer as JSON and its exit code."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import json

@@ -1,7 +1,5 @@
 """trainctl top and dashboards: figures of a real HTTP server, a forwarded port, exported boards."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """An account with a cluster that failed, for trainctl diagnose."""
 
-from __future__ import annotations
-
 import datetime
 import io
 import json

@@ -1,7 +1,5 @@
 """The command trainctl diagnose: what it prints, its exit codes, and its bundle."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tarfile

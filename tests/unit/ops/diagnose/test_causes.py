@@ -1,7 +1,5 @@
 """The causes of trainctl diagnose, tested with logs as AWS, Slurm, NCCL and our own scripts write them."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import time

@@ -1,7 +1,5 @@
 """The causes of trainctl diagnose, tested with lines that users wrote in issue trackers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import yaml

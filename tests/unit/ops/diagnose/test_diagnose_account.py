@@ -1,7 +1,5 @@
 """trainctl diagnose on an account: what it asks, and that no source hides another."""
 
-from __future__ import annotations
-
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 

@@ -1,7 +1,5 @@
 """trainctl diagnose on an account: the state comes first, and what is over is no cause."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """trainctl diagnose on files, folders and archives, whatever is in them."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """The search for the causes' patterns."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

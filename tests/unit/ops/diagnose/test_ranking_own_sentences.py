@@ -1,7 +1,5 @@
 """The sentences with which our scripts end a job come before all that torchrun, NCCL and Slurm say of it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

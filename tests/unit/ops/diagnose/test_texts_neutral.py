@@ -1,7 +1,5 @@
 """Texts of public threads that this project keeps name no person, machine or account."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

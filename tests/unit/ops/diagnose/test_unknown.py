@@ -1,7 +1,5 @@
 """The lines that a diagnosis shows where it finds no known cause."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

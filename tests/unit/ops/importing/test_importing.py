@@ -1,7 +1,5 @@
 """`trainctl import`: configs with the keys that others set, and files that have none."""
 
-from __future__ import annotations
-
 import datetime
 import io
 import json

@@ -1,7 +1,5 @@
 """`trainctl check-nodes`: which nodes it sweeps, what it reads of the result, and whom it drains."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`trainctl export`: the job that it submits, and what it refuses before."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Weights of the hub, asked for before a node starts; a server of the test stands for the hub."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer

@@ -1,7 +1,5 @@
 """`trainctl submit`, `jobs`, `logs` and `cancel`: what they send, what they say, how they end."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

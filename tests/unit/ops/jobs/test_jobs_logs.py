@@ -1,7 +1,5 @@
 """`trainctl logs`, and the watching of `trainctl submit --follow`."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any

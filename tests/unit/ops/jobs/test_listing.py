@@ -1,7 +1,5 @@
 """`trainctl jobs` prints commands that reach the cluster that was listed."""
 
-from __future__ import annotations
-
 import pytest
 
 from ops.jobs.listing import render_jobs

@@ -1,7 +1,5 @@
 """Settings of a job are refused before a node starts, by the workload's own code."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shutil

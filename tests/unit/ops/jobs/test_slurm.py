@@ -1,7 +1,5 @@
 """Parsing of Slurm's output: jobs, nodes, and reasons in plain words."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 

@@ -1,7 +1,5 @@
 """`trainctl lint`: what it looks at in a script, what it leaves out, and what a person reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

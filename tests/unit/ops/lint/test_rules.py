@@ -1,7 +1,5 @@
 """`trainctl lint`: each row of rules.yaml on its own examples, and our own job scripts."""
 
-from __future__ import annotations
-
 import pytest
 
 from ops.lint.command import lint, lint_files

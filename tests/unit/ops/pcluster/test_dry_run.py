@@ -1,7 +1,5 @@
 """ParallelCluster's own library, asked about a cluster config in its own environment."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The real library, in its own environment, as judge of one cluster config."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

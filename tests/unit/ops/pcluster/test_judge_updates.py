@@ -1,7 +1,5 @@
 """The real library, in its own environment, as judge of an update."""
 
-from __future__ import annotations
-
 import pytest
 
 from ops.pcluster.update_policies import ask_library

@@ -1,7 +1,5 @@
 """ParallelCluster's update policies, asked in its own environment."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

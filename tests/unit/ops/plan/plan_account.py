@@ -1,7 +1,5 @@
 """An account in which a cluster was deployed with some flags, for `trainctl plan`."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator, Mapping

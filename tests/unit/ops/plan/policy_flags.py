@@ -1,7 +1,5 @@
 """Flags with which a cluster has policies that others lack, for `trainctl plan` and `preflight`."""
 
-from __future__ import annotations
-
 from tests.unit.training_cluster.rules.test_monitoring import WORKSPACE
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 

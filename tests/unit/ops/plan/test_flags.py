@@ -1,7 +1,5 @@
 """The flags that a cluster was deployed with stand in the templates, where `trainctl plan` finds them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

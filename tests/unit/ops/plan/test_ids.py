@@ -1,7 +1,5 @@
 """The config that `trainctl plan` gives the library: the ids of what exists, and nothing else."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`trainctl plan`: what a deploy would change, by the real library's policies and the guards' own rules."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The parts of a plan that need no account: the CDK's lines, squeue's, differences, messages, exit codes."""
 
-from __future__ import annotations
-
 import json
 import stat
 import sys

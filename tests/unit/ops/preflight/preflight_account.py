@@ -1,7 +1,5 @@
 """An account in which a cluster can be deployed: who asks, its quotas, what runs in it, what is reserved."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from typing import Any

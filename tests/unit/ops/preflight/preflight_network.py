@@ -1,7 +1,5 @@
 """An account, network and storage that pass `trainctl preflight`; a test makes one thing of it bad."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A resource group of reservations as a queue's capacity: what of it suits the queue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

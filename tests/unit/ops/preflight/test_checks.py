@@ -1,7 +1,5 @@
 """`trainctl preflight`: each single thing that is wrong with an account gets its line, and no other does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`trainctl preflight --dry-run`: ParallelCluster's real validators, with ids that exist."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`trainctl preflight`: the nodes' image is looked at as the deploy will look at it, in the same words."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Answers of AWS that lack something: the check that meets one says so, and hides no other."""
 
-from __future__ import annotations
-
 import copy
 import io
 from collections.abc import Iterator

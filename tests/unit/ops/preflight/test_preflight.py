@@ -1,7 +1,5 @@
 """`trainctl preflight`: an own network is looked at before anything is deployed into it."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`trainctl preflight`: own storage and key are looked at before anything is deployed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

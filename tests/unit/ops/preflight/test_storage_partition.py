@@ -1,7 +1,5 @@
 """`trainctl preflight` in China: what FSx has not there is told before a deploy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import boto3

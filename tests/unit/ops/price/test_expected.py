@@ -1,7 +1,5 @@
 """`trainctl price titan`: whether a model fits, its speed by a published utilisation, days and USD."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """Cost of the stores of metrics: what docs/costs.md says."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

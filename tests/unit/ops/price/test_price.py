@@ -1,7 +1,5 @@
 """`trainctl price`: rows that add up, each with the source of its price, and what a token costs."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import sys

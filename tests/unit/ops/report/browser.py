@@ -1,7 +1,5 @@
 """A page in Chromium, by the DevTools protocol over two pipes: no driver, no open port."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

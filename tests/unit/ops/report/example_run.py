@@ -3,8 +3,6 @@
 python -m tests.unit.ops.report.example_run FOLDER    makes FOLDER/runs/... and FOLDER/checkpoints/...
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import math

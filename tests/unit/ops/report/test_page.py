@@ -1,7 +1,5 @@
 """The page of `trainctl report`: it loads nothing, runs only its own script, and reads without JavaScript."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The page of `trainctl report` in a real browser, where there is one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`trainctl report`: runs of this machine and of a cluster, cost, published figures, files, messages."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

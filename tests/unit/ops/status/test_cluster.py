@@ -1,7 +1,5 @@
 """`trainctl status` of a deployed cluster: each part alone."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

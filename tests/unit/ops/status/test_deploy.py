@@ -1,7 +1,5 @@
 """`trainctl status`: what a person sees while CloudFormation shows one line."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from types import SimpleNamespace

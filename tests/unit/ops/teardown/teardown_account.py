@@ -1,7 +1,5 @@
 """An account in which everything of ours is deployed or left, for `trainctl destroy --plan`."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`trainctl destroy --plan`: ImageStacks, and the images that outlive them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable

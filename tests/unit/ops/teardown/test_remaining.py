@@ -1,7 +1,5 @@
 """`trainctl destroy --plan`: what is ours or others', how it is taken up again, and what is typed."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`trainctl destroy --plan`: what goes, what stays, what it costs, and how to delete the rest."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -216,7 +214,7 @@ class _Parameters:
 
     path = ""
 
-    def get_paginator(self, _operation: str) -> _Parameters:
+    def get_paginator(self, _operation: str) -> "_Parameters":
         return self
 
     def paginate(self, **asked: Any) -> list[dict[str, Any]]:

@@ -1,7 +1,5 @@
 """`trainctl users add` and `lock`: the deploy that they print and run keeps the flags of the last one."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

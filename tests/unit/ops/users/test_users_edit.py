@@ -1,7 +1,5 @@
 """`trainctl users`: what it makes of a file, with comments and form kept, and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`trainctl usage`: sums over partitions, prices of the catalog, and what it says without accounting."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

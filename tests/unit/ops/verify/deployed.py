@@ -1,7 +1,5 @@
 """A deployed cluster in memory, for the tests of `trainctl verify`."""
 
-from __future__ import annotations
-
 import datetime
 import io
 import json

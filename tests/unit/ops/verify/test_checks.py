@@ -1,7 +1,5 @@
 """`trainctl verify`: each verdict of each check."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`trainctl verify --nodes` removes what its jobs wrote."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A report of `trainctl verify` identifies no account."""
 
-from __future__ import annotations
-
 import pytest
 
 from ops.verify.hiding import hide_ids

@@ -1,7 +1,5 @@
 """The end of a terminal interrupts `trainctl verify` as Ctrl-C does."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

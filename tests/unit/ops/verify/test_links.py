@@ -1,7 +1,5 @@
 """`trainctl verify` takes back what it writes on Lustre and in the bucket."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """`trainctl verify --nodes`: jobs are submitted, judged, and cancelled after Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import signal
 from typing import Any

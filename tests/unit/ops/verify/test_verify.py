@@ -1,7 +1,5 @@
 """The command `trainctl verify`: options, exit codes, JSON and page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The same text and the same losses, in a container and outside."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

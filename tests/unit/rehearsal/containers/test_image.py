@@ -1,7 +1,5 @@
 """Two rehearsals that want the same image at the same time."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pyxis's options among srun's, as job.slurm and people write them."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

@@ -1,7 +1,5 @@
 """Needs at creation in templates other than ours."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

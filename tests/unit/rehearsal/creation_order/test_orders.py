@@ -1,7 +1,5 @@
 """Unlucky orders: true to the dependencies, random, repeatable, and last what nothing waits for."""
 
-from __future__ import annotations
-
 import pytest
 
 from rehearsal.creation_order.orders import unlucky_order

@@ -1,7 +1,5 @@
 """Dependencies of the resources of a template."""
 
-from __future__ import annotations
-
 from rehearsal.creation_order.template import Dependencies
 
 

@@ -1,7 +1,5 @@
 """`make faults`: its cases, their counts, and how an interrupted run is resumed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`make faults` spares the CDK CLI's waiting: one synth for each set of flags, none for a bootstrap."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A case of `make faults` that fails, and the other cases of its run."""
 
-from __future__ import annotations
-
 import queue
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The environment of a rehearsal's clients: nothing in it can reach a real account."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The local CloudFormation refuses a log group that a function's first call has created."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The table of docs/rehearsal.md, as far as the code says what is emulated, and by which emulator."""
 
-from __future__ import annotations
-
 import re
 
 from rehearsal.local_aws.emulators.moto_services import SERVICES

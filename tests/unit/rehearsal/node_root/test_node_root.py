@@ -1,7 +1,5 @@
 """Throw-away machines before one exists: accepted and refused requests, and interrupted preparation."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

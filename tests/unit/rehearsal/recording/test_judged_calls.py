@@ -4,8 +4,6 @@
 included. tests/slow/stacks/test_stacks_deploy.py adds its own with UPDATE_GOLDEN.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The provider's own calls of AWS, from its source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Cases with the answers of our flags and of the library."""
 
-from __future__ import annotations
-
 from rehearsal.validation.cases import Case
 from rehearsal.validation.library import Finding
 from rehearsal.validation.verdicts import Judged

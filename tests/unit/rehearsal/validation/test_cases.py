@@ -1,7 +1,5 @@
 """The combinations that `make validate` checks."""
 
-from __future__ import annotations
-
 import pytest
 
 from rehearsal.validation.cases import CAPACITIES, FEATURES, OS_NAMES, REFUSED_BY_US_ALONE, all_cases

@@ -1,7 +1,5 @@
 """The report of `make validate`."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

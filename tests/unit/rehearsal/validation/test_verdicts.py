@@ -1,7 +1,5 @@
 """The verdict of two answers: a difference between our flags and the library is never quiet."""
 
-from __future__ import annotations
-
 import pytest
 
 from rehearsal.validation.verdicts import Judged, Verdict, render_matrix

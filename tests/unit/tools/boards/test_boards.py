@@ -1,7 +1,5 @@
 """Boards: the files are what Grafana's library renders now, and every metric in them exists."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """docs/changes.md: every flag has one answer, and the page says what the library and the guards say now."""
 
-from __future__ import annotations
-
 from ops.asset_code import asset_code
 from tools.docs.changes_page import render_changes_page, verdicts
 from tools.docs.flag_changes import SAMPLES, configs

@@ -1,7 +1,5 @@
 """docs/flags.md and docs/families.md: the generated pages are the present ones."""
 
-from __future__ import annotations
-
 from tools.docs import variables_table
 from tools.docs.families_page import render_families_page
 from tools.docs.flags_page import render_flags_page

@@ -1,7 +1,5 @@
 """docs/first-deploy.md is that of the checks."""
 
-from __future__ import annotations
-
 from ops.verify.checks import CHECKS
 from ops.verify.nodes import NODE_CHECKS
 from tools.docs.first_deploy_page import render_first_deploy_page

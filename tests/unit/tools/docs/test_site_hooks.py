@@ -1,7 +1,5 @@
 """The docs site's navigation, and the links of its pages to pages and to source files."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -4,8 +4,6 @@
 slow test: tests/slow/ops/test_ops_printed_aws_commands.py.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

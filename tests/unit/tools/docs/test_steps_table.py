@@ -1,7 +1,5 @@
 """The README's table of the bootstrap steps."""
 
-from __future__ import annotations
-
 from tools.docs import steps_table
 
 

@@ -1,7 +1,5 @@
 """The exported schema of cluster configs is the library's present one."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

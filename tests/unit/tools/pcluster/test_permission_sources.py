@@ -1,7 +1,5 @@
 """Published sources of the permissions: the User Guide's policies and the registry's schemas."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

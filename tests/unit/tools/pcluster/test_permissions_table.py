@@ -1,7 +1,5 @@
 """The table of permissions, and the command that writes it (`make permissions`)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Advice about flags that are allowed and work badly, or cost more than a person expects."""
 
-from __future__ import annotations
-
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from training_cluster.advice.advice import advice
 from training_cluster.catalog.families import family_names

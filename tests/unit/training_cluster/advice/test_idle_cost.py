@@ -1,7 +1,5 @@
 """The cost of idle resources, which is counted and shown before they are created."""
 
-from __future__ import annotations
-
 import json
 import re
 

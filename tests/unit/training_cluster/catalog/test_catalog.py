@@ -1,7 +1,5 @@
 """The catalog's files that all families share: base.yaml, prices, quotas."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

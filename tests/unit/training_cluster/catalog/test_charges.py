@@ -1,7 +1,5 @@
 """Monthly costs are the same sums for a deploy that is planned and for resources that remain."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.catalog.charges import (

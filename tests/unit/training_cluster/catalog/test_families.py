@@ -1,7 +1,5 @@
 """The catalog of instance families: true to EC2's own data, sourced, and strict about typing errors."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from functools import cache

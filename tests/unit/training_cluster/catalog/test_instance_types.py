@@ -1,7 +1,5 @@
 """Families without a file: EC2's facts, and conservative settings."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.catalog.families import find_instance_type, load_family

@@ -1,7 +1,5 @@
 """The version of ParallelCluster, read from its one requirement."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from collections.abc import Iterator

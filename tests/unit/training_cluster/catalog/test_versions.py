@@ -1,7 +1,5 @@
 """The pins of versions.yaml, what shells get of them, workloads' budgets, and the list of newer versions."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

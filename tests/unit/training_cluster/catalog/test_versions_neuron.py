@@ -1,7 +1,5 @@
 """The pins of Neuron are those of one release: driver, runtime, collectives, tools and Python packages."""
 
-from __future__ import annotations
-
 import re
 
 from training_cluster.catalog.versions import load_versions

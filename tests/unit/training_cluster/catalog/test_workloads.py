@@ -1,7 +1,5 @@
 """The catalog's workloads: their headers, and the time that their environments take."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The bundle of scripts: its bytes depend on content alone, and a family's environment is in it."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The rendered ParallelCluster config: golden files, and the rules it keeps."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The clusters of the five walk-throughs, each with what its seed asked for by name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The policies of a cluster's own stack, as its real template makes them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any

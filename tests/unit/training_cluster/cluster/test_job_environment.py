@@ -1,7 +1,5 @@
 """Variables of jobs about their nodes: rendered from the catalog and the flags, and installed by step 60."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

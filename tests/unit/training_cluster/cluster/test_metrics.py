@@ -1,7 +1,5 @@
 """What a metrics store changes: the head node's rights, the bundle's settings, and nothing by default."""
 
-from __future__ import annotations
-
 from tests.unit.training_cluster.rules.test_monitoring import WORKSPACE
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config

@@ -1,7 +1,5 @@
 """The parameter of the provider's notes: one for each stack of ours, also where two want one cluster."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_s3 as s3

@@ -1,7 +1,5 @@
 """The file of a directory: what the cluster config gets of it, and the message for each mistake in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

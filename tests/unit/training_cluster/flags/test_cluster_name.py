@@ -1,7 +1,5 @@
 """cluster_name: no two names that AWS or ParallelCluster take for one."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

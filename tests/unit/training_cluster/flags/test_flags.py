@@ -1,7 +1,5 @@
 """Context flags: what is allowed, and what a person reads when one is wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.flags.cluster import PCLUSTER_VERSION

@@ -1,7 +1,5 @@
 """A permissions boundary given the CDK's own way, which the CDK applies to the app's roles alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aws_cdk as cdk

@@ -1,7 +1,5 @@
 """Values of cdk.json that are of another type than their flag: one message, no traceback."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.flags.settings import Settings

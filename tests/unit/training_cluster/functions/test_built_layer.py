@@ -1,7 +1,5 @@
 """A built layer: it is found by its locks and recipe, and a missing one is refused."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from pathlib import Path

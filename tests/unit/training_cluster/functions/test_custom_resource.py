@@ -1,7 +1,5 @@
 """A custom resource with one function: its log exists first, and it may do no more than it is given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """No flag replaces what holds data: the guard refuses every update that would, proved from AWS's schemas."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import tempfile

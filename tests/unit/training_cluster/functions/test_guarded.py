@@ -1,7 +1,5 @@
 """The guard's values, which `trainctl plan` reads without the CDK."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The provider's Lambda layer: which one, what it is made from, what a person reads when it is not there."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Image Builder's document, and its commands, run in a folder of this machine."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The plan of an image: its content, the order of its steps, the time and cost of its build."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.catalog.families import family_names, load_family

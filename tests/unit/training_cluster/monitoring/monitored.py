@@ -1,7 +1,5 @@
 """A stack with only Monitoring, and functions that read its template."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Alarms: when they go off, and to whom they write."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The budget: when it writes, to whom, and what it counts."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections.abc import Callable

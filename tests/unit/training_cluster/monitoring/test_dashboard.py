@@ -1,7 +1,5 @@
 """The dashboard: what it shows, whether it fits, and whether anything publishes what it shows."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import re

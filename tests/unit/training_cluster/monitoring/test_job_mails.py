@@ -1,7 +1,5 @@
 """Mail of jobs: the topic, who gets which messages, and which values of job_emails are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.training_cluster.monitoring.monitored import monitored

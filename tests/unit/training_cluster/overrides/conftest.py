@@ -1,7 +1,5 @@
 """A file of overrides in a folder of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The file of overrides: what is read, and the one message for each mistake."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

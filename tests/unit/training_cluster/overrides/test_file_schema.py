@@ -1,7 +1,5 @@
 """Every key of ParallelCluster's schema, in a file of overrides: it is kept, or refused with a message."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

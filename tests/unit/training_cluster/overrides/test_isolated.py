@@ -1,7 +1,5 @@
 """The key by which ParallelCluster runs without Route 53 marks a network without internet."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.training_cluster.overrides.conftest import Write

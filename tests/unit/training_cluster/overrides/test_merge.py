@@ -1,7 +1,5 @@
 """Overrides in the rendered config: what is merged, added, replaced and removed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

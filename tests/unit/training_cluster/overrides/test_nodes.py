@@ -1,7 +1,5 @@
 """Roles of nodes that the user makes, and more security groups beside ours."""
 
-from __future__ import annotations
-
 from tests.unit.training_cluster.overrides.conftest import Write
 from training_cluster.overrides.nodes import own_roles
 from training_cluster.pcluster.check import check_cluster_config, config_before_deploy

@@ -1,7 +1,5 @@
 """Keys that flags set are refused in a file of overrides, with the flag."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Storage that ParallelCluster makes: it outlives the cluster unless the file says otherwise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

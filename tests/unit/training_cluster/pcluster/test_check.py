@@ -1,7 +1,5 @@
 """The check of the rendered config, which the stack of the cluster makes at every synth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aws_cdk as cdk

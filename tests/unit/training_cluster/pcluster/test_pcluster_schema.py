@@ -1,7 +1,5 @@
 """The schema of cluster configs: the library's own, judged as the library judges, said in sentences."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What keys of overrides add to the provider's policy, and that a config without them adds nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 proven on AWS (docs/permissions.md); the slow tests compare the table with the library.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The file of queues: what it becomes, and the message for each mistake in it."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

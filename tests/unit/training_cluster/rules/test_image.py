@@ -1,7 +1,5 @@
 """Combinations of images and workloads, and the messages about those that do not fit."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.catalog.families import family_names, load_base

@@ -1,7 +1,5 @@
 """Rules about metrics: what each store requires."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.problems import ConfigurationError

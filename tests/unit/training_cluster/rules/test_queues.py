@@ -1,7 +1,5 @@
 """Queues that do not go together, each refused with what to type."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

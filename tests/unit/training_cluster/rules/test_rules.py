@@ -1,7 +1,5 @@
 """Combinations of flags that are refused, and the message that a person reads."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.flags.settings import Settings

@@ -1,7 +1,5 @@
 """Wrong values of the flags that adjust nodes, and what the images of the nodes need."""
 
-from __future__ import annotations
-
 import pytest
 
 from training_cluster.catalog.families import load_base

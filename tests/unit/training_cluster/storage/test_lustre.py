@@ -1,7 +1,5 @@
 """A Lustre file system with EFA: its size, its group, and what its clients still need."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

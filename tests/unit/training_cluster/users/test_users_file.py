@@ -1,8 +1,6 @@
 """The file of users: what nodes get of it, and the message for each mistake in it."""
 
 # ruff: noqa: E501 - the messages, a mistake each
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -4,8 +4,6 @@ python megatron_fusions.py fused|plain: with bias, GELU and dropout as on GPUs, 
 """
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import sys
 
 import torch

@@ -4,8 +4,6 @@ python megatron_logits.py CHECKPOINT FILE: writes tokens and logits as a file of
 """
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

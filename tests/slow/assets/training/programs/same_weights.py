@@ -4,8 +4,6 @@ python same_weights.py FOLDER FOLDER [TOLERANCE]: without a tolerance bit by bit
 """
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -5,8 +5,6 @@ the folder from which the run began, or the one that it exported.
 """
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -4,8 +4,6 @@ python titan_lora.py: prints the greatest difference of the logits before and af
 """
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import cpu  # of titan
 import torch
 

@@ -1,8 +1,6 @@
 """The operations that titan counts for documents of some lengths; run in its own environment."""
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

@@ -1,8 +1,6 @@
 """Prints the options that torchtitan takes behind `--` of titan, one a line; in titan's environment."""
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import contextlib
 import io
 import os

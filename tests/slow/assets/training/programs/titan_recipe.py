@@ -6,8 +6,6 @@ embedding, and config.json of an export.
 """
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

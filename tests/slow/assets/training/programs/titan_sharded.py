@@ -6,8 +6,6 @@ and give all weights back.
 """
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

@@ -5,8 +5,6 @@ greatest difference. With --make instead of a file: writes random weights into F
 """
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import sys
 
 import numpy as np

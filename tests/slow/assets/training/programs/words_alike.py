@@ -1,8 +1,6 @@
 """Encodes hard and random texts word by word and by the library; prints "equal" for equal ids."""
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import array
 import random
 import sys

@@ -1,7 +1,5 @@
 """Runs of titan on two nodes of a real Slurm on this machine: fixtures of its tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The titan workload on two nodes of a real Slurm on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """titan's tables of torchtitan's options, and what its recipes compute with weights, by torchtitan itself."""
 
-from __future__ import annotations
-
 import fnmatch
 import json
 from pathlib import Path

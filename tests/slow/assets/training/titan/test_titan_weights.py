@@ -1,7 +1,5 @@
 """Weights of titan: from the hub's format, by LoRA, and back."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

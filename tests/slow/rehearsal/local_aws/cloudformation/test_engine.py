@@ -1,7 +1,5 @@
 """A local AWS creates a stack's resources in an unfavorable order, and refuses what works by luck."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

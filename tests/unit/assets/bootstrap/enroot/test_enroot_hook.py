@@ -1,7 +1,5 @@
 """Enroot's hook that gives containers the node's EFA software; folders are the node and the container."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A node's disk under one folder, with the bundle on it and programs that answer as a test likes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Sequence

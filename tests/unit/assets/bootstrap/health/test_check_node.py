@@ -1,7 +1,5 @@
 """check-node.sh: which checks it runs, and what it makes of those that fail, hang or are faulty."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The health checks, with programs that answer as nodes' do: well, and with each fault."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from pathlib import Path

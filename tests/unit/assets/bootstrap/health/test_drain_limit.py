@@ -1,7 +1,5 @@
 """The drain limit: a check that reports most nodes as unhealthy drains none; else it drains a node."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

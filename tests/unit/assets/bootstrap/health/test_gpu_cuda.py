@@ -1,7 +1,5 @@
 """gpu_cuda.py: CUDA's own start, with a library in the place of libcuda."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

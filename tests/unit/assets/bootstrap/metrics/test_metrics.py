@@ -1,7 +1,5 @@
 """Metrics of nodes: the real programs, with fakes of sinfo, nvidia-smi, neuron-monitor and aws."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

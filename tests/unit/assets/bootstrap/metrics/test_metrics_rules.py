@@ -1,7 +1,5 @@
 """Prometheus's rules, config and Alertmanager's config: by promtool and amtool, the distribution's own."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import shutil

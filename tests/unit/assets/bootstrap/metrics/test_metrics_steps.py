@@ -1,7 +1,5 @@
 """Steps 85 to 88 with another store than CloudWatch: units, configs, and what a change back removes."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text files for node_exporter: the real programs, with fakes of tools; promtool reads what they write."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """89-await-fabric.sh: a node's start waits for the GPUs' fabric, for a bounded time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

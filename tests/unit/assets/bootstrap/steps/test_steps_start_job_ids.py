@@ -1,7 +1,5 @@
 """Step 77 on head nodes of folders: each cluster on a file system gets job ids of its own."""
 
-from __future__ import annotations
-
 import pwd
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Step 71 on nodes of folders, with the real programs: who exists, what is whose."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Iterator

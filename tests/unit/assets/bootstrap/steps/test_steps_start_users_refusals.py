@@ -1,7 +1,5 @@
 """Step 71 on nodes of folders: ids in use, users who attack, and a Lustre that refuses."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A node of folders with users: the file of users of its bundle, and its own /etc/passwd."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

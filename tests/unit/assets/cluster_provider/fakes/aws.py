@@ -1,8 +1,6 @@
 """A fake of boto3 for the provider: AWS's data in memory, and faults on request."""
 
 # ruff: noqa: ARG002, N803 - boto3's own argument names
-from __future__ import annotations
-
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A fake of the provider's `library`: one cluster of ParallelCluster or none, as a test sets it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import types

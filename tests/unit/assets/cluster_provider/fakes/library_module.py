@@ -1,7 +1,5 @@
 """A fake of the ParallelCluster library for the two modules of the provider that call it."""
 
-from __future__ import annotations
-
 import enum
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """The provider alone: its modules, with fakes of ParallelCluster's library and boto3."""
 
-from __future__ import annotations
-
 import datetime
 import importlib
 import json

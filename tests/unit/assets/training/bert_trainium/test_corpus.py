@@ -1,7 +1,5 @@
 """The text that bert-trainium trains on, and its vocabulary: Wikipedia's from a hub on this machine."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """bert-trainium's data: sentence pairs and masks."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Any

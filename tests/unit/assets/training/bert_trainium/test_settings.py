@@ -1,7 +1,5 @@
 """bert-trainium's settings, its learning rate, and what it says of the cache of compiled graphs."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """bert-trainium's shell scripts on a node of Trainium: what they start, by programs that note it."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Batches of the next step: read while this one computes, and always those of the position."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from types import ModuleType

@@ -1,7 +1,5 @@
 """The text that gpt2 trains on: the machine's or the user's own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Settings of gpt2, and wrong input: refused in one sentence before torch is loaded: here is none."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The weights that gpt2 begins with: published ones, fetched once, or a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """gpt2-megatron's choice and preparation of a text; no tokenizer package is here."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """gpt2-megatron before its ranks start: how they share the work, and what AWS never gets."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import re

@@ -1,7 +1,5 @@
 """The verdicts on nccl-tests' output: recorded and composed logs (nccl_logs/), good and bad."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """nccl-tests' shell scripts: which device they measure, and where they find libraries."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sweep's verdicts on nodes: broken alone, slow in pairs, undecided."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -1,7 +1,5 @@
 """The binary data of roberta: what its manifest says, and its way through the bucket."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

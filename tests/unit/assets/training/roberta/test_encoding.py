@@ -1,7 +1,5 @@
 """Lines of text as fairseq's numbers: order, sizes, interruptions; fairseq is not here."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable, Iterator

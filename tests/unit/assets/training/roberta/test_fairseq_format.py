@@ -1,7 +1,5 @@
 """fairseq's numbers of a dictionary; a slow test compares the files made of them with fairseq's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

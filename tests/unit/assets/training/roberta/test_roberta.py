@@ -1,7 +1,5 @@
 """The text of roberta: zip, BPE files, splits; neither torch nor fairseq is here."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Settings of roberta, and the command line that fairseq-train gets; neither torch nor fairseq is here."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The parts of titan that need no package: its settings. torch is not in this environment."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterator

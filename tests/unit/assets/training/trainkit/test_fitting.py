@@ -1,7 +1,5 @@
 """Settings that fit a model into the memory of GPUs: estimate against published tables, choice, refusal."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 from collections.abc import Iterator

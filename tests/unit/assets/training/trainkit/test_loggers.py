@@ -1,7 +1,5 @@
 """Keys and addresses of W&B and MLflow, before the ranks start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """trainkit.mail: what the `aws` command is asked, and what a person reads if no mail can be sent."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

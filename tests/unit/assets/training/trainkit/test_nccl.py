@@ -1,7 +1,5 @@
 """The network that NCCL took, read from its own lines."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

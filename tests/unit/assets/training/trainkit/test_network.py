@@ -1,7 +1,5 @@
 """The ranks' report of their network after the first step, with NCCL's lines from a file."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import os

@@ -1,7 +1,5 @@
 """trainkit.notify and notify.sh: what a webhook gets, and where its address never is."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import os

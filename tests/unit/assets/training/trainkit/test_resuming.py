@@ -1,7 +1,5 @@
 """Settings that change at a resume: reported, applied, and refused where they change the global batch."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from types import SimpleNamespace

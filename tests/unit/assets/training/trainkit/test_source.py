@@ -1,7 +1,5 @@
 """The checkpoint that an export reads: found, complete, one's own, and nothing is overwritten."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

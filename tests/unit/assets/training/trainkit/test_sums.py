@@ -1,7 +1,5 @@
 """Sums of checkpoints: noted by the ranks that write, compared by the nodes that read, a share each."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """inspect-head-node.sh prints the facts that `trainctl verify` compares, and fails for none of them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What `trainctl status` reads of runs, with what users may put in the place of their files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

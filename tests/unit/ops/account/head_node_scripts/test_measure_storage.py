@@ -1,7 +1,5 @@
 """measure-storage.sh prints the quotas of the file of users in the form of file systems."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

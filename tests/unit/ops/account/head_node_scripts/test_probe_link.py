@@ -1,7 +1,5 @@
 """probe-link.sh writes, prints and removes files of `trainctl verify`, and no others."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`trainctl preflight`: what it asks of an account, and what it does where AWS gives no answer."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A directory whose password preflight does not get; tests/slow/training_cluster/directory has a real one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ops.preflight.account.directory import check_directory

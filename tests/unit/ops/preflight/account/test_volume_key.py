@@ -1,7 +1,5 @@
 """`trainctl preflight`: the account's default key for EBS volumes, with which every node is launched."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`trainctl preflight` asks for interface endpoints by the names that their services have in the region."""
 
-from __future__ import annotations
-
 import boto3
 import pytest
 from botocore.stub import Stubber

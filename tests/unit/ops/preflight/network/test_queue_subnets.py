@@ -1,7 +1,5 @@
 """Checks of queues beside that of the flags: subnets, quotas, reservations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The local CloudFormation accepts answers of custom resources up to AWS's limit."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The local AWS's changes of an emulator's answers: AWS's own messages, and no other change."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable
 from typing import Any

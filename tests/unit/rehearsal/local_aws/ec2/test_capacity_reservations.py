@@ -1,7 +1,5 @@
 """Capacity reservations of the local AWS: a Capacity Block begins and ends by the clock."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

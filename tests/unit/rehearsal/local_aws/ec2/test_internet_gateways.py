@@ -1,7 +1,5 @@
 """The local EC2 requires an attached internet gateway where AWS does."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from typing import Any

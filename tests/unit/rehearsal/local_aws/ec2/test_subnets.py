@@ -1,7 +1,5 @@
 """The local EC2 keeps a subnet in which a file system is, as EC2 does."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The contract with ministack and moto: every hook fits its description."""
 
-from __future__ import annotations
-
 import pytest
 
 from rehearsal.local_aws.cloudformation.engine import path_style

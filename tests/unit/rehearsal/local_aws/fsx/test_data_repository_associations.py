@@ -1,7 +1,5 @@
 """The local FSx fails an association that is created while another one of its file system is."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any

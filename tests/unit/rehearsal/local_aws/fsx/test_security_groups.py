@@ -1,7 +1,5 @@
 """The local FSx checks the security groups of a new file system as FSx does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The agent of the local head node: it runs five commands at a time, and ends them."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """Events of a cluster reach the program of a kept rehearsal, and its failure has a reason."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """Commands of a rehearsal's head node: those of the provider and of trainctl, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

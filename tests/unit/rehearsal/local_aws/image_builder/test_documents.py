@@ -1,7 +1,5 @@
 """Documents of Image Builder's components: what the local AWS takes and refuses, as AWS does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Image Builder on the local AWS: versions, builds, pipelines, and what AWS refuses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

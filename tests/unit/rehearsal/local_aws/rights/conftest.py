@@ -1,7 +1,5 @@
 """A role with one right, for the tests of the judge."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The check of a request before any service answers it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The judge of rights, over the emulator's own record of roles."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

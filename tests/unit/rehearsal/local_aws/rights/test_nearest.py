@@ -1,7 +1,5 @@
 """The explanation of a denied call."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rights that CloudFormation's handlers need."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

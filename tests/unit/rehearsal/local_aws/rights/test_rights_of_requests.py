@@ -1,7 +1,5 @@
 """The rights that a request needs."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import urlencode

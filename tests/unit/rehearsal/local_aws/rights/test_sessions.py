@@ -1,7 +1,5 @@
 """Sessions of functions' roles."""
 
-from __future__ import annotations
-
 from rehearsal.local_aws.rights.sessions import function_credentials, role_of
 
 ROLE = "arn:aws:iam::123456789012:role/a/path/guard-role"

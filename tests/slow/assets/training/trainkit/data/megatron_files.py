@@ -1,8 +1,6 @@
 """Joins shards, and writes the same documents by Megatron's builder; prints "equal" for equal files."""
 
 # mypy: disable-error-code="import-not-found"
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Encoding word by word, with the tokenizers library of gpt2's environment."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The ends of each workload's trainer: 200 times two ranks, none of which fails."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Files of a BPE tokenizer; the tokenizers package is not here, so slow tests train and open one."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Chats for fine-tuning: checked, split, and a wrong line named."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

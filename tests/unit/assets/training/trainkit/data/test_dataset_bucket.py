@@ -1,7 +1,5 @@
 """Files in the cluster's bucket: read and written with the aws program, whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """DATA_DIR/raw: what is read there, in which pieces, and how it is cut into documents."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Downloads of trainkit: resumed, checked, and reported in one sentence."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

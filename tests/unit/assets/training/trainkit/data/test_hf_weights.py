@@ -1,7 +1,5 @@
 """Weights to start from: a folder, a bucket, the Hugging Face hub, and what is wrong with them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Downloads from a hub on this machine: whole, right, resumed; or reported in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType

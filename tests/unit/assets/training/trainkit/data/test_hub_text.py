@@ -1,7 +1,5 @@
 """Published texts, from a hub on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The lifecycle of preparations: settings, space, and shards that are found, downloaded or made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

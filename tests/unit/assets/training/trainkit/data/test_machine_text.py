@@ -1,7 +1,5 @@
 """Text that exists on any machine: what is gathered, and when."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType

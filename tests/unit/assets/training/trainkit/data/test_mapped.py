@@ -1,7 +1,5 @@
 """The index of ids that fairseq and Megatron map; slow tests compare it with that of their own writers."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mixtures of texts: parsed weights, exact shares, one order on any number of ranks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Order of the sequences: each one once in an epoch, on any number of ranks, computed from the position."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Preparation: the same shards from any number of processes, also when it is killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

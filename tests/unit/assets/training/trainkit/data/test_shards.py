@@ -1,7 +1,5 @@
 """Token shards: what is written is read back, and what is wrong with them is said in one sentence."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Token shards of one's own text: the folder of the text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType

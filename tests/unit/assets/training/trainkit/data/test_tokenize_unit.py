@@ -1,7 +1,5 @@
 """One unit of a corpus: its record says from which text, tokenizer and split its shards were made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

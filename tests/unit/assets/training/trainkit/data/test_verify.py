@@ -1,7 +1,5 @@
 """Verification: content is compared once for each state of a file, and what is wrong is named."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

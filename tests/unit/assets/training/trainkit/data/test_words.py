@@ -1,7 +1,5 @@
 """Encoding word by word. The tokenizers package is not here, so a slow test compares with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs, rows and checkpoints for tests of trainkit.run, with its modules as the ranks import them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Checkpoints: complete or absent, kept as long as they are needed, and not taken without all their files."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Metrics of a run: rows in flat memory, with damaged ones left out and counted by every reader."""
 
-from __future__ import annotations
-
 import json
 import math
 import tracemalloc

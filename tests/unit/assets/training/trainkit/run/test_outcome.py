@@ -1,7 +1,5 @@
 """The end of a training, for job.slurm and for people."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Timeout of a start in each workload; tests/slow/ has the timeouts of real process groups."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

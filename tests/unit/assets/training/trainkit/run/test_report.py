@@ -1,7 +1,5 @@
 """Report of the head node about a run: one line that fits, from rows that are read once."""
 
-from __future__ import annotations
-
 import ast
 import json
 import math

@@ -1,7 +1,5 @@
 """Parts that trainers share: metrics, checkpoints, precision and the like, as a trainer calls them."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

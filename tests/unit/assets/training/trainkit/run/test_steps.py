@@ -1,7 +1,5 @@
 """Rows of one start: what is written, and what is printed."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

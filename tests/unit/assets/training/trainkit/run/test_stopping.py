@@ -1,7 +1,5 @@
 """Warning at the start of a run, where a stop leaves less time than a checkpoint takes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

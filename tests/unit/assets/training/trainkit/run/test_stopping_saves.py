@@ -1,7 +1,5 @@
 """Steps after which a run saves: as set, or more often where a spot node's notice is too short."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 import sys
