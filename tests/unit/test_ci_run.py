@@ -17,7 +17,9 @@ setup:
 \t@mkdir -p .cache/logs
 test-fast:
 \t@echo "== 1 passed by $$(id -un) in 1s =="; test ! -e fails
-check validate faults site environment:
+check:
+\t@echo "checked"; test ! -e wrong
+validate faults site environment:
 test-slow:
 \t@echo "== 2 passed by $$(id -un) in 1s =="
 """
@@ -56,3 +58,11 @@ def test_a_failed_run_leaves_no_clone(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "2 passed" not in done.stdout
     assert not clone_of(done.stdout).exists()
+
+
+def test_a_failed_check_fails_the_run(tmp_path: Path) -> None:
+    done = run(tmp_path / "app", "wrong")
+    assert done.returncode != 0
+    assert "2 passed" in done.stdout
+    assert "checked" in done.stdout
+    assert done.stderr.endswith("Failed: the checks, above\n")
