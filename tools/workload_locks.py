@@ -1,8 +1,9 @@
 """`make lock`, of workloads: requirements.lock beside each requirements.txt, all packages with their hashes.
 
 For each Python of nodes, pip resolves the packages, mostly without downloads. It uses only PyPI, whose
-torch is the build for CUDA, and no other index of this machine. environment.sh reads the locks.
-docs/adr/0023-workload-locks.md has the reasons. With names of workloads as arguments, it writes only theirs.
+torch is the build for CUDA, and no other index of this machine. environment.sh reads the locks; where
+torch is another build (rehearsals, V100), it checks all packages but torch and its CUDA libraries. With names
+of workloads as arguments, it writes only theirs.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Asks the real ParallelCluster library about a cluster config: its validators, and the changes of an update.
 
-Nothing is created or changed. The library is installed in .venv-pcluster (docs/adr/0002-two-environments.md),
+Nothing is created or changed. The library is installed in .venv-pcluster (docs/mechanisms/flag-to-node.md),
 so a process of that environment answers: judge_config.py, beside this file.
 """
 

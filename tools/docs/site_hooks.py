@@ -17,6 +17,10 @@ SCRIPTS = {
     "javascripts/iframe-worker.js": "iframe-worker/shim/index.js",
 }
 """Scripts of the site, and their files in .cache/site, which tools/site.sh downloads."""
+_ABOUT_DECISIONS = (
+    "Each record states a decision, the rejected options and the cost. A missing number was a decision that "
+    "another one replaced, or that a [page on a mechanism](how-it-works.md#mechanisms) now describes."
+)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -40,9 +44,7 @@ def list_decisions() -> str:
         for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))
     }
     lines = [f"- [{title}](adr/{name})" for name, title in titles.items()]
-    return "\n".join(
-        ["# Decisions", "", "Each record states a decision, its reason and its cost.", "", *lines, ""]
-    )
+    return "\n".join(["# Decisions", "", _ABOUT_DECISIONS, "", *lines, ""])
 
 
 def on_config(config: Any) -> Any:

@@ -1,7 +1,7 @@
 """`make schema`: print ParallelCluster's own marshmallow schema as a JSON Schema.
 
 It runs on .venv-pcluster and imports no module of the app: that cannot import the library
-(docs/adr/0002-two-environments.md), but `cdk synth` has to refuse what the library would refuse. apispec is
+(docs/mechanisms/flag-to-node.md), but `cdk synth` has to refuse what the library would refuse. apispec is
 not used, since it drops unknown-key rules, `And`, functions as validators and the update policies. An unknown
 kind of field or rule is an error.
 

@@ -27,7 +27,7 @@ RESOURCE_TYPE = "Custom::TrainingCluster"
 # CloudFormation gives a custom resource 60 minutes, of which the head node may take 45. The framework counts
 # attempts (total / interval) and no time, so the provider ends by its own clock (record.py).
 TOTAL_TIMEOUT = Duration.minutes(58)
-# A deploy waits half of it after the cluster is done, on average; a poll is a few calls of AWS (ADR 43).
+# A deploy waits half of it after the cluster is ready, on average; its polls cost less than a cent in all.
 QUERY_INTERVAL = Duration.seconds(10)
 
 
