@@ -1,9 +1,8 @@
 """`make lock`, of workloads: requirements.lock beside each requirements.txt, all packages with their hashes.
 
-For each Python of nodes, pip resolves the packages, mostly without downloads. It uses only PyPI, whose
-torch is the build for CUDA, and no other index of this machine. environment.sh reads the locks; where
-torch is another build (rehearsals, V100), it checks all packages but torch and its CUDA libraries. With names
-of workloads as arguments, it writes only theirs.
+For each Python of nodes, pip resolves the packages, mostly without downloads, from PyPI alone, whose torch is
+the build for CUDA. environment.sh reads the locks; where torch is another build (rehearsals, V100), it leaves
+torch and its CUDA libraries unchecked. Names of workloads as arguments: it writes only theirs.
 """
 
 import hashlib

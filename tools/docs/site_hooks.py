@@ -17,10 +17,6 @@ SCRIPTS = {
     "javascripts/iframe-worker.js": "iframe-worker/shim/index.js",
 }
 """Scripts of the site, and their files in .cache/site, which tools/site.sh downloads."""
-_ABOUT_DECISIONS = (
-    "Each record states a decision, the rejected options and the cost. A missing number was a decision that "
-    "another one replaced, or that a [page on a mechanism](how-it-works.md#mechanisms) now describes."
-)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -44,7 +40,9 @@ def list_decisions() -> str:
         for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))
     }
     lines = [f"- [{title}](adr/{name})" for name, title in titles.items()]
-    return "\n".join(["# Decisions", "", _ABOUT_DECISIONS, "", *lines, ""])
+    about = "Each record states a decision, the rejected options and the cost. A missing number is out of date, or "
+    about += "stated by a [page on a mechanism](how-it-works.md#mechanisms)."
+    return "\n".join(["# Decisions", "", about, "", *lines, ""])
 
 
 def on_config(config: Any) -> Any:
