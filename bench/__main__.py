@@ -1,7 +1,7 @@
 """`python -m bench [--only NAME ...]`: what `make bench` calls.
 
 Each benchmark writes its raw figures to bench/results/NAME.json. docs/benchmarks.md is made from all files of
-that folder, including those of earlier runs.
+that folder, earlier runs' included.
 """
 
 import argparse

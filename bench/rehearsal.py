@@ -78,7 +78,7 @@ def measure() -> Result:
 
 
 def to_first_loss(clone: Path) -> tuple[float, dict[str, int]]:
-    """Return the seconds from `make rehearse` to the first loss, and those of each step that ended before.
+    """Return the seconds from `make rehearse` to the first loss, and to the end of each step before.
 
     The rehearsal is then interrupted.
 

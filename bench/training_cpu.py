@@ -54,7 +54,7 @@ _UPDATE = r'"num_updates": "(\d+)"'
 
 
 def measure() -> Result:
-    """Alternate the programs of gpt2, then those of roberta."""
+    """Alternate the programs of gpt2, then of roberta."""
     threads = psutil.cpu_count(logical=False) or 1
     nanogpt = find_baseline("nanoGPT")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,1 +1,1 @@
-"""`trainctl`, the command line beside `cdk`: checks, prices, status, jobs, diagnosis, reports, teardown."""
+"""`trainctl`, the command line next to `cdk`: checks, prices, status, jobs, diagnosis, reports, teardown."""

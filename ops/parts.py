@@ -37,7 +37,7 @@ class Parts:
         """Return a line for each reason, with the parts that have no answer for it.
 
         Args:
-            order: order of the parts in a line; by default that of the questions.
+            order: order of the parts in a line; by default the questions' order.
         """
         of_a_reason: dict[str, list[str]] = {}
         for part in dict.fromkeys((*order, *self._why)):

@@ -43,7 +43,8 @@ RULES = (
     Rule(phrase=r"\ball the same\b", instead="nevertheless, still"),
     Rule(phrase=r"\bsaid aloud\b|\bto hear it\b", instead="reported, for notification"),
     Rule(phrase=r"\ba person types\b|\bone types\b", instead="you type"),
-    Rule(phrase=r"\b(goes|going|go) on where (it|they) (was|were)\b", instead="continues where it stopped"),
+    Rule(phrase=r"\b(go(es)?|going) on (where|from|with|by hand|behind|until)\b", instead="continues"),
+    Rule(phrase=r"\bbeside (ours|that of)\b", instead="in addition to"),
     Rule(phrase=r"\bhow far it is\b", instead="its progress"),
     Rule(phrase=r"\b(of|one of) (ours|yours)\b", instead="the app's, your own, existing"),
     Rule(

@@ -20,7 +20,7 @@ readonly NO_NETWORK_NPM='EAI_AGAIN|ENOTFOUND|ENETUNREACH|ECONNREFUSED|ETIMEDOUT'
 # Debian's package of each program that the rehearsal and the tests call.
 declare -rA PACKAGES=([slurmctld]=slurmctld [slurmd]=slurmd [sbatch]=slurm-client [munged]=munge [curl]=curl
   [mksquashfs]=squashfs-tools)
-# Those of Slurm's accounting, which `make rehearse USERS=2` and a nightly test start.
+# Packages of Slurm's accounting, which `make rehearse USERS=2` and a nightly test start.
 declare -rA ACCOUNTING=([slurmdbd]=slurmdbd [mariadbd]=mariadb-server-core [mariadb]=mariadb-client-core)
 # Disk space of set-up and a rehearsal with PyTorch's CPU build; the extra space of PyPI's build with CUDA; and the
 # space of a second environment beside the first.

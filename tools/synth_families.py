@@ -15,7 +15,7 @@ from tools.nag import DO_NOT_FAIL, add_rules
 from training_cluster.catalog.families import family_names
 from training_cluster.rules.context import read_settings
 
-# Clusters beside one per family: one with every addition of a flag, and some that add less.
+# Clusters in addition to one per family: one with every addition of a flag, and some that add less.
 OTHERS = {
     "everything": {
         **{"cpu_queue": "on", "login_nodes": "2", "home": "efs", "accounting": "new", "endpoints": "private"},

@@ -74,7 +74,7 @@ refresh() {
 }
 
 # run_bootstrap ARGUMENT...: runs it in its own session and ends the whole session, since a process that a step leaves
-# would run beside the job.
+# would run during the job.
 run_bootstrap() {
   local status=0
   BOOTSTRAP_MOMENT=refresh setsid bash "$CURRENT/bootstrap/bootstrap.sh" "$@" </dev/null >>"$LOGS/health.log" 2>&1 9>&- &

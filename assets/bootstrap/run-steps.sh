@@ -11,7 +11,7 @@
 #   step that is done has a stamp, and is skipped until one of its inputs changes.
 # Each step's header states when and where it runs, if the node requires it, and its budget: see README.md.
 #
-# Environment: NODE_TYPE (start), and that of bootstrap.sh; BUNDLE, default the folder above this one.
+# Environment: NODE_TYPE (start), and bootstrap.sh's environment; BUNDLE, default the folder above this one.
 set -euo pipefail
 shopt -s inherit_errexit nullglob
 

@@ -38,7 +38,7 @@ class Image:
 
     @property
     def tags(self) -> dict[str, str]:
-        """The image's tags; EC2 does not show those of other accounts' images."""
+        """The image's tags; EC2 does not show the tags of other accounts' images."""
         return {tag["Key"]: tag["Value"] for tag in self.described.get("Tags") or []}
 
     @property
@@ -58,7 +58,7 @@ class Image:
 
 
 class Region:
-    """The region that the function runs in, or that of a client."""
+    """The region that the function runs in, or a client's."""
 
     def __init__(self, ec2: Any = None) -> None:
         self._ec2 = ec2 or boto3.client("ec2", config=_RETRIES)

@@ -171,7 +171,7 @@ def no_fleet_status(cluster_name: str, *, region: str, table: str, at: str, has_
     """Report that the cluster's table has no status of the compute fleet, with the command that writes it.
 
     Args:
-        at: UTC time (ISO 8601), which ParallelCluster stores beside the status.
+        at: UTC time (ISO 8601), which ParallelCluster stores with the status.
         has_item: the item exists, but ParallelCluster does not know its status.
     """
     # The AWS CLI's shorthand syntax: logs in JSON would escape the double quotes of a JSON item.

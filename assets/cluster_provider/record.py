@@ -98,7 +98,7 @@ class Record:
             self.former = [*earlier.former, earlier.request_id][-_MAX_FORMER:]
 
     def open(self) -> None:
-        """Write the record to SSM over that of an earlier request. Raises RecordError."""
+        """Write the record to SSM over the record of an earlier request. Raises RecordError."""
         self._write()
         self._is_fresh = True
 

@@ -10,11 +10,11 @@ from retry import retry
 
 
 def open_record(request: Request) -> Record:
-    """Open the record of a new request, or return that of an event that was delivered twice.
+    """Open the record of a new request, or return the record of an event that was delivered twice.
 
     Raises:
         RecordError: SSM could not read or write it, and the request is not a Delete.
-        SupersededError: the event was delivered again, after that of another request.
+        SupersededError: the event was delivered again, after another request.
     """
     new = _new(request)
     try:

@@ -29,7 +29,7 @@ class Zone:
 
 
 class Region:
-    """The region that the function runs in, or that of a client. AWS is asked once for each answer."""
+    """The region that the function runs in, or a client's. AWS is asked once for each answer."""
 
     def __init__(self, ec2: Any = None) -> None:
         self._ec2 = ec2 or boto3.client("ec2", config=_RETRIES)

@@ -100,7 +100,7 @@ if spec is None or spec.origin is None:
     sys.exit()
 from importlib import metadata
 
-whose = "installed beside the image's packages" if spec.origin.startswith(sys.argv[1] + "/") else "the image's own"
+whose = "installed over the image's packages" if spec.origin.startswith(sys.argv[1] + "/") else "the image's own"
 print(f"container: torch {metadata.version('torch')}, {whose}; Python {sys.version.split()[0]}", file=sys.stderr)
 with open(f"{sys.argv[1]}/bin/torchrun", "w", encoding="utf-8") as program:
     program.write(f"#!{sys.argv[1]}/bin/python\nimport sys\n\nfrom torch.distributed.run import main\n\nsys.exit(main())\n")

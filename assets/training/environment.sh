@@ -89,7 +89,7 @@ environment_is_made() {
     environment_is_safe "$2" && "$2/bin/python" -I -c '' 2>/dev/null
 }
 
-# environment_of FOLDER: prints the environment that this job makes and uses: that of the node's image or the one shared by
+# environment_of FOLDER: prints the environment that this job makes and uses: the node's image's or the one shared by
 # all users if it belongs to this folder, otherwise the one in TRAINING_VENVS unless another user could write to it.
 environment_of() {
   local environment_name environment_own environment_end environment_all
@@ -161,7 +161,7 @@ make_shared_environment() {
     fi
     if ! environment_is_made "$1" "$2"; then
       if [[ -z $environment_was_complete && -f $2/requirements.sha256 ]]; then
-        printf 'another job has just made %s from other requirements than those of %s.\n  %s\n' "$2" "$1" \
+        printf 'another job has just made %s from other requirements than %s has.\n  %s\n' "$2" "$1" \
           'Submit again: this job then makes another one beside it' >&2
         exit 1
       fi

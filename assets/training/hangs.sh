@@ -10,7 +10,7 @@
 
 heartbeat=""
 
-# Starts the watch beside the ranks.
+# Starts the watch of the ranks, which runs in the background.
 watch_for_hangs() {
   local python
   rm -f "$RUN_DIR/busy"

@@ -60,7 +60,7 @@ export PATH="${path:-$PATH}"
 if [[ ! -d ${TMPDIR:-} ]]; then unset TMPDIR; fi
 if [[ ! -d ${HOME:-} || ! -w ${HOME:-} ]]; then export HOME=/tmp; fi
 if [[ $1 == */prepare.sh ]]; then
-  umask 022 # Slurm gives a step the umask of the job, not that of its srun
+  umask 022 # Slurm gives a step the umask of the job, not of its srun
   describe
 fi
 exec bash "$@"

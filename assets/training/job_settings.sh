@@ -11,7 +11,7 @@
 # shellcheck source=assets/training/container_image.sh
 source "$(dirname "${BASH_SOURCE[0]}")/container_image.sh"
 
-# check_job_settings FOLDER: FOLDER is that of the workload.
+# check_job_settings FOLDER: FOLDER is the workload's.
 check_job_settings() {
   local name allowed default
   # The value is not shown, since Slurm and Systems Manager keep their input.

@@ -8,7 +8,7 @@
 #   SLURM_RESTART_COUNT, SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
 #   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF: torch's own. NUMA_BINDING: binds
 #   each rank of torchrun to cores near its GPU: a mode of torchrun's --numa-binding (torch 2.9 or newer). AFTER_FAILURE_S
-#   (default 60): the seconds that the ranks of this node have to end when those of another one have failed.
+#   (default 60): the seconds that the ranks of this node have to end when the ranks of another one have failed.
 # Writes: $RUN_DIR/logs/<job>-<restart>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
 #
 #   source "$here/../launch.sh"
@@ -143,7 +143,7 @@ environment_python() {
   local launch_venv
   launch_venv="$(environment_of "$1")" || return 1
   if [[ ! -x $launch_venv/bin/python ]]; then
-    printf 'train.sh: %s has no environment %s: its image is another than that of the first node.\n  %s\n' \
+    printf 'train.sh: %s has no environment %s: its image differs from the image of the first node.\n  %s\n' \
       "$(hostname)" "$launch_venv" 'Submit again, when the nodes have been replaced.' >&2
     return 1
   fi

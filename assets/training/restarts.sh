@@ -198,9 +198,9 @@ queue_again() {
   tell "queued again" "$2"
   # Meanwhile it may have been cancelled, and Slurm takes back a job that still ends.
   if [[ -n $told ]] && ! is_at_time_limit; then
-    die "not queued again, since Slurm has asked the job to end." "Go on by hand, unless Slurm has queued it again: $(how_to_go_on)"
+    die "not queued again, since Slurm has asked the job to end." "Continue by hand, unless Slurm has queued it again: $(how_to_go_on)"
   fi
-  scontrol requeue "$THIS_JOB" || die "Slurm did not take the job back." "Go on by hand: $(how_to_go_on)"
+  scontrol requeue "$THIS_JOB" || die "Slurm did not take the job back." "Continue by hand: $(how_to_go_on)"
   exit "$1"
 }
 
@@ -221,7 +221,7 @@ end_of_training() {
   elif [[ $outcome == refused* ]]; then
     tell "given up" "${outcome#refused }"
     log "not started again: ${outcome#refused }"
-    log "when that is fixed, go on from step $(latest_step): $(how_to_go_on)"
+    log "when that is fixed, continue from step $(latest_step): $(how_to_go_on)"
     exit 1
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE && -z $told ]]; then # a notice does not tell this script
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }" slurm
@@ -250,7 +250,7 @@ end_as_asked() {
   fi
   log "$1, as Slurm asked (time limit, scancel or requeue)"
   tell stopped "$1, as Slurm asked (time limit, scancel or requeue)"
-  log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
+  log "continue it, unless Slurm has queued it again: $(how_to_go_on)"
   exit 1
 }
 
@@ -276,7 +276,7 @@ restart_or_end() {
     failures+=1 tries=", restart $failures of $MAX_RESTARTS without a new checkpoint"
   fi
   not="$(why_not_again)"
-  if [[ -z $not ]]; then queue_again "$1" "$2; goes on from step $at$tries"; fi
+  if [[ -z $not ]]; then queue_again "$1" "$2; continues from step $at$tries"; fi
   end_for_good "$1" "$2" "$not"
 }
 
@@ -284,6 +284,6 @@ restart_or_end() {
 end_for_good() {
   log "$2; not started again, since $3"
   tell "given up" "$2; not started again, since $3"
-  log "go on with it by hand: $(how_to_go_on)"
+  log "continue it by hand: $(how_to_go_on)"
   exit "$1"
 }

@@ -2,8 +2,8 @@
 #
 # Waits for EC2's notice that it reclaims this spot instance in two minutes, and then lets the ranks save.
 #
-# Called by: job.slurm through srun, as the user, once on every node of a spot partition, as a step beside the
-#   training; it ends with the job. Safe to run again.
+# Called by: job.slurm through srun, as the user, once on every node of a spot partition, as a step in addition to
+#   the training; it ends with the job. Safe to run again.
 # Environment: SPOT_NOTICE, the file to write the notice to; THIS_JOB, SLURMD_NODENAME;
 #   AWS_EC2_METADATA_SERVICE_ENDPOINT, default http://169.254.169.254.
 #

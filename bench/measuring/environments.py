@@ -49,7 +49,7 @@ def workload_python(workload: str) -> Path:
 
 
 def baseline_python(name: str, requirements: Sequence[str], *, beside: Path) -> Path:
-    """Return the interpreter of a baseline: its own packages beside those of another environment.
+    """Return the interpreter of a baseline: its own packages and the packages of another environment.
 
     Args:
         requirements: exact versions of all packages, including dependencies that `beside` lacks.

@@ -20,7 +20,7 @@ _BASELINES = ROOT / "bench" / "baselines"
 _ENCODER = "fairseq.examples.roberta.multiprocessing_bpe_encoder"
 _MEGATRON = ("six==1.17.0", "regex==2026.11.15", "triton==3.9.0", "pydantic==2.14.3", "pydantic-core==2.50.4")
 _MEGATRON_MORE = ("typing-inspection==0.4.5", "annotated-types==0.8.0", "typing-extensions==4.16.0")
-# Packages beside those that transformers requires.
+# Packages in addition to those that transformers requires.
 _NANOGPT = (
     "tiktoken==0.14.0",
     "datasets==5.2.0",

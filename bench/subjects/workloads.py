@@ -46,7 +46,7 @@ class Workload:
         return self.shared / "runs" / run
 
     def metrics(self, run: str) -> list[dict[str, Any]]:
-        """Read the rows of the steps in a run's metrics.jsonl, without those of validations."""
+        """Read the rows of the steps in a run's metrics.jsonl, without validations' rows."""
         text = (self.run_dir(run) / "metrics.jsonl").read_text(encoding="utf-8")
         rows = [json.loads(line) for line in text.splitlines()]
         return [row for row in rows if "val_loss" not in row]

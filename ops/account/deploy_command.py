@@ -20,7 +20,7 @@ def deploy_command(cluster: str, flags: Mapping[str, Any] | None, /, **changed: 
     """Return the command for people: where the flags are unknown, it says that they are missing.
 
     Args:
-        flags: those of the last deploy; empty without one, None if they are unknown.
+        flags: flags of the last deploy; empty without one, None if they are unknown.
         changed: flags to deploy with, in place of the same flags of the last deploy.
     """
     command = shlex.join(deploy_words(cluster, flags or {}, **changed))

@@ -101,7 +101,7 @@ class HeadNode:
         return self._run(argv, shlex.join(argv), limit_s, reads_only)
 
     def run_script(self, name: str, *arguments: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
-        """Run one of head_node_scripts. Arguments, output and errors are those of `run`."""
+        """Run one of head_node_scripts. Arguments, output and errors are as in `run`."""
         text = (_SCRIPTS / name).read_text(encoding="utf-8")
         argv, shown = ("bash", "-c", text, name, *arguments), shlex.join((name, *arguments))
         return self._run(argv, shown, limit_s, reads_only)

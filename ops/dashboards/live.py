@@ -16,7 +16,7 @@ def follow(console: Console, draw: Callable[[], RenderableType], *, every_s: flo
     """Draw until Ctrl-C; a look that fails is told on the screen, and five in a row end it.
 
     Raises:
-        OpsError: that of the fifth look without an answer.
+        OpsError: the error of the fifth look without an answer.
     """
     failures = 0
     with Live(draw(), console=console, screen=True, auto_refresh=False) as live:

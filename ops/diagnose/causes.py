@@ -82,7 +82,7 @@ def with_deploy(line: str, cluster: str, flags: Mapping[str, Any] | None) -> str
     """Replace {deploy} in a line of `mend` by the command with the flags of the last deploy.
 
     Args:
-        flags: those of the last deploy; None if they are unknown.
+        flags: flags of the last deploy; None if they are unknown.
     """
 
     def command(found: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ def diagnose_evidence(
 
     Args:
         about: prefix of the names of the texts that the user asked about, such as job-42.
-        flags: those of the cluster's last deploy; None if they are unknown.
+        flags: flags of the cluster's last deploy; None if they are unknown.
     """
     causes = load_causes()
     matcher, earlier, texts = Matcher(causes.values()), Matcher(causes.values()), 0

@@ -25,7 +25,7 @@ class Files:
                 raise UsageError(f"{path} has no file to read.\n  type:   ls -lR {path}")
 
     def texts(self) -> Iterator[Text]:
-        """Yield the texts of every file, those of a folder sorted by name."""
+        """Yield the texts of every file, a folder's sorted by name."""
         for path in self._paths:
             for file in _files(path):
                 yield from self._read(file)

@@ -103,7 +103,7 @@ def state_of(
 
 
 def _stack_sentences(statuses: Mapping[str, str], own: str, events: StackEvents | None) -> Iterator[str]:
-    """Yield the status of the cluster's stack, and that of each other stack that did not succeed."""
+    """Yield the status of the cluster's stack, and of each other stack that did not succeed."""
     if own in statuses:
         yield f"{own} is {statuses[own]}{f' since {shown(events.since)}' if events and events.since else ''}."
     for name, status in statuses.items():

@@ -1,4 +1,4 @@
-"""Keys of a cluster config that have a flag, without those of network, storage and queues."""
+"""Keys of a cluster config that have a flag, without keys of network, storage and queues."""
 
 from typing import Any
 

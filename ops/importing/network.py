@@ -64,7 +64,7 @@ def _ssh(config: Config, to: Translation) -> None:
 
 
 def _groups(config: Config, to: Translation) -> None:
-    """Take one group of all nodes as a flag; other groups become additional ones beside ours."""
+    """Take one group of all nodes as a flag; other groups become additional ones."""
     to.carry(*(f"{path}.Networking.SecurityGroups" for path, _ in nodes_of(config)))
     groups = {tuple(node.get("Networking", {}).get("SecurityGroups", ())) for _, node in nodes_of(config)}
     (named, *others) = groups
@@ -77,7 +77,7 @@ def _groups(config: Config, to: Translation) -> None:
             more = [*given, *networking.get("AdditionalSecurityGroups", [])]
             networking["AdditionalSecurityGroups"] = list(dict.fromkeys(more))
             to.replaced.append(
-                f"{path}.Networking.SecurityGroups: {', '.join(given)} beside our group, in which "
+                f"{path}.Networking.SecurityGroups: {', '.join(given)} in addition to our group, in which "
                 "the nodes reach each other"
             )
 

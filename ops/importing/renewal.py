@@ -14,7 +14,7 @@ _NO_FILE_CACHE = "NONE"
 
 
 def renewed(config: Config, replaced: list[str]) -> Config:
-    """Return a config without what this version of ParallelCluster has no more; say so, to `replaced`."""
+    """Remove keys that this version no longer supports, and append a note for each to `replaced`."""
     new = copy.deepcopy(config)
     for step in _STEPS:
         replaced += step(new)

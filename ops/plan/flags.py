@@ -11,7 +11,7 @@ from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
-# Flags whose deployed values are unknown: the plan assumes those of the next deploy.
+# Flags whose deployed values are unknown: the plan assumes the values of the next deploy.
 _NOT_COMPARED = tuple(flag for flag, info in Settings.model_fields.items() if not is_compared(info))
 
 

@@ -17,7 +17,7 @@ Subnet = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingNetwork:
-    """The user's network, or that of an existing NetworkStack; all None without one. Also existing stacks."""
+    """The user's network, or an existing NetworkStack's; all None without one. Also existing stacks."""
 
     vpc_id: str | None
     public: Subnet | None

@@ -19,7 +19,7 @@ class MetricsCost:
 
 
 def metrics_cost(settings: Settings, nodes: int | None = None) -> MetricsCost:
-    """Return the cost for a number of nodes; by default those of all queues."""
+    """Return the cost for a number of nodes; by default the nodes of all queues."""
     prices, count = load_base().prices, settings.most_nodes if nodes is None else nodes
     partitions = len(settings.all_queues)
     sums = cloudwatch(prices, nodes=count, partitions=partitions)

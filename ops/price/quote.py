@@ -126,7 +126,7 @@ def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float 
 
 
 def _beside(queue: Queue, settings: Settings, book: PriceBook, hours: int) -> Iterator[Row]:
-    """Yield a row for each compute resource of a queue beside that of the flags."""
+    """Yield a row for each compute resource of a queue of the file of queues."""
     is_cpu_queue = queue.name == load_base().cpu_queue.name and settings.cpu_queue != "off"
     for resource in queue.compute_resources:
         type_, count, kind = resource.types[0].name, resource.max_count, queue.capacity_of(resource)

@@ -46,7 +46,7 @@ def _footnotes(quote: Quote) -> Iterator[str]:
         yield f"Rows name the catalog if an instance price is from it: {quote.why_catalog}."
     yield (
         f"The catalog, cluster_configs/prices.yaml, has list prices of {prices.region}, and is the source of "
-        f"all prices but those of instances. The region of this cluster: {quote.region}."
+        f"all prices but the instances'. The region of this cluster: {quote.region}."
     )
     yield "Storage and transfer are extra: GB in S3 and EFS, through the NAT gateway, out of the region."
 

@@ -53,7 +53,7 @@ class Speed:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingCost:
-    """Cost of a training, including everything that runs beside the nodes."""
+    """Cost of a training, including everything that runs in addition to the nodes."""
 
     speed: Speed
     usd_per_hour: float

@@ -19,7 +19,7 @@ def adopt(
     """Yield the lines for a terminal; none while the stacks exist.
 
     Args:
-        deployed_flags: those of the last deploy; None if they are unknown.
+        deployed_flags: flags of the last deploy; None if they are unknown.
     """
     flags = _flags(remaining, stacks)
     given = {flag: values[0] for flag, values in flags.items() if len(values) == 1}

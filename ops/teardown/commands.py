@@ -159,7 +159,7 @@ def _regional(remaining: Remaining, cluster_name: str) -> Iterator[Step]:
         ),
     )
     yield Step(
-        title="Resources that all clusters of ParallelCluster in this region share, also those of others: "
+        title="Resources that all clusters of ParallelCluster in this region share, other people's too: "
         "delete them only if no cluster exists any more",
         commands=(
             *map(delete.format, remaining.pcluster_log_groups),

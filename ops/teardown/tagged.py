@@ -13,12 +13,12 @@ from training_cluster.image.names import IMAGE_TAG
 
 
 def is_ours(tags: Iterable[Mapping[str, str]]) -> bool:
-    """Return True if the tags are those of this app's network, storage or accounting stack."""
+    """Return True if the tags belong to this app's network, storage or accounting stack."""
     return any(tag["Key"] == CLUSTER_TAG and tag["Value"] == SHARED for tag in tags)
 
 
 def is_of_an_image(tags: Iterable[Mapping[str, str]]) -> bool:
-    """Return True if the tags are those of an ImageStack of this app, or of its pipeline."""
+    """Return True if the tags belong to an ImageStack of this app, or of its pipeline."""
     return any(tag["Key"] == IMAGE_TAG for tag in tags)
 
 

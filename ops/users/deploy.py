@@ -45,7 +45,7 @@ class UsersDeploy:
 
 
 def find_users_file(file: Path | None, pairs: Sequence[str], client: ClientOf) -> Path:
-    """Return the file that the user named, else that of the flag `users`, else that of the last deploy.
+    """Return the file that the user named, else the flag `users`, else the last deploy's.
 
     Args:
         pairs: FLAG=VALUE pairs of the command line.

@@ -130,7 +130,7 @@ def _block(lines: list[str], indent: int) -> str:
 
 
 def _last_line(node: yaml.Node) -> int:
-    """Return the number of the last line with a value; a block's own end is that of the next one."""
+    """Return the number of the last line with a value; a block's own end is the next block's."""
     if isinstance(node, yaml.MappingNode) and node.value and not node.flow_style:
         return _last_line(node.value[-1][1])
     if isinstance(node, yaml.SequenceNode) and node.value and not node.flow_style:

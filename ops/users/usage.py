@@ -70,7 +70,7 @@ def sum_usage(rows: list[list[str]], facts: Mapping[str, Mapping[str, str]]) -> 
         for _, partition, _, nodes, gpus in parts:
             known = facts.get(partition, {})
             node_s += int(nodes)
-            # A record without GPUs is that of a cluster whose slurm.conf does not count them.
+            # A record without GPUs comes from a cluster whose slurm.conf does not count them.
             gpu_s += int(gpus) or int(nodes) * int(known.get("ACCELERATORS_PER_NODE") or 0)
             price = instance_hour(known.get("INSTANCE_TYPE", ""))
             priced = priced and price is not None

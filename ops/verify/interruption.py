@@ -1,4 +1,4 @@
-"""Ends of the terminal and of the process, which become a Ctrl-C, so that nodes do not go on for money."""
+"""Ends of the terminal and of the process, which become a Ctrl-C, so that nodes do not continue to cost."""
 
 import signal
 from collections.abc import Iterator

@@ -152,7 +152,7 @@ NODE_CHECKS = (
     ),
     Check(
         id="node-health",
-        claim="The checks before and after a job, that of the GPUs' fabric and of CUDA's start among them, "
+        claim="The checks before and after a job, of the GPUs' fabric and of CUDA's start among others, "
         "call the nodes healthy.",
         expected="no node drained with the reason training-cluster, and no check at its drain limit",
         not_in_rehearsal="The checks of hardware: a local node checks only the disk.",

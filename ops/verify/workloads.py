@@ -17,7 +17,7 @@ LIMIT_MIN = 60
 MOST_WAIT_MIN = 60
 """Minutes that a job may wait for nodes, which AWS may lack; then Slurm removes it (--deadline of sbatch)."""
 _USUAL_TRAINING = "gpt2"
-# Text that needs no download and no bucket: that of the node itself.
+# Text that needs no download and no bucket: the node's own.
 _SETTINGS = {"CORPUS": "machine", "MAX_RESTARTS": "0"}
 _OWN_SETTINGS = {
     # Random weights, which need no download either.

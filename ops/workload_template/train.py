@@ -126,7 +126,7 @@ class Trainer:
 
     @property
     def parameters(self) -> int:
-        """Number of trained parameters without those of the positions."""
+        """Number of trained parameters without the positions'."""
         numbers = sum(each.numel() for each in self.model.parameters())
         return int(numbers - self.model.positions.weight.numel())
 

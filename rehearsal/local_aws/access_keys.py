@@ -27,7 +27,7 @@ def new_access_key() -> str:
 
 
 class AccessKeys:
-    """The access keys that a local AWS accepts: its own, and those of sessions of its STS.
+    """The access keys that a local AWS accepts: its own, and the keys of its STS's sessions.
 
     Args:
         own: access key of this start.

@@ -1,4 +1,4 @@
-"""Service Quotas: values of the quotas in the catalog; moto has only those of VPC.
+"""Service Quotas: values of the quotas in the catalog; moto has only VPC's.
 
 They limit nothing here, but `trainctl preflight` reads them. An increase is granted at once.
 """

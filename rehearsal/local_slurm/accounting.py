@@ -34,7 +34,7 @@ def start_accounting(*, layout: Layout, environment: Mapping[str, str]) -> list[
         "--skip-networking",
         f"--pid-file={layout.run}/mariadbd.pid",
     ]
-    # slurmdbd's own values, and those of ParallelCluster's template of a database.
+    # slurmdbd's own values, and values of ParallelCluster's template of a database.
     start += ["--skip-networking", "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900"]
     database = start_daemon(start, layout=layout, environment=environment, is_up=lambda: listens(sock))
     rights = f"CREATE USER IF NOT EXISTS '{_USER}'@'localhost' IDENTIFIED BY '{_PASSWORD}';"

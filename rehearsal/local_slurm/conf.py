@@ -140,7 +140,7 @@ def _nodes(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[str]:
         for nodes in partition.node_sets:
             for kind in ("st", "dy"):
                 ports = [layout.node_ports[name] for name in nodes.names(kind)]
-                # Nodes that an update added may have ports far from those of the others.
+                # Nodes that an update added may have ports far from the others'.
                 runs = itertools.groupby(enumerate(ports, start=1), key=lambda pair: pair[1] - pair[0])
                 for _, run in runs:
                     yield _node_line(nodes, kind=kind, numbers_and_ports=list(run))

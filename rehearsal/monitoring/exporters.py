@@ -12,7 +12,7 @@ from pathlib import Path
 from rehearsal.monitoring.scene import HOST, PROGRAMS, Scene
 
 _HEAD = "head"
-# Those of steps/86-export-metrics.sh.
+# As in steps/86-export-metrics.sh.
 _COLLECTORS = "diskstats filesystem loadavg meminfo netdev stat textfile time uname vmstat"
 Child = subprocess.Popen[bytes]
 

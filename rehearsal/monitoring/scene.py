@@ -30,7 +30,7 @@ class Scene(BaseModel):
     """The bundle's prices."""
     cluster: str
     first_port: int
-    """Port of Prometheus; the head node's exporter has the next one, then those of the nodes follow."""
+    """Port of Prometheus; the head node's exporter has the next one, then the nodes' exporters follow."""
     interval_s: float = 5.0
     budget_usd: int = 1000
 

@@ -1,4 +1,4 @@
-"""ParallelCluster's files on a throw-away machine: those of its image, and those from before our script."""
+"""ParallelCluster's files on a throw-away machine: files of its image, and files from before our script."""
 
 import json
 from dataclasses import replace

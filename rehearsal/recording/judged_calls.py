@@ -52,7 +52,7 @@ def add(recording: str, lines: Iterable[str]) -> str:
     """Add to a recording one line for each new action, caller and kind of resource.
 
     Args:
-        lines: lines of `judged_calls` of a local AWS; those of other roles than a provider's are ignored.
+        lines: lines of `judged_calls` of a local AWS; lines of other roles than a provider's are ignored.
     """
     kept = recording.splitlines()
     known = {_key(line) for line in kept}

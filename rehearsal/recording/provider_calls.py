@@ -1,4 +1,4 @@
-"""Calls of AWS in the provider's own source, without those of the library that it uses (pure)."""
+"""Calls of AWS in the provider's own source, without calls of the library that it uses (pure)."""
 
 import ast
 from collections.abc import Iterator

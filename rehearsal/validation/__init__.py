@@ -1,4 +1,4 @@
-"""`make validate`: our flags' rules, compared with those of the real ParallelCluster library.
+"""`make validate`: our flags' rules, compared with the rules of the real ParallelCluster library.
 
 Imported by: rehearsal.__main__.
 """

@@ -1,7 +1,7 @@
 """`python -m tools.docs.changes_page`: docs/changes.md, the effect of a change of each flag on a cluster.
 
-The ParallelCluster library judges the flags of the cluster (flag_changes.py), the guards' policies those of
-network and storage. A flag that neither judges has the answer in its declaration (`on_change`).
+The ParallelCluster library judges the flags of the cluster (flag_changes.py), the guards' policies the flags
+of network and storage. A flag that neither judges has the answer in its declaration (`on_change`).
 """
 
 from collections.abc import Iterator, Mapping

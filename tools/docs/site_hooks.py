@@ -40,13 +40,13 @@ def list_decisions() -> str:
         for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))
     }
     lines = [f"- [{title}](adr/{name})" for name, title in titles.items()]
-    about = "Each record states a decision, the rejected options and the cost. A missing number is out of date, or "
-    about += "stated by a [page on a mechanism](how-it-works.md#mechanisms)."
+    about = "Each record states a decision, the rejected options and the cost. A missing number is out "
+    about += "of date, or stated by a [page on a mechanism](how-it-works.md#mechanisms)."
     return "\n".join(["# Decisions", "", about, "", *lines, ""])
 
 
 def on_config(config: Any) -> Any:
-    """Add the pages of workloads that nav of mkdocs.yml does not name, such as those of new-workload."""
+    """Add the pages of workloads that nav of mkdocs.yml does not name, such as new-workload's."""
     (listed,) = [section["Workloads"] for section in config["nav"] if "Workloads" in section]
     named = {page for each in listed for page in each.values()}
     pages = [page for page in outside_pages().values() if page.startswith("workloads/")]

@@ -80,7 +80,7 @@ def with_calls(rows: list[Row], recording: str, own: Iterable[OwnCall] = ()) -> 
 
 
 def with_types(rows: list[Row], read: ReadSchema) -> list[Row]:
-    """Replace the permissions of the table's types with those of the registry.
+    """Replace the permissions of the table's types with the registry's.
 
     Raises:
         SourceError: a schema is not available, or lacks a property for which a row is left out.

@@ -6,7 +6,7 @@
 #
 # Called by: judge-node.sh, as root, before and after each job and on an idle node; a person on a node
 #   (`sudo bash check-node.sh gpu`). Changes nothing; called by judge-node.sh it writes its verdict for drain_limit.sh.
-# Stdout: one sentence for each check that reports the node as unhealthy, joined by "; "; with exit status 0 those of
+# Stdout: one sentence for each check that reports the node as unhealthy, joined by "; "; with exit status 0 the sentences of
 #   braked checks (drain_limit.sh). Stderr: checks that could not run, and how to release a braked check.
 # Exit status: 0 healthy, 9 unhealthy (verdict.sh), any other: it could not check, which is not a verdict on the node.
 #

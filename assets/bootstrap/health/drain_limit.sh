@@ -8,7 +8,7 @@
 # no_root_squash). Slurm has no such record: clustermgtd overwrites the drain reason when it replaces a node.
 #
 # A line is SECONDS BOOT VERSION [CHECK...]: the checks that reported the node as unhealthy in that boot. A replaced node
-# has another boot under the same name. VERSION is that of the checks: results of older checks are no evidence for or
+# has another boot under the same name. VERSION names the checks: results of older checks are no evidence for or
 # against the current ones, and after a deploy idle nodes keep the older checks until their next job.
 #
 # Environment: TRAINING_ROOT; SLURMD_NODENAME, set by Slurm or judge-node.sh. HEALTH_SETTLE_S, set by tests.

@@ -1,6 +1,6 @@
 """Names of all metrics in the text files that node_exporter serves, each with its type and its explanation.
 
-Boards and rules use these names and those of node_exporter, slurmctld's sdiag included; a test compares them.
+Boards and rules use these names and node_exporter's, slurmctld's sdiag included; a test compares them.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Reader = Callable[[], Iterable[Sample]]
 
 
 def render(samples: Iterable[Sample]) -> str:
-    """Render samples; those of one metric follow each other, as the format requires."""
+    """Render samples; samples of one metric follow each other, as the format requires."""
     groups: dict[str, list[Sample]] = {}
     for sample in samples:
         groups.setdefault(sample.name, []).append(sample)

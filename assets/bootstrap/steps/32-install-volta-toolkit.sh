@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Installs the CUDA toolkit of torch's last wheels for Volta, beside the AMI's own, which does not support Volta, and
+# Installs the CUDA toolkit of torch's last wheels for Volta, in addition to the AMI's own, which does not support Volta, and
 # links /usr/local/cuda to it.
 #
 # Called by: run-steps.sh, as root, in an image build. Safe to run again: it skips an installed toolkit. Environment:

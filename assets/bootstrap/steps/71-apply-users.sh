@@ -46,7 +46,7 @@ report() { problems+=("$*"); }
 # lines NAME: prints a file of users/ in the bundle; nothing without users.
 lines() { if [[ -r $USERS/$1 ]]; then cat "$USERS/$1"; fi; }
 
-# Reads the node's local users and groups, without those of a directory.
+# Reads the node's local users and groups, without a directory's.
 read_node() {
   local name uid gid members shell member
   while IFS=: read -r name _ uid _ _ _ shell; do
@@ -221,7 +221,7 @@ make_folder() {
   # A run of this step that was killed may have left a folder .fresh-*.
   other="$(find "$(dirname "$1")" -mindepth 1 -maxdepth 1 ! -name '.fresh-*' "-${owner[0]}" "${owner[1]}" -print -quit)"
   if [[ -n $other ]]; then
-    report "the ${owner[*]} of $(basename "$1") was that of $other: give $(basename "$1") another"
+    report "the ${owner[*]} of $(basename "$1") belonged to $other: give $(basename "$1") another"
     return
   fi
   fresh="$(mktemp -d "$(dirname "$1")/.fresh-XXXXXX")"

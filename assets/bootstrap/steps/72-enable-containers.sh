@@ -138,7 +138,7 @@ report_gaps() {
     status=1
   fi
   if [[ $RECIPE == @(gpu|volta) ]] && ! command -v nvidia-container-cli >/dev/null; then
-    printf 'this image has no nvidia-container-cli: containers get no GPUs, and those of NVIDIA do not start\n' >&2
+    printf 'this image has no nvidia-container-cli: containers get no GPUs, and images of NVIDIA do not start\n' >&2
     status=1
   fi
   if ! has_pyxis; then

@@ -57,7 +57,7 @@ reserve() {
       return
     fi
   done
-  printf 'all ranges of job ids are taken in %s: remove those of deleted clusters\n' "$registry" >&2
+  printf 'all ranges of job ids are taken in %s: remove the folders of deleted clusters\n' "$registry" >&2
   return 1
 }
 

@@ -43,7 +43,7 @@ def describe(cache: str) -> str:
             "the same settings and nodes"
         )
     return (
-        f"compiled graphs: {found.compiled} in {cache}; those of other settings or another number of ranks "
+        f"compiled graphs: {found.compiled} in {cache}; graphs of other settings or another number of ranks "
         "are compiled again"
     )
 

@@ -37,7 +37,7 @@ def make_model(settings: Settings, special: Special) -> BertForPreTraining:
 
 
 def loss_of(model: Any, batch: Batch, device: CpuDevice) -> torch.Tensor:
-    """Return the mean cross-entropy (nats) of the hidden tokens plus that of the next sentence."""
+    """Return the mean cross-entropy (nats) of the hidden tokens plus the next sentence's."""
 
     def there(array: Any) -> torch.Tensor:
         return torch.from_numpy(array).to(device.torch_device)

@@ -2,7 +2,7 @@
 
 A training example is made of a row: ROW_HEAD numbers, the length of the first segment ([CLS] and
 [SEP] included) and whether the second one was drawn from elsewhere, then `context` ids, padded with [PAD].
-The pairs are those of BERT (arXiv 1810.04805, section 3.1 and appendix A.2): half of the second segments
+The pairs are as in BERT (arXiv 1810.04805, section 3.1 and appendix A.2): half of the second segments
 follow the first one in the text, half come from another document; one target length in ten is shorter.
 """
 
@@ -98,7 +98,7 @@ def _rows(
 
 
 def _chunk(document: Document, at: int, length: int) -> list[Sentence]:
-    """Take sentences from one on, until they have `length` tokens."""
+    """Collect consecutive sentences until they have `length` tokens."""
     chunk: list[Sentence] = []
     size = 0
     for sentence in document[at:]:

@@ -33,7 +33,7 @@ neuron_environment() {
 precompile() {
   local compiler="$1/bin/neuron_parallel_compile"
   local -ra trial=(bash "$here/train.sh" "${@:2}")
-  if [[ ! -x $compiler ]]; then compiler=neuron_parallel_compile; fi # that of a container's image
+  if [[ ! -x $compiler ]]; then compiler=neuron_parallel_compile; fi # of a container's image
   "$compiler" --command collect "${trial[@]}"
   if [[ $SLURM_NODEID == 0 ]]; then
     # The compiler may take hours, and the watch for hangs allows one hour after this time (trainkit/run/heartbeat.py).

@@ -27,7 +27,7 @@ class Ahead:
         self._next: tuple[int, Future[Any]] | None = None
 
     def batches(self, first: int) -> Any:
-        """Return the batches of the step that begins at a position, and begin to read those of the next."""
+        """Return the batches of the step that begins at a position, and begin to read the next step's."""
         if not self._thread:
             return self._read(first)
         is_read = self._next is not None and self._next[0] == first

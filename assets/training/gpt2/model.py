@@ -38,7 +38,7 @@ class GPT2(GPT2LMHeadModel):
 
 
 def make_model(settings: Settings, shape: Shape, weights: Path | None) -> GPT2:
-    """Make GPT-2 with random weights, or with those of a folder."""
+    """Make GPT-2 with random weights, or with a folder's."""
     drop = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), settings.gpt2_dropout)
     if weights:
         logging.getLogger("transformers").setLevel(logging.ERROR)

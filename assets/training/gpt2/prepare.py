@@ -150,7 +150,7 @@ def downloaded(config: DataConfig) -> str:
 
 
 def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
-    """Put tokenizer.json beside the shards: that of the weights, or one trained once for a text."""
+    """Put tokenizer.json beside the shards: the weights' own, or one trained once for a text."""
     file = config.folder / TOKENIZER
     if config.weights:
         shutil.copyfile(config.weights / TOKENIZER, file)

@@ -98,7 +98,7 @@ def read_prepared(run: Run) -> Prepared:
 
 
 def shape_of(settings: Settings, weights: Path | None) -> Shape:
-    """Return the sizes in the settings, or those of the weights that the run begins with."""
+    """Return the sizes in the settings, or the sizes of the weights that the run begins with."""
     if weights is None:
         # A multiple of 64 suits the matrix units.
         padded = -(-settings.vocab_size // 64) * 64

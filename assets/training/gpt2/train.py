@@ -43,7 +43,7 @@ def open_data(prepared: Prepared, shape: Shape) -> Manifest:
         )
     if prepared.weights and sha256_of(prepared.weights / "tokenizer.json") != manifest.tokenizer_sha256:
         die(
-            f"{folder} was made with another tokenizer than that of {prepared.weights}: submit again, and "
+            f"{folder} was made with a tokenizer other than {prepared.weights} has: submit again, and "
             "prepare.sh makes it again."
         )
     return manifest

@@ -99,7 +99,7 @@ class Sweep:
             "NNODES": str(len(nodes)),
             "EXPECTED_WORLD_SIZE": str(world),
             "MASTER_ADDR": address_of(nodes[0]),
-            # Above those of job.slurm, below the outgoing ones.
+            # Above the ports of job.slurm, below the outgoing ones.
             "MASTER_PORT": str(22000 + (int(self.environment["MASTER_PORT"]) + number) % 10000),
             "MIN_BYTES": self.bytes,
             "MAX_BYTES": self.bytes,

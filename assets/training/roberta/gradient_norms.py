@@ -1,4 +1,4 @@
-"""Norms of the gradients, as fairseq reports those of all ranks. Neither torch nor fairseq is imported."""
+"""Norms of the gradients, as fairseq reports them for all ranks. Neither torch nor fairseq is imported."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The BPE of roberta with fairseq's dictionary: GPT-2's, or one trained on the text.
 
-Its ids are those of fairseq's own multiprocessing_bpe_encoder (a test compares them), from the tokenizers
+Its ids equal the ids of fairseq's own multiprocessing_bpe_encoder (a test compares them), from the tokenizers
 library, which is much faster.
 """
 

@@ -227,7 +227,7 @@ class RecordedMaskedLM(MaskedLMTask):
         self.recorder.updated(learning_rate)
 
     def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: Any) -> None:
-        """Record the sums of an update; fairseq also calls it with those of validation batches."""
+        """Record the sums of an update; fairseq also calls it with sums of validation batches."""
         super().reduce_metrics(logging_outputs, criterion)
         if any("stop" in output for output in logging_outputs):
             self.recorder.end(logging_outputs)

@@ -26,7 +26,7 @@ from trainkit.run.settings import (
 MASKED_SHARE = 0.15
 # Symbols of fairseq (<s>, <pad>, </s>, <unk>), and <mask> of masked_lm.
 SPECIAL_SYMBOLS = 5
-# The first position follows that of <pad>.
+# The first position follows <pad>'s.
 EXTRA_POSITIONS = 2
 # Bytes of a parameter in a checkpoint: the weight and Adam's two moments, each in fp32 at most.
 CHECKPOINT_BYTES = 12
@@ -161,7 +161,7 @@ def fairseq_arguments(
         "adam-betas": "(0.9, 0.98)",
         "adam-eps": 1e-06,
         "weight-decay": settings.weight_decay,
-        # Otherwise a resume has that of its checkpoint.
+        # Otherwise a resume has its checkpoint's.
         "optimizer-overrides": {"weight_decay": settings.weight_decay},
         "clip-norm": 1.0,
         "lr-scheduler": "polynomial_decay",

@@ -1,7 +1,7 @@
 """Batches of token shards as torchtitan's data loader: decided by seed and position alone.
 
-The state is one number, the sequences that all ranks have taken, so a resume goes on with the next one on any
-number of data-parallel ranks; the order beside it, with a mixture's weights, is compared.
+The state is one number, the sequences that all ranks have taken, so a resume continues with the next one on
+any number of data-parallel ranks; the order, with a mixture's weights, is stored with it and compared.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ShardLoader(BaseDataLoader):
         """Yield inputs and positions, and labels: each (local batch, sequence) int64."""
         while True:
             places = self._order.batch(self._taken, size=self._rows, rank=self._rank)
-            # The position is that of the next batch before this one is trained on: a checkpoint has it.
+            # The position is the next batch's before this one is trained on: a checkpoint has it.
             self._taken += self._ranks * self._rows
             # The tokens of each sequence, and the one after it.
             rows = [
@@ -88,6 +88,6 @@ class ShardLoader(BaseDataLoader):
         return {"sequences": self._taken, "order": self._order.note()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on behind that number; die if the sequences were taken in another order."""
+        """Continue after that number; die if the sequences were taken in another order."""
         self._order.check("the checkpoint", state_dict.get("order"))
         self._taken = int(state_dict.get("sequences", 0))

@@ -74,7 +74,7 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
 def compute_as(published: dict[str, Any], model: Decoder.Config) -> None:
     """Give a model the rotary embedding and routers of published weights, whose config.json an export gets.
 
-    torchtitan has one embedding for each size, that of Llama 3.1 and Qwen3. Llama 3.2 of the same sizes has
+    torchtitan has one embedding for each size, as in Llama 3.1 and Qwen3. Llama 3.2 of the same sizes has
     another factor, and Llama 3 none. It balances experts by a bias that each step moves. Of published models,
     only DeepSeek V3 and Kimi K2 have one: exports of others would choose other experts than their training.
     """
@@ -98,7 +98,7 @@ def compute_as(published: dict[str, Any], model: Decoder.Config) -> None:
 
 
 def lora_targets(model: Decoder.Config) -> list[str]:
-    """List the names of the matrices beside which LoRA trains: all that torchtitan can, in layers and head.
+    """List the names of the matrices that LoRA extends: all that torchtitan can, in layers and head.
 
     A head that is the embedding as well is left out: merged into it, LoRA's product would change both.
     """
@@ -150,7 +150,7 @@ def build(
     Args:
         data: what prepare.py noted: `shards` or `chats` (a folder a text), `tokenizer` and `weights`.
         options: torchtitan's own options, which win over everything else.
-        loader: config of the data loader; None for that of the data.
+        loader: config of the data loader; None for the data's own.
     """
     weights = Path(data["weights"]) if data.get("weights") else None
     config = base_of(settings, weights)

@@ -17,7 +17,7 @@ from torchtitan.tools import utils
 
 
 class CpuModule(types.ModuleType):
-    """The functions of torch.cuda that torchtitan calls; the others are those of torch.cpu."""
+    """The functions of torch.cuda that torchtitan calls; the others come from torch.cpu."""
 
     REPLACED: ClassVar[dict[str, Any]] = {
         "device_count": 1 << 10,  # more than a node has ranks

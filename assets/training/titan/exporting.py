@@ -75,7 +75,7 @@ def export(
 def files_of(tensors: dict[str, torch.Tensor]) -> dict[str, int]:
     """Return the number of the file of each tensor of all ranks, from 1; the ranks share the work by file.
 
-    Without it, one rank would write all weights into one file, or torchtitan those of a quantized INIT_FROM
+    Without it, one rank would write all weights into one file, or torchtitan a quantized INIT_FROM's weights
     into files that have no place for them.
     """
     parts: list[Any] = [None] * dist.get_world_size()
@@ -115,9 +115,9 @@ def merge_lora(parts: list[torch.nn.Module]) -> None:
 
 
 def hf_config(spec: ModelSpec, weights: str | None) -> dict[str, Any]:
-    """Return config.json as transformers reads it: that of the weights a run begins with, or the model's.
+    """Return config.json as transformers reads it, of the weights a run begins with or of the model.
 
-    Call it before the trainer sets the model's length to that of its sequences. It is empty for all but a
+    Call it before the trainer sets the model's length to its sequences' length. It is empty for all but a
     llama3 or a dense qwen3: transformers has no model with the routers of others, which a bias balances.
     """
     if weights:

@@ -139,7 +139,7 @@ def validation_split(name: str) -> str:
     except Exception as error:  # of the hub, the network or the data set's own format
         raise ShardError(
             f"DATA={name} cannot be read ({reason(error, line=0)}): compare its name, give HF_TOKEN if it is "
-            "gated, and have a way to the hub (NAT, or a mirror by HF_ENDPOINT)."
+            "gated, and give the nodes access to the hub (NAT, or HF_ENDPOINT)."
         ) from error
     found = [split for split in VALIDATION_SPLITS if split in splits]
     if "train" not in splits or not found:
@@ -225,7 +225,7 @@ def given_tokenizer(given: str, weights: Path | None) -> Path | None:
     if not file.is_file():
         raise ShardError(f"there is no file {file}: give the path of a tokenizer.json as TOKENIZER, or none.")
     if own and sha256_of(own) != sha256_of(file):
-        raise ShardError(f"TOKENIZER={given} is not that of the weights {weights}: give none with INIT_FROM.")
+        raise ShardError(f"TOKENIZER={given} does not belong to {weights}: give none with INIT_FROM.")
     return file
 
 

@@ -37,10 +37,10 @@ class Rows(MetricsProcessor):
     time_last_log: float
 
     def begin(self, run: Run, settings: Settings, step: int, checkpoints: Any, *, attention: float) -> None:
-        """Remove the rows behind the step from which the run goes on.
+        """Remove the rows after the step from which the run continues.
 
         Args:
-            attention: operations of a token's attention to a whole sequence, a part of those of the token.
+            attention: operations of a token's attention to a whole sequence, a part of the token's.
         """
         self._run, self.settings, self._checkpoints = run, settings, checkpoints
         self._attention = attention
@@ -87,7 +87,7 @@ class Rows(MetricsProcessor):
         """Write one step, and die unless its numbers are finite."""
         step_s = time.perf_counter() - self.time_last_log
         extra = dict(extra_metrics or {})
-        # All ranks have as many tokens a step; those of a replica share theirs.
+        # All ranks have as many tokens a step; the ranks of a replica share theirs.
         ranks = self._run.world_size / self.parallel_dims.non_data_parallel_size
         rate = self.ntokens_since_last_log * ranks / step_s
         self._steps.add(
@@ -139,7 +139,7 @@ class Validation(Validator):
         """torchtitan's options."""
 
     def __init__(self, config: Config, **parts: Any) -> None:
-        # torchtitan sets `infinite` in the loader's config, which those of mixtures lack; none of them ends.
+        # torchtitan sets `infinite` in the loader's config, which mixtures' configs lack; none of them ends.
         super().__init__(Validator.Config(steps=config.steps), **parts)
         self.config, self.dl_config = config, config.dataloader
 

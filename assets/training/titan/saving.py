@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SAVE_ERRORS = (OSError, RuntimeError, CheckpointException)
 ADAM_MOMENTS = 2
-"""Tensors of AdamW beside each parameter that is trained, in the parameter's size."""
+"""Tensors of AdamW for each parameter that is trained, in the parameter's size."""
 PINNED_SHARE = 0.5
 """Most of a node's memory that its ranks pin, which the system can then use for nothing else."""
 
@@ -203,7 +203,7 @@ class Checkpoints(CheckpointManager):
                 )
             die(
                 f"{newest} cannot be loaded ({reason(error, line=-1)}). If it is of another model, give its "
-                "MODEL and SIZE or another RUN_NAME; if it is damaged, move it away, and the run goes on "
+                "MODEL and SIZE or another RUN_NAME; if it is damaged, move it away, and the run continues "
                 "from the one before."
             )
 

@@ -3,7 +3,7 @@
 A small Llama:             sbatch --nodes 2 /fsx/training/job.slurm titan --model llama3 --size 1B
 Published weights:         MODEL=qwen3 INIT_FROM=Qwen/Qwen3-8B sbatch --nodes 4 /fsx/training/job.slurm titan
 torchtitan's own options:  sbatch --nodes 4 /fsx/training/job.slurm titan --size 8B -- --training.max-norm 0.5
-Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm titan
+Continuing an old run:     RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm titan
 Weights of a checkpoint:   EXPORT_RUN=job-17 sbatch --nodes 1 /fsx/training/job.slurm titan
 
 train.sh starts this once a rank. Every setting (settings.py) is an environment variable (SEQ_LEN=8192) and
@@ -46,7 +46,7 @@ def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     given, data = read_settings(), data_note(run)
     settings = given.as_run_began(run.run_dir) if resume_from(run) else given
     kept = [name for name, value in vars(settings).items() if value != getattr(given, name)]
-    reasons = [f"{name.upper()}={getattr(settings, name)}: that of the run so far" for name in kept]
+    reasons = [f"{name.upper()}={getattr(settings, name)}: the value of the run so far" for name in kept]
     rate = settings.learning_rate or usual_learning_rate(settings)
     settings = dataclasses.replace(settings, learning_rate=rate)
     settings, chosen = fit(settings, count=run.world_size // ranks_of_node(), weights=data.get("weights"))

@@ -62,7 +62,7 @@ class ClusterTrainer(Trainer):
         return map(self.metrics_processor.read, super().batch_generator(data_iterable))
 
     def train_step(self, data_iterator: Iterator[Any]) -> None:
-        """Do one step, and agree with the other ranks whether to go on."""
+        """Do one step, and agree with the other ranks whether to continue."""
         self.metrics_processor.start_clock()
         try:
             super().train_step(data_iterator)
@@ -89,7 +89,7 @@ class ClusterTrainer(Trainer):
 
     @property
     def _counting(self) -> int:
-        """Ranks that count tokens; those of tensor parallelism have the same ones."""
+        """Ranks that count tokens; ranks of tensor parallelism have the same ones."""
         return int(self.parallel_dims.world_size // self.parallel_dims.tp)
 
     def finish(self) -> bool:

@@ -8,7 +8,7 @@ is that of torchtitan 0.3.0's Llama 3 8B over fake tensors, whose storages were 
 layer with selective (115 kB with LoRA), 226 kB with none (not compiled), 8.7 kB with full; 13 bytes a logit.
 It is within 11 % of torchtitan's own tables for Llama 3.1 8B and 70B
 (benchmarks/llama3_h100_202412_torchtitan.md). No measurement was found for mixtures of experts; the copies of
-tokens that they keep beside that are counted in torchtitan 0.3.0's moe.py, token_dispatcher.py and
+tokens that they keep in addition are counted in torchtitan 0.3.0's moe.py, token_dispatcher.py and
 activation_checkpoint.py, for tokens that the router spreads evenly.
 """
 
@@ -46,8 +46,8 @@ ROUTED, ROUTED_SELECTIVE = 3, 2
 the expert, and its output in fp32, by which the router's scores get their gradients; with selective
 checkpointing what arrives from the two all-to-alls of expert parallelism."""
 NOT_COMPILED = 1.5
-"""Activations of layers that are not compiled over those of compiled ones, which compute norms and rotations
-again. Selective checkpointing does that, too."""
+"""Ratio of the activations of layers that are not compiled to compiled ones, which compute norms and
+rotations again. Selective checkpointing does that, too."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def candidates(
     """Yield all settings that the trainer allows and the user's own settings leave, the fastest first."""
     powers = [2**n for n in range(17)]
     options: dict[str, list[int | str]] = {
-        # The experts on the GPUs of a node, or else on those of all nodes.
+        # The experts on the GPUs of a node, or else on the GPUs of all nodes.
         "ep": [math.gcd(model.experts, each) for each in (nodes.gpus, nodes.ranks)] if model.experts else [1],
         "tp": [n for n in powers if n <= nodes.gpus],
         "cp": [n for n in powers if n <= nodes.ranks] if seq_len > LONG else [1],

@@ -1,7 +1,7 @@
 """Mail of a job through the cluster's SNS topic of jobs, which the flag job_emails creates.
 
 The `aws` command of the nodes' images publishes, with the right of the node's role. SNS mails a message to
-the addresses of the job's user, and to those of all jobs. Only the standard library.
+the addresses of the job's user, and to the addresses of all jobs. Only the standard library.
 
 Reads: JOB_TOPIC (name of the topic, from the partition's environment), AWS_REGION or the node's cfnconfig.
 """

@@ -140,7 +140,7 @@ def complaint(network: Network, environment: Mapping[str, str]) -> str:
 
 
 def refusal(network: Network, environment: Mapping[str, str]) -> str:
-    """Return why STRICT_NETWORK=1 ends a run: a complaint, or no line of a node; empty if it goes on."""
+    """Return why STRICT_NETWORK=1 ends a run: a complaint, or no line of a node; empty if it continues."""
     if not _is_strict(environment):
         return ""
     if found := complaint(network, environment):

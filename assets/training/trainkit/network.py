@@ -54,7 +54,7 @@ def report() -> None:
 
 
 def _read(run: Run) -> nccl.Network:
-    """Read the records; a strict run waits for those of nodes whose lines are still to come."""
+    """Read the records; a strict run waits for the records of nodes whose lines are still to come."""
     last = time.monotonic() + LATE_S
     while True:
         network = nccl.read(run.run_dir, os.environ)

@@ -1,4 +1,4 @@
-"""Settings of a start compared with those of the checkpoint from which it continues."""
+"""Settings of a start compared with the settings of the checkpoint from which it continues."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _word(value: object) -> str:
 def own_options(*optimizers: Any) -> Iterator[None]:
     """Keep the options of optimizers of torch, such as the weight decay, over a load of their state.
 
-    The state has those of the start that saved it.
+    The state has the options of the start that saved it.
     """
     own = [[_without_parameters(group) for group in each.param_groups] for each in optimizers]
     yield

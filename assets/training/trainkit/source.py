@@ -55,7 +55,7 @@ def find_source(settings: ExportSettings, run: Run, *, needs: str) -> Source | N
     Dies if there is no such run or checkpoint, if another user could have written it, or if EXPORT_TO exists.
 
     Args:
-        run: this job's own run, whose folders are beside those of EXPORT_RUN.
+        run: this job's own run, whose folders are beside EXPORT_RUN's.
         needs: name of the file of a run's folder that an export reads.
     """
     if not settings.export_run:

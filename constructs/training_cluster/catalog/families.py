@@ -62,11 +62,11 @@ class ComputeNode(Strict):
 
 
 class CpuQueue(Strict):
-    """The queue for data preparation, beside accelerators."""
+    """The queue for data preparation, in addition to accelerators."""
 
     name: str = Field(pattern=QUEUE_NAME)
     instance_type: str = Field(pattern=INSTANCE_TYPE)
-    arm_instance_type: str = Field(pattern=INSTANCE_TYPE, description="beside nodes with Arm processors")
+    arm_instance_type: str = Field(pattern=INSTANCE_TYPE, description="with nodes with Arm processors")
     nodes: int = Field(gt=0)
     root_gib: int = Field(gt=0)
 
@@ -148,7 +148,7 @@ def _explain(path: Path, error: ValidationError) -> ConfigurationError:
 
 @cache
 def family_names(catalog: Path = CATALOG) -> tuple[str, ...]:
-    """Return the names of all families, sorted: each YAML file is one, except those of NO_FAMILIES."""
+    """Return the names of all families, sorted: each YAML file is one, except NO_FAMILIES."""
     return tuple(sorted(path.stem for path in catalog.glob("*.yaml") if path.stem not in NO_FAMILIES))
 
 

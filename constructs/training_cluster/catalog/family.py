@@ -163,7 +163,7 @@ class Family(Strict):
         return self.size(instance_type).capacity or self.capacity
 
 
-# Every fact that has a source: those of the family, of its accelerator, of its sizes.
+# Every fact that has a source: facts of the family, of its accelerator, of its sizes.
 FACTS = (
     *(f"accelerator.{name}" for name in Accelerator.model_fields if name != "kind"),
     *(name for name in Size.model_fields if name != "capacity"),

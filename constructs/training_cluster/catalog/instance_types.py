@@ -1,4 +1,4 @@
-"""EC2's facts of instance types: those of the families' files, and families that have no file.
+"""EC2's facts of instance types: facts of the families' files, and of families that have no file.
 
 The facts are EC2's own (instance_types.tsv, written by tools/instance_types.py). Everything else about a
 family without a file is a default: no job environment, no judged bandwidth, no price.

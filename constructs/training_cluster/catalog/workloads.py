@@ -40,7 +40,7 @@ def load_workloads(training: Path = TRAINING) -> dict[str, Workload]:
     """Read all workloads with an environment, by name.
 
     Raises:
-        ConfigurationError: a header without budget or recipes, or with a word that is none.
+        ConfigurationError: a header without budget or recipes, or with an unknown word.
     """
     files = sorted(training.glob("*/requirements.txt"))
     return {file.parent.name: _read(file) for file in files}

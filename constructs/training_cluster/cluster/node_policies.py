@@ -140,7 +140,7 @@ def buckets_policy_arn(
     """Let nodes list and read buckets, and write to some, each whole or below a prefix; delete nothing.
 
     Args:
-        readable: BUCKET or BUCKET/PREFIX, those of `writable` included.
+        readable: BUCKET or BUCKET/PREFIX, `writable` included.
         writable: BUCKET or BUCKET/PREFIX.
     """
     statements = [

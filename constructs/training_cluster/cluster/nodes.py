@@ -27,7 +27,7 @@ def bootstrap_action(cluster_name: str, ids: ResourceIds, *extra_args: str) -> R
 
 
 def managed_policies(ids: ResourceIds, *more_policies: str) -> list[Rendered]:
-    """Render the policies of a node's role beside ParallelCluster's own: ours, then the user's.
+    """Render a node's policies in addition to ParallelCluster's own: ours, then the user's.
 
     People connect through Session Manager: no inbound SSH rule exists by default.
     """

@@ -33,7 +33,7 @@ def existing_database(settings: Settings) -> Database | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceIds:
-    """Ids and names for one cluster config. Those of the cluster's own policies end with _policy_arn."""
+    """Ids and names for one cluster config. Names of the cluster's own policies end with _policy_arn."""
 
     region: str
     public_subnet_id: str
@@ -63,7 +63,7 @@ class ResourceIds:
     buckets_policy_arn: str | None = None
     """Policy of read_buckets and write_buckets; None without them."""
     own_policy_arns: tuple[str, ...] = ()
-    """Policies of every node beside ours: node_policies, and that of the buckets."""
+    """Policies of every node in addition to ours: node_policies, and the buckets' policy."""
     database: Database | None = None
     """Database of Slurm's accounting; None with accounting=off."""
 

@@ -42,8 +42,8 @@ class Scripts(Construct):
                 destination_bucket=target,
                 destination_key_prefix=prefix,
                 prune=False,
-                # An own log group, so that the function refers to it: CDK's would be created beside the first
-                # call, at which Lambda creates one of the same name.
+                # An own log group, so that the function refers to it: CDK's would be created at the time of
+                # the first call, at which Lambda creates one of the same name.
                 log_group=logs.LogGroup(self, "DeploymentLog", retention=logs.RetentionDays.THREE_MONTHS),
             )
         self._acknowledge(target)

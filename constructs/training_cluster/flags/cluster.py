@@ -46,8 +46,8 @@ class ClusterFlags(BaseModel):
         0,
         ge=0,
         le=10,
-        description="Login nodes behind a load balancer, beside the head node. Once there, they stay for "
-        "the cluster's life: 1 at least.",
+        description="Login nodes behind a load balancer, in addition to the head node. Once there, they "
+        "stay for the cluster's life: 1 at least.",
     )
     public_access: Literal["on", "off"] = flag(
         "on",
@@ -121,7 +121,7 @@ class ClusterFlags(BaseModel):
     pcluster_version: str = flag(
         PCLUSTER_VERSION,
         takes=PCLUSTER_VERSION,
-        description="ParallelCluster's version: that of the library which this app is made with. A newer one "
+        description="ParallelCluster's version, for which this app is made. A newer one "
         "is a newer release of this app, and a new cluster on the same storage.",
         on_change="refused at synth: a newer one is a newer release of this app, and a second cluster",
     )

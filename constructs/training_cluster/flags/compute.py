@@ -26,7 +26,7 @@ class ComputeFlags(BaseModel):
     )
     instance_type: str | None = flag(
         None,
-        takes="an instance type of EC2, such as those of docs/families.md",
+        takes="an instance type of EC2, such as docs/families.md lists",
         example="p4d.24xlarge",
         description="Another size of the family (docs/families.md), or any instance type without family. "
         "Default: the family's main size.",
@@ -65,8 +65,8 @@ class ComputeFlags(BaseModel):
     )
     image_rebuild: Literal["manual", "monthly"] = flag(
         "manual",
-        description="When ImageStack builds beside deploys, with image=build: when asked to (its output "
-        "BuildAgain), or also on the first of each month, from the same parent and pins, for the "
+        description="When ImageStack builds in addition to deploys, with image=build: when asked to (its "
+        "output BuildAgain), or also on the first of each month, from the same parent and pins, for the "
         "distribution's newer packages. The next deploy rolls the image out.",
         on_change="live: when ImageStack builds; the next deploy rolls an image out as `image` says",
     )
@@ -94,7 +94,7 @@ class ComputeFlags(BaseModel):
         None,
         takes="the path of a YAML file, in the folder of cdk.json or absolute",
         example="queues.yaml",
-        description="File with more queues beside that of these flags: other instance types, capacity, "
+        description="File with queues in addition to the flags' own: other instance types, capacity, "
         "subnets (docs/queues.md). Default: none.",
         on_change="as ParallelCluster takes each queue: trainctl plan lists them",
         is_compared=False,

@@ -8,10 +8,10 @@ from pydantic import BaseModel, field_validator
 from training_cluster.catalog.family import AWS_ID
 from training_cluster.flags.flag import flag
 
-# APIs that nodes call, beside S3 and DynamoDB, whose gateway endpoints always exist. From ParallelCluster's
-# guide ("a single subnet with no internet access"), its cookbook, and the roles that it gives to nodes.
-# Left out, since no node may call them: FSx and EFS (mounts use DNS), Elastic Load Balancing (only with a
-# custom munge key). Route 53, in which the head node records the names of compute nodes, has no
+# APIs that nodes call, in addition to S3 and DynamoDB, whose gateway endpoints always exist. From
+# ParallelCluster's guide ("a single subnet with no internet access"), its cookbook, and the roles that it
+# gives to nodes. Left out, since no node may call them: FSx and EFS (mounts use DNS), Elastic Load Balancing
+# (only with a custom munge key). Route 53, in which the head node records the names of compute nodes, has no
 # endpoint: its calls, and packages, still use the NAT gateway.
 INTERFACE_ENDPOINTS = (
     "cloudformation",  # every node reads its settings; login and head nodes send a signal

@@ -87,7 +87,7 @@ class Settings(
 
     @property
     def first_queue(self) -> Queue:
-        """Default partition: the queue that the flags describe, or that of the file with its name."""
+        """Default partition: the queue that the flags describe, or the file's queue with its name."""
         family = self.family_facts
         if entry := self._listed.get(str(self.queue_name)):
             queue = make_queue(str(self.queue_name), entry)
@@ -151,7 +151,7 @@ class Settings(
 
     @property
     def node_workloads(self) -> tuple[str, ...]:
-        """Workloads whose environments exist on new nodes; a first job makes those of the others."""
+        """Workloads whose environments exist on new nodes; a first job makes the other environments."""
         if self.workloads is not None:
             return () if self.workloads == NO_WORKLOADS else tuple(sorted(set(self.workloads.split(","))))
         return (

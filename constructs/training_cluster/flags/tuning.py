@@ -49,7 +49,7 @@ class TuningFlags(BaseModel):
         None,
         takes="ids of security groups, comma-separated (sg- and 8 or 17 hex digits)",
         example="sg-0123456789abcdef0",
-        description="Security groups that head, login and compute nodes have beside ours. Default: none.",
+        description="Security groups that all nodes have in addition to ours. Default: none.",
     )
 
     @field_validator("security_groups")

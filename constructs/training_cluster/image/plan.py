@@ -14,7 +14,7 @@ from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name, image_tags, parent_name
 
 AROUND_MIN = 45
-"""Most minutes beside our steps: starts of two instances, the snapshot, the copy. An estimate."""
+"""Most minutes in addition to our steps: starts of two instances, the snapshot, the copy. An estimate."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from training_cluster.acknowledgements import acknowledge
 class NodeSecurityGroup(Construct):
     """Group that lets nodes reach each other in both directions, which EFA needs, and the world.
 
-    Made of L1s: CDK's own SecurityGroup cannot have an egress rule to itself beside one to the world.
+    Made of L1s: CDK's own SecurityGroup cannot have an egress rule to itself in addition to one to the world.
 
     Args:
         ssh_from: CIDR from which port 22 is reached.

@@ -41,7 +41,7 @@ def _mapping(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> d
 
 def _value(ours: Any, theirs: Any, path: str) -> Any:
     if path == _POOLS and not ours:
-        raise ConfigurationError(f"overrides: {path}: pools are made like that of -c login_nodes=1")
+        raise ConfigurationError(f"overrides: {path}: the first pool comes from -c login_nodes=1")
     if isinstance(theirs, Mapping):
         return _mapping(ours if isinstance(ours, Mapping) else {}, theirs, path)
     if isinstance(ours, list) and isinstance(theirs, list):

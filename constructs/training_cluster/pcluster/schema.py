@@ -1,6 +1,6 @@
 """Check of a cluster config against ParallelCluster's own schema, at synth and offline.
 
-The library cannot be installed beside the app (docs/mechanisms/flag-to-node.md), so the app has its schema:
+The library cannot be installed with the app (docs/mechanisms/flag-to-node.md), so the app has its schema:
 pcluster_config.schema.json, which `make schema` exports. It has keys, types and the rules of single values.
 Rules between keys are code in the library ("x-rules-in-code"), which checks them itself;
 tests/unit/training_cluster/pcluster/schema_cases.yaml has an example of each.

@@ -1,4 +1,4 @@
-"""Reader of the file of queues: more Slurm partitions, beside the one that the flags describe."""
+"""Reader of the file of queues: Slurm partitions in addition to the one that the flags describe."""
 
 import re
 from collections.abc import Collection, Sequence

@@ -36,7 +36,7 @@ def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
         )
     if given and settings.zone != "auto":
         yield Contradiction(
-            problem=f"zone={settings.zone}: the zone is that of {given[0]}",
+            problem=f"zone={settings.zone}: the zone follows from {given[0]}",
             mend="leave zone out",
         )
     same = settings.public_subnet_id is not None and settings.public_subnet_id == settings.private_subnet_id

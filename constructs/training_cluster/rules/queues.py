@@ -1,4 +1,4 @@
-"""Rules about the queues beside that of the flags, and about all queues together."""
+"""Rules about the queues of the file, and about all queues together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STRATEGIES = {
 
 
 def _flags_agree_with_the_file(settings: Settings) -> Iterator[Contradiction]:
-    """Refuse a flag beside another value of the file, for the queue that `queue_name` takes from it."""
+    """Refuse a flag whose value differs in the file, for the queue that `queue_name` takes from it."""
     entry = read_queues(settings.queues).get(str(settings.queue_name)) if settings.queues else None
     for flag, value in (flags_of(entry) if entry else {}).items():
         if (given := getattr(settings, flag)) != value:

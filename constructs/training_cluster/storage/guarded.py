@@ -28,7 +28,7 @@ _NETWORK = (
 def guarded_storage(
     flags: StorageFlags, *, vpc_id: str, subnet_id: str, node_security_group_id: str
 ) -> dict[str, Guarded]:
-    """Return the guard's values, by flag. Those of a resource are left out when its id is given.
+    """Return the guard's values, by flag. A resource's values are left out when its id is given.
 
     Args:
         vpc_id, subnet_id, node_security_group_id: ids of the file systems' network; may be tokens.

@@ -15,7 +15,7 @@ from training_cluster.catalog.family import Strict
 NAME = r"^[a-z][a-z0-9_-]{0,30}$"
 """Names of users and accounts, which are Unix users, Unix groups and Slurm accounts."""
 FIRST_ID, LAST_ID = 5000, 59_999
-"""Range of uids and gids: above those of the AMIs and of ParallelCluster, below those of systemd."""
+"""Range of uids and gids: above the ids of the AMIs and of ParallelCluster, below systemd's."""
 ALL_USERS, DEFAULT_ACCOUNT = "training-users", "users"
 """Unix group of everybody in the file; Slurm account of users without a project account."""
 # Users and groups of the AMIs, of ParallelCluster and of AWS's agents, and of this app.

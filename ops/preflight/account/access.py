@@ -52,7 +52,7 @@ def check_node_policies(settings: Settings, client: ClientOf) -> Iterator[Findin
 
 
 def check_buckets(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """Check that the buckets of read_buckets and write_buckets exist, and those of some nodes."""
+    """Check that the buckets of read_buckets and write_buckets exist, and some nodes' buckets."""
     of_all = dict.fromkeys(
         (each.partition("/")[0] for each in settings.readable_buckets),
         "-c read_buckets= or -c write_buckets=",

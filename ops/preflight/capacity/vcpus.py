@@ -84,7 +84,7 @@ def _by_quota(instances: Iterable[Instances], vcpus: dict[str, int]) -> Counter[
 
 
 def _running(cluster_name: str, ec2: Any) -> Iterator[Instances]:
-    """Yield running instances of others than this cluster, without those of a Capacity Block."""
+    """Yield running instances of others than this cluster, without a Capacity Block's."""
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for page in ec2.get_paginator("describe_instances").paginate(Filters=states):
         for instance in (each for group in page["Reservations"] for each in group["Instances"]):

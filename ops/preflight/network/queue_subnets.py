@@ -68,5 +68,5 @@ def _mount_target(
         f"in {zone}" if any(each["AvailabilityZoneId"] == zone for each in found) else f"none in {zone}",
         good=any(each["AvailabilityZoneId"] == zone for each in found),
         mend=f"{first}aws efs create-mount-target --file-system-id {id_ or 'fs-...'} --subnet-id "
-        f"{subnet['SubnetId']} --security-groups sg-... (that of its other mount target)",
+        f"{subnet['SubnetId']} --security-groups sg-... (the group of its other mount target)",
     )

@@ -31,7 +31,7 @@ class Fault:
     call: str
     """`service.Operation`, such as `cloudformation.CreateStack`, or ANY."""
     occurrence: int
-    """Number of the call among those of its name, from 1; with ANY, among all."""
+    """Number of the call among calls of its name, from 1; with ANY, among all."""
     times: int = 1
     """Number of consecutive calls that fail."""
 

@@ -53,7 +53,7 @@ def _refused(kind: str, words: str) -> Callable[[Scene], None]:
 
 
 def _clock_off(difference: datetime.timedelta, request: str) -> Callable[[Scene], None]:
-    """Return an act in which the polls' clock differs from that of on_event."""
+    """Return an act in which the polls' clock differs from on_event's."""
 
     def act(scene: Scene) -> None:
         with scene.stack.clock_off_by(difference):

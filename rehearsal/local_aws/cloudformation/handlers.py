@@ -29,7 +29,7 @@ def wrap(name: str, **parts: Callable[..., Any]) -> None:
 
 
 def simple(create: Create, delete: Delete, update: Update | None = None) -> Handler:
-    """Make a handler from functions; without an update, the attributes stay those of the creation."""
+    """Make a handler from functions; without an update, the attributes of the creation stay."""
     attributes: dict[str, Attributes] = {}
 
     def remember(logical_id: str, properties: Properties, stack_name: str) -> Created:

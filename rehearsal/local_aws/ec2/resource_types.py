@@ -1,4 +1,4 @@
-"""Resource types of EC2 for ministack's engine: those of moto, and some that moto lacks."""
+"""Resource types of EC2 for ministack's engine: moto's, and some that moto lacks."""
 
 import uuid
 

@@ -60,6 +60,6 @@ def given_tags(request: Any) -> dict[str, str]:
 
 
 def listed_tags(resource_id: str, own: dict[str, str]) -> list[dict[str, str]]:
-    """List a resource's tags: those of its creation, and those that CreateTags added."""
+    """List a resource's tags: the tags of its creation, and tags that CreateTags added."""
     later = {tag["key"]: tag["value"] for tag in ec2().describe_tags({"resource-id": [resource_id]})}
     return [{"Key": key, "Value": value} for key, value in (own | later).items()]

@@ -2,7 +2,7 @@
 
 A head node here is a record without a shell. The commands of the provider and trainctl run on this machine,
 as the person who rehearses, with the rehearsal's folders for /fsx and /efs. Other commands are refused, and
-so are shell scripts other than those of ops/account/head_node_scripts. The environment of the commands is in
+so are shell scripts other than ops/account/head_node_scripts. The environment of the commands is in
 the file LocalAwsAddress.head_node_shell while a local Slurm runs. Without that file the head node cannot be
 reached, like one that is still booting.
 """

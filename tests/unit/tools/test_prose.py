@@ -13,6 +13,8 @@ It did not come to its end, it came to an end.
 Nothing of it has run.
 It joins all the same.
 it goes on where it was
+It goes on from step 4.
+policies beside ours
 a stack of ours
 '7x' is no number.
 how to mend it

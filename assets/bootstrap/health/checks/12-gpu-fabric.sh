@@ -10,7 +10,7 @@
 # with fewer links than another one of its node is a fault. Without NVLink (g5) the driver lists none. With MIG it switches
 # them off, and such a node is not judged.
 # Sources: NVML's nvmlGpuFabricInfoV_t; kubernetes-sigs/dra-driver-nvidia-gpu issue 626 has the text of nvidia-smi -q,
-# Azure/azhpc-diagnostics issue 73 that of nvidia-smi nvlink.
+# Azure/azhpc-diagnostics issue 73 the output of nvidia-smi nvlink.
 #
 # Called by: check-node.sh, as root; steps/89-await-fabric.sh.
 # Kinds: gpu

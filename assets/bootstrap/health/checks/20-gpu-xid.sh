@@ -2,7 +2,7 @@
 #
 # Checks that the driver has logged no error since boot that requires a reset, a reboot or a replacement of a GPU.
 #
-# The codes are those of NVIDIA's Xid catalog (docs.nvidia.com/deploy/xid-errors) whose immediate action is to reset
+# The codes are the ones of NVIDIA's Xid catalog (docs.nvidia.com/deploy/xid-errors) whose immediate action is to reset
 # the GPU, to restart the machine or to contact the vendor. Excluded are errors that a faulty program can cause too
 # (13, 31, 43, 45), those that end a single job (94, a contained memory error), and successful remappings (63), whose
 # remains 15-gpu-memory.sh checks. 154 is the driver's own verdict.

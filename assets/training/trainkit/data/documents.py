@@ -47,7 +47,7 @@ class Piece(Unit):
 
 
 def own_files(data: Path, *, without: Collection[str] = ()) -> list[Path]:
-    """List the files of text in DATA_DIR/raw by name, except those of some names."""
+    """List the files of text in DATA_DIR/raw by name, except some names."""
     return [file for file in text_files(data / OWN) if file.name not in without]
 
 

@@ -87,7 +87,7 @@ def _copy(url: str, folder: Path) -> None:
     except BucketError as error:
         raise WeightsError(
             f"{url} cannot be copied ({error}): compare the address; nodes read the cluster's bucket, "
-            "and those of -c read_buckets."
+            "and the buckets of -c read_buckets."
         ) from error
 
 
@@ -114,7 +114,7 @@ def _refusal(repository: str, reason: str, *, is_listed: bool) -> str:
     """Return what is wrong with a download, and how to fix it. The hub lists gated repositories, too."""
     if not re.search(r"error: 40[134]\b", reason):
         return (
-            f"{repository} cannot be downloaded ({reason}): have a way to the hub (NAT, or a mirror by "
+            f"{repository} cannot be downloaded ({reason}): give the nodes access to the hub (NAT, or "
             "HF_ENDPOINT), or copy it to the shared file system and give INIT_FROM=/FOLDER."
         )
     if is_listed:

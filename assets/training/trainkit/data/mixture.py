@@ -93,7 +93,7 @@ class Mixture:
         """Return the number of the text, and its sequence, at a position since the training's start."""
         if len(self.parts) == 1:
             return 0, self.orders[0].sequence(position)
-        # The order within a block is that of 1,000 sequences in a separate epoch.
+        # The order within a block is the order of 1,000 sequences in a separate epoch.
         slot = Order(sequences=BLOCK, seed=self.seed).sequence(position)
         ends = list(itertools.accumulate(self.counts))
         text = bisect.bisect_right(ends, slot)
@@ -106,7 +106,7 @@ class Mixture:
         return [self.at(position) for position in range(begin, begin + size)]
 
     def note(self) -> dict[str, Any]:
-        """Return the values that determine the order, for a checkpoint; for one text those of its Order."""
+        """Return the values that determine the order, for a checkpoint; for one text, its Order's."""
         if len(self.parts) == 1:
             return self.orders[0].note()
         return {"sequences": sum(self.sequences), "seed": self.seed, "mixture": self._words()}

@@ -145,8 +145,8 @@ def check_lengths(folder: Path, tokens: Mapping[str, int], *, length: int, setti
     for split, count in tokens.items():
         if count <= length:
             raise ShardError(
-                f"{folder} has {count} tokens in {split}, fewer than {setting} ({length}) takes: take more "
-                "text, or lower it (for val also VALIDATION_EVERY)."
+                f"{folder} has {count} tokens in {split}, fewer than {setting} ({length}) takes: add text, "
+                f"or lower {setting} (for val also VALIDATION_EVERY)."
             )
 
 

@@ -40,7 +40,7 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
 def folder_of(name: str, *, data: Path) -> Path:
-    """Return the folder of a text: that of the name beside DATA_DIR, or raw/ in it; of raw, DATA_DIR/raw."""
+    """Return the folder of a text: of that name beside DATA_DIR, or raw/ in it; of raw, DATA_DIR/raw."""
     folder = data / OWN if name == OWN else data.parent / name
     return folder / OWN if (folder / OWN).is_dir() else folder
 

@@ -1,7 +1,7 @@
 """Encoding of a text word by word, since most words of a text repeat and their ids are then known.
 
-GPT-2's pre-tokenizer never joins a character with white space after it. So the ids of a text are those of its
-words in order, each with the white space before it.
+GPT-2's pre-tokenizer never joins a character with white space after it. So the ids of a text are the ids of
+its words in order, each with the white space before it.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def newest(folder: Path) -> Path | None:
             "to begin at step 0, or give another RUN_NAME."
         )
     for fault in faults:
-        print(f"checkpoints: {fault}: going on from {found}", file=sys.stderr)
+        print(f"checkpoints: {fault}: continuing from {found}", file=sys.stderr)
     return found
 
 
@@ -156,8 +156,8 @@ def loading(checkpoint: Path) -> Iterator[None]:
         yield
     except Exception as error:
         die(
-            f"{checkpoint} cannot be loaded ({error!r}). If it is damaged, move it away: the run then goes "
-            "on from the one before."
+            f"{checkpoint} cannot be loaded ({error!r}). If it is damaged, move it away: the run then "
+            "continues from the one before."
         )
 
 
@@ -218,9 +218,9 @@ def publish(
     Rank 0 calls it after a barrier.
 
     Args:
-        keep: number of checkpoints that stay (at least 1); those of other runs stay, too.
+        keep: number of checkpoints that stay (at least 1); checkpoints of other runs stay, too.
         started: time.monotonic() at which the save began, for the next start to know how long one takes.
-        settings: those of this start, for a resume to compare.
+        settings: settings of this start, for a resume to compare.
     """
     folder = written.parent
     final = path_of(folder, step)

@@ -43,7 +43,7 @@ def end_diverged(run: Run, *, step: int, found: str) -> NoReturn:
     resume = "There is no checkpoint before it: submit again with"
     if newest:
         resume = (
-            f"The last checkpoint with finite values is {newest}: to go on from it, submit with "
+            f"The last checkpoint with finite values is {newest}: to continue from it, submit with "
             f"RUN_NAME={run.run_dir.name} and"
         )
     die(

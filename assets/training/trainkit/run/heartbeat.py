@@ -1,4 +1,4 @@
-"""Detection of a run that makes no steps: job.slurm runs it beside the ranks, on the job's first node.
+"""Detection of a run that makes no steps: job.slurm runs it during the training, on the job's first node.
 
 A step is a row of metrics.jsonl. The first step with all that precedes it, a save or a validation
 ($RUN_DIR/busy), and the time after the last step may each take LONG_S. The process group's timeout does not
@@ -71,10 +71,10 @@ class Heartbeat:
             self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))
 
     def limit_s(self, timeout_s: float = 0.0) -> float:
-        """Return the seconds without a step that are a hang; after one row the length is that of its step.
+        """Return the seconds without a step that are a hang; after one row the length of its step is taken.
 
         Args:
-            timeout_s: least number of seconds after the first step, by default that of this watch.
+            timeout_s: least number of seconds after the first step, by default this watch's.
         """
         if not self._row_time:
             return max(LONG_S, self._timeout_s)

@@ -1,6 +1,6 @@
 """File metrics.jsonl of a run: rank 0 writes a JSON line for each step, null for numbers not finite.
 
-A validation has a line of its own behind that of its step, with val_loss and no loss. The seconds that a save
+A validation has a line of its own after its step's, with val_loss and no loss. The seconds that a save
 kept the steps waiting, save_s, are in the line behind it, of a step or a validation; they belong to neither.
 
 Lines are read one at a time, and damaged ones (NULs, half a line, another encoding, no row) are left out and
@@ -129,7 +129,7 @@ class Metrics:
     ) -> str:
         """Append one step; return it as a line for people.
 
-        The loss is the mean over ranks, tokens those of the whole run, tokens_per_s that of all ranks
+        The loss is the mean over ranks, tokens count the whole run, tokens_per_s all ranks
         together, data_s the part of step_s that this rank waited for data, memory_bytes its peak, mfu a
         share (0.4 is 40 %), seq_per_s the sequences of all ranks, for models that are compared by them.
         """

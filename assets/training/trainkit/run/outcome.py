@@ -17,7 +17,7 @@ def ended(run: Run, stopped_at: int | None) -> None:
     """Record and print the end of a training: the last step is done, or a stop was asked for and saved."""
     if stopped_at is not None:
         stopped(run, stopped_at)
-        said = f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on"
+        said = f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to continue"
     else:
         finished(run)
         said = f"finished: {summary_of(run.run_dir / METRICS)}"
@@ -44,7 +44,7 @@ def diverged(run: Run, step: int) -> None:
 
 
 def refused(run: Run, reason: str) -> None:
-    """Record why the run may not go on as it was started.
+    """Record why the run may not continue as it was started.
 
     Every rank that refuses writes the same words, since the end of one rank ends the others.
     """

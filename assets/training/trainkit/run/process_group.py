@@ -30,7 +30,7 @@ _BACKGROUND: list[dist.ProcessGroup] = []
 
 
 def join(run: Run, backend: str, **options: Any) -> None:
-    """Join the other ranks with the timeout of a start; `options` are those of init_process_group."""
+    """Join the other ranks with the timeout of a start; `options` are options of init_process_group."""
     stacks.register(run)
     if "nccl" in backend:
         network.record(run)
@@ -43,7 +43,7 @@ def lengthen() -> None:
 
 
 def background_group() -> dist.ProcessGroup:
-    """Return a gloo group for work beside the steps, which keeps the timeout of a start."""
+    """Return a gloo group for work during the steps, which keeps the timeout of a start."""
     group = dist.new_group(backend="gloo", timeout=START)
     assert isinstance(group, dist.ProcessGroup), "all ranks are in it"
     _BACKGROUND.append(group)

@@ -1,4 +1,4 @@
-"""Files of a run beside its metrics: starts, ends, settings and checkpoints.
+"""Files of a run other than its metrics: starts, ends, settings and checkpoints.
 
 Only the standard library, and Python 3.9: the head node's python3 runs it.
 """
@@ -97,7 +97,7 @@ def read_settings(file: Path) -> dict[str, str]:
 def saved(folder: Path) -> list[dict[str, Any]]:
     """List step, time and bytes of the complete checkpoints, oldest first."""
     found = []
-    # The names are those of trainkit.run.checkpoints, whose imports need a newer Python.
+    # The names come from trainkit.run.checkpoints, whose imports need a newer Python.
     names = [re.fullmatch(r"step-(\d{6,})", path.name) for path in folder.glob("step-*")]
     for step, name in sorted((int(name[1]), name[0]) for name in names if name):
         path = folder / name

@@ -75,7 +75,7 @@ def fill_settings(
     words that a field's Literal does not list, and numbers of the preparation that are not allowed.
 
     Args:
-        arguments: arguments to parse; by default those of the command line.
+        arguments: arguments to parse; by default the command line's.
         about: first line of --help.
         may_be_zero: fields that are whole numbers and may be 0.
     """
@@ -124,7 +124,7 @@ def check_number(name: str, allowed: range, value: object = None) -> None:
 
 
 def ranks_of_node() -> int:
-    """Return the ranks of each node: those of the job, else those of the instance family."""
+    """Return the ranks of each node: the job's, else the instance family's."""
     return int(os.environ.get("NPROC_PER_NODE") or os.environ.get("RANKS_PER_NODE") or 1)
 
 

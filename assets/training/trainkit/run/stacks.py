@@ -56,7 +56,7 @@ def register(run: Run) -> None:
 
 
 def read(folder: Path, node: str = "*") -> list[Stacks]:
-    """Read the files of all ranks that registered, or of those of a node, in the order of the ranks."""
+    """Read the files of all ranks that registered, or of a node's, in the order of the ranks."""
     found = []
     for file in folder.glob(f"{node}/rank-*.txt"):
         text = file.read_text(encoding="utf-8", errors="replace")

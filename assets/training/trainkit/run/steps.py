@@ -44,7 +44,7 @@ class Steps:
     ) -> None:
         """Write a step, as Metrics.add describes it; print the first, the last, and each log_every-th.
 
-        `flops_per_token` is that of this step's batches, if it depends on them.
+        `flops_per_token` belongs to this step's batches, if it depends on them.
         """
         if not self._metrics:
             return

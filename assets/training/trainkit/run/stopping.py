@@ -109,7 +109,7 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_low
     """Print on the first rank which stops leave too little time for a checkpoint, and what to do.
 
     A stop takes up to two saves: one in progress ends before its own begins. If the time is enough for the
-    first of them, only the steps since that one began are lost. The time of a save is that of the newest
+    first of them, only the steps since that one began are lost. The time of a save is known from the newest
     checkpoint of the run, or estimated from the throughput of the shared file system; without both nothing is
     printed. `every` is the number of steps between two checkpoints, which the run itself lowers later where
     `may_lower` is True.

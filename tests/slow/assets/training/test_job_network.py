@@ -36,7 +36,7 @@ def test_a_strict_run_on_tcp_ends_at_its_first_step_and_keeps_its_checkpoint(
     )
     assert f"rank 0: {reason}" in said
     assert f"not started again: {reason}" in said
-    assert f"go on from step 4: TRAINING_SHARED={training.shared} RUN_NAME={run} sbatch --nodes 2" in said
+    assert f"continue from step 4: TRAINING_SHARED={training.shared} RUN_NAME={run} sbatch --nodes 2" in said
     run_dir, checkpoints = training.run_dir(run), training.checkpoints(run)
     assert (run_dir / "outcome").read_text().startswith(f"refused {reason}")
     assert (checkpoints / "latest_step").read_text().strip() == "4"

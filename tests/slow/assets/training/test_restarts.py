@@ -43,7 +43,7 @@ def test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on(
     let_go(training, "killed")
     said = training.wait(job_id, state="COMPLETED")
     at = int(starts(training, "killed")[1][1])
-    assert f"exit code 1); goes on from step {at}; queued again" in said
+    assert f"exit code 1); continues from step {at}; queued again" in said
     assert f"training from step {at}" in said
     assert starts(training, "killed") == [("0", "0"), ("1", str(at))]
     assert steps(training, "killed") == list(range(1, 9))
@@ -62,7 +62,7 @@ def test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_
     metrics.write_bytes(b"".join([lines[0], bytes(len(lines[1]) - 1), b"\n", *lines[2:]]))
     said = training.run("torn")
     assert f"{newest} is incomplete (state.json has 0 bytes instead of " in said
-    assert f": going on from {before}\n" in said
+    assert f": continuing from {before}\n" in said
     assert starts(training, "torn")[1] == ("0", "4")
     assert steps(training, "torn") == [1, *range(3, 9)]
     assert losses(training, "torn")[1:] == losses(training, "whole")[2:]
@@ -153,10 +153,10 @@ def test_ranks_that_die_without_checkpoint_end_the_job(training: Training) -> No
     job_id = training.submit("early", DIES_AFTER="1", DEATHS="9", MAX_RESTARTS="1")
     output = training.wait(job_id, state="FAILED")
     failed = "the training failed (train-dy-p4d-2: exit code 1)"
-    assert f"{failed}; goes on from step 0, restart 1 of 1 without a new checkpoint; queued again" in output
+    assert f"{failed}; continues from step 0, restart 1 of 1 without a new checkpoint; queued again" in output
     assert f"{failed}; not started again, since MAX_RESTARTS is 1, and 2 starts failed" in output
     again = f"TRAINING_SHARED={training.shared} RUN_NAME=early sbatch --nodes 2"
-    assert f"go on with it by hand: {again}" in output
+    assert f"continue it by hand: {again}" in output
     assert starts(training, "early") == [("0", "0"), ("1", "0")]
 
 

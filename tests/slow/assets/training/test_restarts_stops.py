@@ -23,7 +23,7 @@ def test_cancelled_it_saves_and_says_how_to_go_on(training: Training) -> None:
     job_id = training.submit("cancelled", MAX_STEPS="1000", CHECKPOINT_EVERY="1000")
     training.wait_for_step(job_id, "cancelled", 3)
     training.end(job_id)
-    wait_for_words(training, job_id, "go on with it")
+    wait_for_words(training, job_id, "continue it")
     at = steps(training, "cancelled")[-1]
     assert f"stopped at step {at} and saved" in training.output(job_id)
     assert f"training from step {at}" in training.run("cancelled", MAX_STEPS=str(at + 2))
@@ -34,7 +34,7 @@ def test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel(trainin
     job_id = training.submit("timed", "--time=1", "--signal=TERM@10", **settings)
     wait_for_words(training, job_id, "the job is at its time limit: stopped at step")
     at = steps(training, "timed")[-1]
-    wait_for_words(training, job_id, f"goes on from step {at}; queued again")
+    wait_for_words(training, job_id, f"continues from step {at}; queued again")
     training.wait_for_step(job_id, "timed", at + 2)
     assert f"training from step {at}" in training.output(job_id)
     training.end(job_id)
@@ -105,5 +105,5 @@ def test_a_spot_notice_and_the_job_saves_and_starts_again(training: Training, me
     training.settings.write_text(family)
     at = starts(training, "spot")[1][1]
     assert "EC2 takes a node (train-dy-p4d-" in said
-    assert f"the training saved at step {at}; goes on from step {at}; queued again" in said
+    assert f"the training saved at step {at}; continues from step {at}; queued again" in said
     assert steps(training, "spot") == list(range(1, 61))

@@ -73,7 +73,7 @@ def test_a_spot_notice_before_the_first_step_and_the_job_is_queued_again(job: Jo
     """Ranks that import torch do not yet save at SIGTERM: neither the data nor the code is at fault."""
     job.notice.write_text("n2: terminate\n")
     code, said = job.run("end_of_training 143")
-    assert f"{NOTICE}, and the training could not save; goes on from step 4, interruption 1 of 10" in said
+    assert f"{NOTICE}, and the training could not save; continues from step 4, interruption 1 of 10" in said
     assert (code, "scontrol requeue 7" in said) == (143, True)
 
 
@@ -112,7 +112,7 @@ def test_starts_without_a_checkpoint_have_a_limit(
     job.note(*[(4, by)] * (allowed - 1))
     again = f"check_restart; restart_or_end 1 'n2 failed' {by}"
     code, output = job.run(again)
-    assert f"n2 failed; goes on from step 4, {count} {allowed}" in output
+    assert f"n2 failed; continues from step 4, {count} {allowed}" in output
     assert (code, "scontrol requeue 7" in output) == (1, True)
     job.note((4, by))
     code, output = job.run(again)
@@ -120,7 +120,7 @@ def test_starts_without_a_checkpoint_have_a_limit(
     assert (code, "scontrol" in output) == (1, False)
     (job.checkpoints / "latest_step").write_text("9\n")
     output = job.run(f"restart_or_end 1 'n2 failed' {by}")[1]
-    assert "n2 failed; goes on from step 9; queued again\n" in output
+    assert "n2 failed; continues from step 9; queued again\n" in output
 
 
 def test_max_restarts_0_ends_a_job_after_any_start(job: Job) -> None:
@@ -169,7 +169,7 @@ def test_a_time_limit_without_checkpoint_ends_the_job(job: Job) -> None:
     assert (code, "scontrol" in output) == (1, False)
     (job.checkpoints / "latest_step").write_text("9\n")
     output = job.run(limit, REQUEUE_AT_TIME_LIMIT="1")[1]
-    assert "goes on from step 9; queued again\nscontrol requeue 7\n" in output
+    assert "continues from step 9; queued again\nscontrol requeue 7\n" in output
 
 
 @pytest.mark.parametrize("outcome", ["", "stopped 9"])

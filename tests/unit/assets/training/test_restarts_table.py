@@ -78,7 +78,7 @@ TESTS = {
         (RESTARTS, "test_changed_bytes_are_found_by_all_nodes"),
         (f"{TRAINKIT}/test_checkpoints.py", "test_a_run_with_changed_checkpoints_only_ends"),
     ],
-    "settings differ from those of the checkpoint": [
+    "settings differ from the checkpoint's": [
         (RESUMING, "test_each_changed_setting_is_one_line"),
         (RESUMING, "test_another_global_batch_is_refused_unless_given"),
         ("unit/assets/training/titan/test_titan.py", "test_a_run_keeps_its_rate_unless_given"),

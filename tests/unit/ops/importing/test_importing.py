@@ -295,7 +295,7 @@ def test_what_another_key_replaces_is_said(tmp_path: Path) -> None:
             "SharedStorage[efs]: named own-efs",
             "SharedStorage[plain]: DeletionPolicy: Retain",
         ),
-        "several-groups": ("HeadNode.Networking.SecurityGroups: sg-0123456789abcdef0 beside our group",),
+        "several-groups": ("HeadNode.Networking.SecurityGroups: sg-0123456789abcdef0 in addition",),
         "timeouts": ("DevSettings.Timeouts.ComputeNodeBootstrapTimeout: 600 s",),
     }.items():
         said = "\n".join(imported(name, tmp_path / name).replaced)

@@ -94,7 +94,7 @@ MISTAKES = {
     ),
     "more login nodes without any": (
         "LoginNodes: {Pools: [{Name: more, Count: 1}]}",
-        "LoginNodes.Pools: pools are made like that of -c login_nodes=1",
+        "LoginNodes.Pools: the first pool comes from -c login_nodes=1",
     ),
     "an instance profile": (
         "HeadNode: {Iam: {InstanceProfile: 'arn:aws:iam::123456789012:instance-profile/x'}}",

@@ -78,7 +78,7 @@ def settings(**flags: str) -> Settings:
             ["but not public_subnet_id and private_subnet_id", "needs all three"],
         ),
         ({"security_group_id": "sg-0123456789abcdef0"}, ["security_group_id is given", "vpc_id"]),
-        ({**NETWORK, "zone": "use1-az4"}, ["the zone is that of vpc_id", "leave zone out"]),
+        ({**NETWORK, "zone": "use1-az4"}, ["the zone follows from vpc_id", "leave zone out"]),
         (
             {**NETWORK, "private_subnet_id": NETWORK["public_subnet_id"]},
             ["are both subnet-0123456789abcdef0", "-c private_subnet_id="],

@@ -258,7 +258,7 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
     shutil.copyfile(training.run_dir("whole") / noted, training.run_dir("fewer") / noted)
     job_id = training.submit("fewer", "--nodes=1", EXPORT="no")
     said = training.wait(job_id, state="COMPLETED")
-    assert "GLOBAL_BATCH=8: that of the run so far" in said
+    assert "GLOBAL_BATCH=8: the value of the run so far" in said
     rows = training.metrics("fewer")
     assert [(row["step"], row["world_size"]) for row in rows] == [(11, 1), (12, 1)]
     assert [row["tokens"] for row in rows] == [row["tokens"] for row in whole_run[10:]]

@@ -43,7 +43,7 @@ def test_the_uid_of_an_older_clusters_user_is_not_given_to_another(node: UsersNo
     node.describe(FILE)
     done = node.run("71", node_type="HeadNode")
     assert done.returncode == 1
-    assert f"the uid 5001 of alice was that of {old}: give alice another" in done.stderr
+    assert f"the uid 5001 of alice belonged to {old}: give alice another" in done.stderr
     assert not (node.slash / "efs/home/alice").exists()
 
 
@@ -55,7 +55,7 @@ def test_the_gid_of_an_older_project_is_not_given_to_another_and_stays_for_life(
     node.describe(FILE.replace("accounts:\n", "accounts:\n  kept: {gid: 6004}\n"))
     done = node.run("71", node_type="HeadNode")
     assert done.returncode == 1
-    assert f"the gid 6001 of nlp was that of {projects}/old: give nlp another" in done.stderr
+    assert f"the gid 6001 of nlp belonged to {projects}/old: give nlp another" in done.stderr
     assert f"{projects}/kept belongs to the gid 6003, and the file says 6004" in done.stderr
     assert not (projects / "nlp").exists()
 

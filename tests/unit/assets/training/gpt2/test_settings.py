@@ -100,7 +100,7 @@ def test_right_input_comes_as_far_as_torch(train: Train) -> None:
         ),
         (
             {"GPT2_CONTEXT": "100"},
-            "has 100 tokens in train, fewer than GPT2_CONTEXT (100) takes: take more text",
+            "has 100 tokens in train, fewer than GPT2_CONTEXT (100) takes: add text",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_shards_without_a_manifest_are_refused(train: Train, shards: Path) -> No
         ({"model_type": "llama"}, {}, "contains a model of the type 'llama', but this trains gpt2"),
         ({}, {"GPT2_CONTEXT": "64"}, "GPT2_CONTEXT is 64, but {} has 32 positions: give at most that many."),
         ({"vocab_size": 399}, {}, "has a vocabulary of 400 tokens and the model one of 399"),
-        ({}, {}, "was made with another tokenizer than that of {}: submit again"),
+        ({}, {}, "was made with a tokenizer other than {} has: submit again"),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(

@@ -111,7 +111,7 @@ def test_the_checkpoint_before_an_incomplete_one_is_taken_and_a_line_says_so(
     assert checkpoints.newest(run.checkpoint_dir) == checkpoints.resume_from(run) == good
     line = capsys.readouterr().err.splitlines()[0]
     assert line.startswith(f"checkpoints: {bad} is incomplete ({said}"), line
-    assert line.endswith(f"): going on from {good}")
+    assert line.endswith(f"): continuing from {good}")
 
 
 def test_a_run_with_incomplete_checkpoints_only_ends_instead_of_beginning_anew(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.unit.assets.training.trainkit.run.runs import a_run, outcome
     ("stopped_at", "written", "said"),
     [
         (None, "finished", "finished: no step was left to do"),
-        (7, "stopped 7", "stopped on request, saved at step 7: submit with the same RUN_NAME to go on"),
+        (7, "stopped 7", "stopped on request, saved at step 7: submit with the same RUN_NAME to continue"),
     ],
 )
 def test_an_end_is_recorded_and_printed_by_the_first_rank(

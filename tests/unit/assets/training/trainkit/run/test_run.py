@@ -116,7 +116,7 @@ def test_a_run_that_refused_its_network_is_not_queued_again_though_it_has_a_new_
     done = end_of_training(run)
     assert (done.returncode, "asked Slurm" in done.stdout) == (1, False), done.stderr
     assert "not started again: NCCL sends over TCP\n" in done.stdout
-    assert "go on from step 8: RUN_NAME=run sbatch --nodes 2 " in done.stdout
+    assert "continue from step 8: RUN_NAME=run sbatch --nodes 2 " in done.stdout
 
 
 def test_an_update_that_fp16_skips_does_not_end_the_run(tmp_path: Path) -> None:
