@@ -1,15 +1,10 @@
 """tools/setup.sh and the Makefile on bare machines and in odd folders: one message, and nothing half made."""
 
 import fcntl
-import os
-import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import venv
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,23 +70,32 @@ def _machine(tmp_path: Path, name: str) -> Machine:
     return machine
 
 
-@pytest.mark.parametrize("character", sorted(UNWRITABLE))
-def test_a_folder_that_slurm_cannot_write_down_is_refused_before_anything_is_made(
-    tmp_path: Path, character: str
+def _python(folder: Path, version: str) -> str:
+    """Make a Python that runs the check with another version of its own."""
+    change = f"import sys; sys.version_info = ({version}, 0, 'final', 0)\n"
+    (folder / "python").write_text(f'#!/bin/bash\nexec {sys.executable} -c "{change}$2"\n')
+    (folder / "python").chmod(0o755)
+    return str(folder / "python")
+
+
+@pytest.mark.parametrize(
+    ("name", "free_gib", "version", "message"),
+    [
+        *((f"my{character}project", 9, "", "contains a space or a #") for character in sorted(UNWRITABLE)),
+        ("project", 2, "", "2 GiB are free, and set-up requires 4"),
+        ("project", 9, "3, 10", "is missing or older than 3.11"),
+        ("project", 9, "3, 15", "is 3.15 or newer"),
+    ],
+)
+def test_machine_is_refused_before_anything_is_made(
+    tmp_path: Path, name: str, free_gib: int, version: str, message: str
 ) -> None:
-    machine = _machine(tmp_path, f"my{character}project")
-    refused = machine.set_up()
+    machine = _machine(tmp_path, name)
+    machine.program("df", f"echo Avail; echo {free_gib << 30}")
+    refused = machine.set_up(**({"PYTHON": _python(tmp_path, version)} if version else {}))
     assert refused.returncode == 1
-    assert "contains a space or a #" in refused.stderr
+    assert message in refused.stderr
     assert "Traceback" not in refused.stderr
-    assert machine.made() == []
-
-
-def test_a_full_disk_is_told_before_anything_is_made(machine: Machine) -> None:
-    machine.program("df", f"echo Avail; echo {2 << 30}")
-    refused = machine.set_up()
-    assert refused.returncode == 1
-    assert "2 GiB are free, and set-up requires 4" in refused.stderr
     assert machine.made() == []
 
 
@@ -108,15 +112,7 @@ def test_a_second_set_up_waits_for_the_first(machine: Machine) -> None:
     assert ".venv.new" not in machine.made()
 
 
-@pytest.mark.parametrize(("index", "warned"), [({}, True), ({"PIP_EXTRA_INDEX_URL": "https://cpu"}, False)])
-def test_too_little_room_for_cuda_is_told(machine: Machine, index: dict[str, str], *, warned: bool) -> None:
-    machine.program("df", f"echo Avail; echo {5 << 30}")
-    assert ("see TORCH_INDEX" in machine.set_up(**index).stderr) is warned
-
-
-def test_what_the_tests_call_comes_from_the_distribution_before_anything_else(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_packages_of_the_distribution_come_first(machine: Machine, tmp_path: Path) -> None:
     assert machine.set_up().returncode == 1
     update, install = (tmp_path / "apt").read_text().splitlines()
     assert update == "update"
@@ -124,7 +120,7 @@ def test_what_the_tests_call_comes_from_the_distribution_before_anything_else(
     assert machine.made() == [".cache"]
 
 
-def test_an_activated_environment_hides_no_aws_cli_v2(machine: Machine) -> None:
+def test_activated_environment_hides_no_aws_cli(machine: Machine) -> None:
     script = machine.folder / "tools" / "setup.sh"
     made_before = "check_python install_programs make_venv make_node_modules unpack_prometheus unpack_jsii"
     stubs = "".join(f"{each}() {{ :; }}\n" for each in made_before.split())
@@ -138,27 +134,14 @@ def test_an_activated_environment_hides_no_aws_cli_v2(machine: Machine) -> None:
     assert [each.name for each in programs.iterdir()] == ["python"]
 
 
-@pytest.mark.slow
-def test_a_folder_that_got_a_blank_after_set_up_can_be_cleaned(tmp_path: Path) -> None:
-    folder = tmp_path / "my project"
-    for name in ("rehearsal", "constructs", "cluster_configs", "tools"):
-        shutil.copytree(ROOT / name, folder / name)
-    for name in ("Makefile", "requirements-pcluster.txt"):
-        shutil.copy(ROOT / name, folder)
-    (folder / ".venv").symlink_to(ROOT / ".venv")
-    done = subprocess.run(["make", "clean"], cwd=folder, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "Nothing was running.\n", "")
-    assert not (folder / ".venv").is_symlink()
-
-
-def test_a_rehearsal_in_a_folder_with_a_blank_is_refused_before_it_is_made(tmp_path: Path) -> None:
+def test_rehearsal_in_a_folder_with_blank_is_refused(tmp_path: Path) -> None:
     workspace = Workspace(root=tmp_path / "my folder")
     with pytest.raises(RehearsalError, match="contains a space or a #"), workspace.locked():
         pytest.fail("it is held")
     assert not workspace.root.exists()
 
 
-def test_what_is_in_the_way_of_a_rehearsal_is_told_with_the_command_that_ends_it(tmp_path: Path) -> None:
+def test_rehearsal_names_what_is_in_its_way(tmp_path: Path) -> None:
     workspace = Workspace(root=tmp_path)
     with (
         subprocess.Popen(["sleep", "60"], env=dict([workspace.marker])) as left,
@@ -175,78 +158,7 @@ def test_what_is_in_the_way_of_a_rehearsal_is_told_with_the_command_that_ends_it
         run_alone(workspace, lambda: pytest.fail("it runs"))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["help", "FAMLY=m6i"], "FAMLY: not a variable of this Makefile. Allowed: PYTHON FAMILY"),
-        (["help", "family=m6i"], "family: not a variable"),
-        (["site", "SERVE=yes"], "SERVE=yes: not allowed. Type: make site SERVE=1"),
-        (["rehearse", "KEEP=yes"], "KEEP=yes: not allowed. Type: make rehearse KEEP=1"),
-        (["rehearse", "CONTAINER=0"], "CONTAINER=0: not allowed. Type: make rehearse CONTAINER=1"),
-        (["rehearse", "USERS=3"], "USERS=3: not allowed. Type: make rehearse USERS=2"),
-        (["faults", "ALL=yes"], "ALL=yes: not allowed. Type: make faults ALL=1"),
-        (["layer"], ".venv does not exist; nothing was changed.\n  type: make setup"),
-        (["lock"], ".venv does not exist; nothing was changed.\n  type: make setup"),
-    ],
-)
-def test_make_refuses_what_it_would_ignore_or_cannot_do(
-    tmp_path: Path, words: list[str], message: str
-) -> None:
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / "tools").mkdir()
-    set_up = tmp_path / "tools" / "setup.sh"
-    set_up.write_text("#!/bin/sh\ntouch set-up\n")
-    set_up.chmod(0o755)
-
-    done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "set-up").exists(), "refused before set-up"
-
-
-def test_make_takes_every_variable_that_it_has_a_default_for(tmp_path: Path) -> None:
-    names = re.findall(r"^([A-Z_]+) \?=", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    shutil.copy(ROOT / "Makefile", tmp_path)
-
-    done = subprocess.run(
-        ["make", "help", *(f"{name}=a b" for name in names)],
-        cwd=tmp_path,
-        env=os.environ | {"MAKEFLAGS": ""},  # of `make -j2 check test-fast`
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert len(names) > 10
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("version", "said"),
-    [("3, 10", "is missing or older than 3.11"), ("3, 15", "is 3.15 or newer")],
-)
-def test_a_python_that_the_packages_do_not_take_is_refused_before_anything_is_made(
-    machine: Machine, tmp_path: Path, version: str, said: str
-) -> None:
-    python = tmp_path / "python"
-    # It runs the check with another version of its own.
-    change = f"import sys; sys.version_info = ({version}, 0, 'final', 0)\n"
-    python.write_text(f'#!/bin/bash\nexec {sys.executable} -c "{change}$2"\n')
-    python.chmod(0o755)
-
-    refused = machine.set_up(PYTHON=str(python))
-
-    assert refused.returncode == 1
-    assert said in refused.stderr
-    assert "type: make setup PYTHON=" in refused.stderr
-    assert machine.made() == []
-
-
-def test_the_library_has_an_event_loop_from_python_3_14_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_library_has_an_event_loop_on_python_3_14(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tools").mkdir()
     script = (ROOT / "tools" / "setup.sh").read_text().removesuffix("main\n")
     (tmp_path / "tools" / "setup.sh").write_text(f"{script}make_event_loop venv\n")
@@ -264,37 +176,26 @@ def test_the_library_has_an_event_loop_from_python_3_14_on(
         assert made == expected
 
 
-def test_a_set_up_that_a_signal_ends_leaves_nothing_that_writes_into_the_next_one(
-    machine: Machine, tmp_path: Path
-) -> None:
-    script = machine.folder / "tools" / "setup.sh"
-    stubs = "".join(
-        f"{each}() {{ :; }}\n" for each in ("check_python", "install_programs", "install_accounting")
-    )
-    # As pip, which removes its temporary files before it ends.
-    made = (
-        f"make_venv() {{ trap 'sleep 0.2; exit' TERM; echo $BASHPID >>{tmp_path}/pids; sleep 300 & wait; }}\n"
-    )
-    script.write_text(f"{script.read_text().removesuffix('main' + chr(10))}{stubs}{made}main\n")
-    machine.program("sleep", f'exec {shutil.which("sleep")} "$@"')
-    pids = tmp_path / "pids"
-    set_up = machine.start()
-    while not pids.exists() or len(pids.read_text().splitlines()) < 2:
-        assert set_up.poll() is None
-        time.sleep(0.05)
-    set_up.send_signal(signal.SIGTERM)
-    set_up.wait(timeout=60)
-
-    left = _running_in(machine.folder)
-    for process in left:
-        os.kill(process, signal.SIGKILL)
-    assert left == []
-
-
-def _running_in(folder: Path) -> list[int]:
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended
-            if (process / "cwd").readlink() == folder:
-                found.append(int(process.name))
-    return found
+def test_make_refuses_what_it_would_ignore(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "tools").mkdir()
+    set_up = tmp_path / "tools" / "setup.sh"
+    set_up.write_text("#!/bin/sh\ntouch set-up\n")
+    set_up.chmod(0o755)
+    for words, message in {
+        "help FAMLY=m6i": "FAMLY: not a variable of this Makefile. Allowed: PYTHON FAMILY",
+        "help family=m6i": "family: not a variable",
+        "site SERVE=yes": "SERVE=yes: not allowed. Type: make site SERVE=1",
+        "rehearse KEEP=yes": "KEEP=yes: not allowed. Type: make rehearse KEEP=1",
+        "rehearse CONTAINER=0": "CONTAINER=0: not allowed. Type: make rehearse CONTAINER=1",
+        "rehearse USERS=3": "USERS=3: not allowed. Type: make rehearse USERS=2",
+        "faults ALL=yes": "ALL=yes: not allowed. Type: make faults ALL=1",
+        "layer": ".venv does not exist; nothing was changed.\n  type: make setup",
+        "lock": ".venv does not exist; nothing was changed.\n  type: make setup",
+    }.items():
+        done = subprocess.run(
+            ["make", *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2, words
+        assert message in done.stderr
+        assert not (tmp_path / "set-up").exists(), "refused before set-up"

@@ -14,7 +14,7 @@ def test_the_page_is_the_generated_one() -> None:
     assert page == render_changes_page(), "make docs"
 
 
-def test_every_flag_has_an_answer_and_every_answer_a_flag() -> None:
+def test_flags_and_answers_are_the_same() -> None:
     assert set(verdicts()) == set(Settings.model_fields)
 
 

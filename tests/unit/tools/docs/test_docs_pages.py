@@ -1,15 +1,38 @@
-"""docs/flags.md and docs/families.md: the generated pages are the present ones."""
+"""Pages that programs write are the present ones."""
 
-from tools.docs import variables_table
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import NAMES
+from bench.measuring import page
+from tools.docs import steps_table, variables_table
 from tools.docs.families_page import render_families_page
+from tools.docs.first_deploy_page import render_first_deploy_page
 from tools.docs.flags_page import render_flags_page
 from training_cluster.paths import ROOT
 
 
-def test_the_generated_pages_are_up_to_date() -> None:
-    assert (ROOT / "docs" / "flags.md").read_text() == render_flags_page(), "make docs"
-    assert (ROOT / "docs" / "families.md").read_text() == render_families_page(), "make docs"
+@pytest.mark.parametrize(
+    ("name", "render"),
+    [
+        ("flags", render_flags_page),
+        ("families", render_families_page),
+        ("first-deploy", render_first_deploy_page),
+    ],
+)
+def test_generated_page_is_up_to_date(name: str, render: Callable[[], str]) -> None:
+    assert (ROOT / "docs" / f"{name}.md").read_text() == render(), "make docs"
 
 
-def test_the_table_of_variables_is_in_its_page() -> None:
+def test_generated_tables_are_in_their_pages() -> None:
     assert variables_table.render() in variables_table.PAGE.read_text(), "make docs"
+    assert steps_table.render() in steps_table.README.read_text(), "run: python -m tools.docs.steps_table"
+
+
+def test_benchmarks_page_shows_the_kept_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    published = page.PAGE.read_text()
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    page.write(NAMES)
+    assert (tmp_path / "page.md").read_text() == published

@@ -164,10 +164,10 @@ def test_every_command_of_a_page_is_taken() -> None:
         "make rehearse FAMILLY=p4d",
     ],
 )
-def test_a_command_that_its_program_refuses_is_found(command: str) -> None:
+def test_refused_command_is_found(command: str) -> None:
     assert objection(command, complete=True)
 
 
-def test_a_command_without_its_arguments_is_found_in_a_block_alone() -> None:
+def test_incomplete_command_is_found_in_blocks_alone() -> None:
     assert objection("trainctl submit gpt2", complete=True)
     assert objection("trainctl submit gpt2", complete=False) is None
