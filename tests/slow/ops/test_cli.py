@@ -62,7 +62,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     assert find({MARKER: str(folder)}) == set()
 
 
-def test_status_shows_the_cluster_that_stands(terminal: Terminal) -> None:
+def test_status_shows_the_existing_cluster(terminal: Terminal) -> None:
     shown = terminal.trainctl("status")
     assert re.search(r"TrainingClusterStack +CREATE_COMPLETE", shown)
     for words in ("head node", "running", "gpu"):
@@ -80,18 +80,18 @@ def test_a_healthy_cluster_has_nothing_to_diagnose(terminal: Terminal) -> None:
     )
 
 
-def test_preflight_finds_no_problem_that_a_local_aws_does_not_have(terminal: Terminal) -> None:
+def test_preflight_finds_no_problem(terminal: Terminal) -> None:
     findings = terminal.json("preflight", *FLAGS)
     assert [each["check"] for each in findings["findings"] if each["verdict"] == "problem"] == []
     assert terminal.trainctl("preflight", *FLAGS)
 
 
-def test_price_adds_up_and_says_where_it_is_from(terminal: Terminal) -> None:
+def test_price_adds_up(terminal: Terminal) -> None:
     assert "USD" in terminal.trainctl("price", *FLAGS, "--tokens-per-s", "100000")
     assert terminal.json("price", *FLAGS, "--offline")
 
 
-def test_plan_tells_what_changes_live_and_what_cannot_be(terminal: Terminal) -> None:
+def test_plan_tells_live_and_impossible_changes(terminal: Terminal) -> None:
     assert "the cluster agrees with these flags" in terminal.trainctl("plan", *FLAGS, "--no-diff")
     assert "live" in terminal.trainctl("plan", *FLAGS, "-c", "nodes=4", "--no-diff")
     shown = terminal.trainctl("plan", *FLAGS, "-c", "fsx_type=scratch2", "--no-diff", code=1)
@@ -120,7 +120,7 @@ def state_of(terminal: Terminal, job: str) -> str:
     return str(next(each["state"] for each in listed["queue"] + listed["ended"] if each["id"] == job))
 
 
-def test_a_running_job_is_listed_read_diagnosed_and_cancelled(terminal: Terminal) -> None:
+def test_running_job_is_listed_diagnosed_and_cancelled(terminal: Terminal) -> None:
     asked = ("--nodes", "2", "--set", "MAX_STEPS=100000", "--name", "long")
     submitted = terminal.json("submit", "gpt2", *asked)
     job = str(submitted["job_id"])
@@ -136,7 +136,7 @@ def test_a_running_job_is_listed_read_diagnosed_and_cancelled(terminal: Terminal
     terminal.trainctl("cancel", job, code=1)
 
 
-def test_verify_has_a_verdict_of_each_check_and_takes_back_what_it_did(terminal: Terminal) -> None:
+def test_verify_judges_each_check_and_leaves_nothing(terminal: Terminal) -> None:
     shared = terminal.folder / "shared"
     folders = [shared / kind / name for kind in ("runs", "checkpoints") for name in ("gpt2", "nccl-tests")]
     before = [sorted(folder.iterdir()) for folder in folders]
@@ -165,12 +165,12 @@ def test_verify_has_a_verdict_of_each_check_and_takes_back_what_it_did(terminal:
     assert [sorted(folder.iterdir()) for folder in folders] == before
 
 
-def test_connect_runs_a_command_and_says_what_a_shell_takes(terminal: Terminal) -> None:
+def test_connect_runs_a_command_and_no_shell(terminal: Terminal) -> None:
     assert "gpu" in terminal.trainctl("connect", "--", "sinfo", "--all")
     assert "has no shell" in terminal.trainctl("connect", "--print", code=1), "only AWS has one"
 
 
-def test_data_goes_to_the_bucket_and_comes_back_and_nothing_is_deleted(terminal: Terminal) -> None:
+def test_data_goes_to_the_bucket_and_back(terminal: Terminal) -> None:
     corpus = terminal.own / "corpus"
     corpus.mkdir()
     (corpus / "a.txt").write_text("some text\n")
@@ -184,39 +184,20 @@ def test_data_goes_to_the_bucket_and_comes_back_and_nothing_is_deleted(terminal:
     assert "bootstrap" in said
 
 
-def test_destroy_shows_what_goes_and_what_stays(terminal: Terminal) -> None:
+def test_destroy_plan_names_the_stacks(terminal: Terminal) -> None:
     plan = terminal.json("destroy", "--plan")
     assert "TrainingCluster-Storage" in plan["stacks"]
     assert "npx cdk destroy" in terminal.trainctl("destroy", code=2)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("status", "--cluster", "no_such"), 2, "cluster_name"),
-        (("jobs", "--cluster", "other"), 1, "There is no cluster other"),
-        (("submit", "gpt3", "--nodes", "2"), (1, 2), 'Did you mean "gpt2"'),
-        (("submit", "gpt2", "--nodes", "99"), (1, 2), "99"),
-        (("submit", "gpt2", "--nodes", "2", "--set", "MAX STEPS=1"), 2, "MAX STEPS"),
-        (("logs", "999"), 1, "999"),
-        (("cancel", "999"), 1, "999"),
-        (("cancel", "all"), (1, 2), "all"),
-        (("report", "no-such-run"), 2, "allowed: gpt2/"),
-        (("report", "first", "--html", "/no/such/folder/x.html"), (1, 2), "/no/such/folder"),
-        (("plan", "-c", "nodes"), 2, "FLAG=VALUE"),
-        (("price", "--run", "/no/such.json"), (1, 2), "/no/such.json"),
-        (("diagnose", "/no/such.log"), (1, 2), "/no/such.log"),
-        (("sync", "up", "/no/such", "datasets/x"), (1, 2), "/no/such"),
-        (("connect", "--", "rm", "-r", "/fsx"), 1, "rm"),
-        (("rehearse", "--family", "p55"), (1, 2), "allowed"),
-        (("--region", "nowhere", "status"), (0, 1), ""),
-    ],
-)
-def test_a_wrong_input_is_one_message(
-    terminal: Terminal, words: tuple[str, ...], code: Any, said: str
-) -> None:
-    line = f"source {terminal.folder}/env.sh && exec trainctl {shlex.join(words)}"
-    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode in (code if isinstance(code, tuple) else (code,)), done.stdout + done.stderr
-    assert said in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_inputs_are_one_message(terminal: Terminal) -> None:
+    for words, code, message in (
+        ("jobs --cluster other", 1, "There is no cluster other"),
+        ("submit gpt3 --nodes 2", 2, 'Did you mean "gpt2"'),
+        ("submit gpt2 --nodes 99", 2, "99"),
+        ("logs 999", 1, "999"),
+        ("cancel 999", 1, "999"),
+        ("report no-such-run", 2, "allowed: gpt2/"),
+        ("connect -- rm -r /fsx", 1, "rm"),
+    ):
+        assert message in terminal.trainctl(*words.split(), code=code)
