@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.local_slurm import Layout, LocalSlurm, NodeShape, SlurmError, parse_partitions
+from rehearsal.local_slurm import Layout, NodeShape, SlurmError, parse_partitions
 from rehearsal.local_slurm.conf import render_slurm_conf
-from rehearsal.local_slurm.jobs import Follower, parse_job
-from rehearsal.local_slurm.ports import PORTS, find_ports
-from rehearsal.local_slurm.power import power_program
+from rehearsal.local_slurm.jobs import parse_job
+from rehearsal.local_slurm.ports import find_ports
 
 GOLDEN = Path(__file__).parent / "golden"
 SHAPES = {
@@ -39,13 +38,13 @@ def ports(config: dict[str, Any], first: int = 25_001) -> dict[str, int]:
     return {name: first + i for i, name in enumerate(names)}
 
 
-def test_a_config_of_two_queues_renders_the_golden_slurm_conf() -> None:
+def test_two_queues_render_the_golden_conf() -> None:
     partitions = parse_partitions(cluster_config=cluster_config(), shapes=SHAPES)
     text = render_slurm_conf(partitions=partitions, layout=layout(max_node_processes=3))
     assert text == (GOLDEN / "two_queues.conf").read_text(encoding="utf-8")
 
 
-def test_nodes_that_an_update_added_have_ports_of_their_own() -> None:
+def test_added_nodes_have_their_own_ports() -> None:
     config = cluster_config(MaxCount=6)
     changed = ports(cluster_config()) | {"train-dy-p4d-5": 27_000, "train-dy-p4d-6": 27_001}
     partitions = parse_partitions(cluster_config=config, shapes=SHAPES)
@@ -55,25 +54,12 @@ def test_nodes_that_an_update_added_have_ports_of_their_own() -> None:
     assert "PartitionName=train Nodes=train-dy-p4d-[1-6] " in text
 
 
-def test_a_layout_is_read_as_it_was_written(tmp_path: Path) -> None:
-    written = layout(str(tmp_path), prolog=Path("/prolog.d"), alias=Path("/proc/7/cwd"))
-    written.write()
-    assert Layout.read(tmp_path) == written
-
-
-def test_node_names_are_those_of_parallelcluster() -> None:
-    train, cpu = parse_partitions(cluster_config=cluster_config(MaxCount=2), shapes=SHAPES)
-    assert train.node_names == ("train-dy-p4d-1", "train-dy-p4d-2")
-    assert cpu.node_names == ("cpu-st-m6i-1", "cpu-st-m6i-2", "cpu-dy-m6i-1")
-    assert cpu.static_names == ("cpu-st-m6i-1", "cpu-st-m6i-2")
-
-
-def test_several_instance_types_give_the_shape_that_all_of_them_have() -> None:
+def test_several_types_give_their_common_shape() -> None:
     _, cpu = parse_partitions(cluster_config=cluster_config(), shapes=SHAPES)
     assert cpu.node_sets[0].shape == SHAPES["m6i.4xlarge"]
 
 
-def test_counts_that_are_left_out_are_parallelclusters_defaults() -> None:
+def test_counts_default_to_parallelclusters() -> None:
     config = cluster_config()
     resource = config["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]
     del resource["MinCount"], resource["MaxCount"]
@@ -94,47 +80,24 @@ def test_counts_that_are_left_out_are_parallelclusters_defaults() -> None:
         ({"MaxCount": 0}, r"SlurmQueues\[0\]: queue 'train' has no node"),
     ],
 )
-def test_a_wrong_config_is_refused_with_its_position_and_the_way_out(
-    change: dict[str, Any], said: str
-) -> None:
+def test_wrong_config_is_refused_with_its_position(change: dict[str, Any], said: str) -> None:
     with pytest.raises(SlurmError, match=said):
         parse_partitions(cluster_config=cluster_config(**change), shapes=SHAPES)
 
 
-def test_something_that_is_no_cluster_config_is_refused() -> None:
-    with pytest.raises(SlurmError, match="Scheduling: keys and values are expected"):
-        parse_partitions(cluster_config={"Queues": []}, shapes=SHAPES)
-
-
-def test_a_socket_path_that_is_too_long_for_linux_is_one_clear_error() -> None:
+def test_too_long_socket_path_is_refused() -> None:
     long = f"train-dy-{'x' * 45}-1"
     with pytest.raises(SlurmError, match=r"bytes too long for Linux, which allows 107:\n.*\nGive the queue"):
         layout(alias=Path("/proc/4194304/cwd")).check_socket_paths([long])
 
 
-def test_the_length_of_the_folder_does_not_matter(tmp_path: Path) -> None:
-    partitions = parse_partitions(cluster_config=cluster_config(), shapes=SHAPES)
-    root = tmp_path / ("deep-" * 20) / "slurm"
-    LocalSlurm(root=root, partitions=partitions, marker=("REHEARSAL", "1"))
-    assert not root.exists()
-
-
 @pytest.mark.parametrize(("root", "said"), [("slurm", "is relative"), ("/srv/my files", "contains a space")])
-def test_a_folder_that_slurm_cannot_use_is_refused(root: str, said: str) -> None:
+def test_unusable_folder_is_refused(root: str, said: str) -> None:
     with pytest.raises(SlurmError, match=said):
         layout(root)
 
 
-def test_found_ports_are_free_one_after_another_and_below_the_outgoing_ones() -> None:
-    first = find_ports(20)
-    assert first in PORTS
-    assert first + 20 <= PORTS.stop
-    for port in range(first, first + 20):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", port))
-
-
-def test_a_port_that_is_taken_is_never_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taken_port_is_never_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as listener:
         first = find_ports(1)
         listener.bind(("127.0.0.1", first))
@@ -154,24 +117,3 @@ def test_a_job_is_read_from_scontrols_line() -> None:
     assert (job.nodes, job.output) == ("train-dy-p4d-[1-2]", Path("/srv/jobs/train.log"))
     assert job.has_ended
     assert not job.is_completed
-
-
-def test_output_is_followed_line_by_line_and_the_rest_comes_last(tmp_path: Path) -> None:
-    lines: list[str] = []
-    follower = Follower(tmp_path / "log", lines.append)
-    follower.read()
-    (tmp_path / "log").write_text("one\ntw", encoding="utf-8")
-    follower.read()
-    assert lines == ["one"]
-    (tmp_path / "log").write_text("one\ntwo\nthree", encoding="utf-8")
-    follower.read(last=True)
-    assert lines == ["one", "two", "three"]
-
-
-def test_a_power_program_sets_its_environment_and_quotes_it() -> None:
-    text = power_program(
-        verb="resume", environment={"PATH": "/usr/sbin", "MARK": "a b"}, root=Path("/r"), most=8
-    )
-    assert text.startswith("#!/bin/sh\n")
-    assert "export PATH=/usr/sbin\nexport MARK='a b'\n" in text
-    assert 'power.py resume /r 8 "${1:-$SLURM_JOB_NODELIST}" >>/r/log/power.log 2>&1' in text

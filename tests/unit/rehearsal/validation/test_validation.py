@@ -1,4 +1,4 @@
-"""The report of `make validate`."""
+"""The verdict of two answers: a difference between our flags and the library fails `make validate`."""
 
 import io
 
@@ -7,27 +7,37 @@ from rich.console import Console
 
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
+from rehearsal.validation.cases import Case
+from rehearsal.validation.library import Finding
 from rehearsal.validation.run import report
-from rehearsal.validation.verdicts import Judged
-from tests.unit.rehearsal.validation.judged import ERROR, WARNING, some_case, some_judged
+from rehearsal.validation.verdicts import Judged, Verdict
+
+ERROR = Finding(level="ERROR", validator="SomeValidator", message="no, never")
+WARNING = Finding(level="WARNING", validator="SomeValidator", message="are you sure?")
 
 
-def _report(*judged: Judged) -> str:
-    output = io.StringIO()
-    report(list(judged), Narrator(Console(file=output, width=200)))
-    return output.getvalue()
+def _judged(*findings: Finding, refusal: str | None = None, row: str = "p4d", asked: bool = True) -> Judged:
+    case = Case(table="family", row=row, column="spot", os_name="ubuntu2204", flags={})
+    return Judged(case=case, refusal=refusal, findings=findings if asked else None)
 
 
-def test_all_is_well_when_both_say_the_same() -> None:
-    said = _report(
-        some_judged(WARNING), some_judged(ERROR, refusal="no", case=some_case(os_name="ubuntu2404"))
-    )
-    assert "2 combinations: 1 accepted by both (ok), 1 refused by both (no)" in said
-    assert "0 unexpected" in said
-    assert "WARNING SomeValidator in 1 cases, such as p4d spot ubuntu2204: are you sure?" in said
-
-
-@pytest.mark.parametrize("wrong", [some_judged(ERROR), some_judged(refusal="no")])
-def test_a_difference_fails(wrong: Judged) -> None:
-    with pytest.raises(RehearsalError, match="1 unexpected"):
-        _report(wrong)
+@pytest.mark.parametrize(
+    ("judged", "verdict"),
+    [
+        (_judged(), Verdict.BOTH_TAKE),
+        (_judged(WARNING), Verdict.BOTH_TAKE),
+        (_judged(ERROR, refusal="no"), Verdict.BOTH_REFUSE),
+        (_judged(ERROR, WARNING), Verdict.LIBRARY_REFUSES_ALONE),
+        (_judged(WARNING, refusal="no"), Verdict.WE_REFUSE_ALONE),
+        (_judged(refusal="no", row="block, few run"), Verdict.WE_REFUSE_FOR_A_REASON),
+        (_judged(asked=False), Verdict.NOT_TRIED),
+    ],
+)
+def test_two_answers_are_one_verdict(judged: Judged, verdict: Verdict) -> None:
+    assert judged.verdict is verdict
+    narrator = Narrator(Console(file=io.StringIO(), width=200))
+    if verdict in {Verdict.LIBRARY_REFUSES_ALONE, Verdict.WE_REFUSE_ALONE}:
+        with pytest.raises(RehearsalError, match="1 unexpected"):
+            report([judged], narrator)
+    else:
+        report([judged], narrator)
