@@ -29,7 +29,7 @@ def test_the_command_begins_where_srun_says_so(typed: str, own: str, command: st
     )
 
 
-def test_every_option_of_job_slurm_is_read() -> None:
+def test_options_of_job_slurm_are_read() -> None:
     typed = (
         "--container-image=/a.sqsh --container-name=train-7 --container-mounts=/a:/b,/c:/d:ro "
         "--container-workdir=/w --container-writable --no-container-mount-home --no-container-remap-root "
@@ -45,7 +45,7 @@ def test_every_option_of_job_slurm_is_read() -> None:
     )
 
 
-def test_a_step_without_options_of_pyxis_is_left_alone() -> None:
+def test_step_without_options_is_left_alone() -> None:
     assert split(["-N1", "true"]) == (["-N1"], ContainerOptions(), ["true"])
 
 

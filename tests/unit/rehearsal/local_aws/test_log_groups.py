@@ -25,17 +25,11 @@ def create() -> Iterator[Create]:
             del groups[name]
 
 
-def test_the_group_that_lambda_created_is_refused(create: Create) -> None:
-    hooks.find(ministack_hooks.LOG_GROUPS)["/aws/lambda/copy"] = {"streams": {}}
+def test_only_a_functions_existing_group_is_refused(create: Create) -> None:
+    kept = ["/aws/parallelcluster/a", "/aws/lambda/pcluster-CleanupResources-1"]
+    for name in ("/aws/lambda/copy", *kept):
+        hooks.find(ministack_hooks.LOG_GROUPS)[name] = {"streams": {}}
     with pytest.raises(ValueError, match=r"AWS::Logs::LogGroup.*/aws/lambda/copy.*already exists"):
         create("/aws/lambda/copy")
-
-
-@pytest.mark.parametrize("name", ["/aws/parallelcluster/a", "/aws/lambda/pcluster-CleanupResources-1"])
-def test_a_group_that_parallelcluster_names_is_replaced(create: Create, name: str) -> None:
-    hooks.find(ministack_hooks.LOG_GROUPS)[name] = {"streams": {}}
-    assert create(name)[0] == name
-
-
-def test_a_group_that_is_new_is_created(create: Create) -> None:
-    assert create("/aws/lambda/copy")[0] == "/aws/lambda/copy"
+    for name in (*kept, "/aws/lambda/new"):
+        assert create(name)[0] == name

@@ -3,7 +3,6 @@
 import re
 
 from rehearsal.local_aws.emulators.moto_services import SERVICES
-from rehearsal.local_slurm.node_program import node_program
 from tests.unit.stacks.encryption_proofs import ALWAYS_ENCRYPTED, NO_STORES, STORES
 from training_cluster.paths import ROOT
 
@@ -29,20 +28,13 @@ def _cell(words: str) -> str:
     return found
 
 
-def test_the_services_of_moto_are_those_of_the_table() -> None:
+def test_services_of_moto_are_in_the_table() -> None:
     assert set(_cell(": moto").partition(": moto")[0].split(", ")) == {OF_MOTO[name] for name in SERVICES}
 
 
-def test_each_service_of_the_templates_is_in_the_table() -> None:
+def test_services_of_templates_are_in_the_table() -> None:
     types = {*STORES, *ALWAYS_ENCRYPTED, *NO_STORES}
     services = {type_.split("::")[1] for type_ in types}
     cells = " ".join((_cell(": moto"), _cell(": ministack")))
     missing = {name for each in services if (name := NAMES.get(each, each)) not in cells}
     assert missing == set()
-
-
-def test_each_node_has_the_folders_of_its_own_that_the_table_names() -> None:
-    text = node_program(root=ROOT, shared=(), separate=True)
-    own = set(re.findall(r"^(?:hide|mount -t tmpfs tmpfs) (/\S+)$", text, re.MULTILINE))
-    assert own
-    assert own <= set(re.findall(r"/[/\w]+", _cell("a slurmd process each")))

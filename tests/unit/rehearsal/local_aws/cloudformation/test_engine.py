@@ -1,31 +1,12 @@
 """The local AWS's changes of an emulator's answers: AWS's own messages, and no other change."""
 
 import string
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from rehearsal.local_aws.cloudformation.engine import name_missing_parameter
+from rehearsal.local_aws.cloudformation.engine import path_style
 from rehearsal.local_aws.secrets import with_exclusions
-
-
-def _failing(message: str) -> Callable[..., Any]:
-    def resolve(*_arguments: Any) -> Any:
-        raise ValueError(message)
-
-    return resolve
-
-
-def test_a_missing_ssm_parameter_is_named_as_cloudformation_names_it() -> None:
-    emulator = "Parameter 'Ami' failed to resolve: SSM parameter '/images/v100' does not exist"
-    with pytest.raises(ValueError, match=r"^Unable to fetch parameters \[/images/v100\] from"):
-        name_missing_parameter(_failing(emulator))({}, [])
-
-
-def test_other_errors_of_parameters_stay_as_they_are() -> None:
-    with pytest.raises(ValueError, match=r"^Parameter 'A' has no Default$"):
-        name_missing_parameter(_failing("Parameter 'A' has no Default"))({}, [])
 
 
 @pytest.mark.parametrize(
@@ -37,10 +18,20 @@ def test_other_errors_of_parameters_stay_as_they_are() -> None:
         ({"ExcludeNumbers": True, "ExcludePunctuation": False}, string.digits),
     ],
 )
-def test_a_generated_secret_excludes_what_the_template_excludes(
-    wanted: dict[str, Any], excluded: str
-) -> None:
+def test_generated_secret_has_the_templates_exclusions(wanted: dict[str, Any], excluded: str) -> None:
     def generate(properties: dict[str, Any]) -> str:
         return str(properties["GenerateSecretString"].get("ExcludeCharacters", ""))
 
     assert with_exclusions(generate)({"GenerateSecretString": wanted}) == excluded
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://b.s3.us-east-1.amazonaws.com/a/t.yaml?x=1", "https://localhost/b/a/t.yaml?x=1"),
+        ("https://b.s3.amazonaws.com/t.yaml", "https://localhost/b/t.yaml"),
+        ("https://localhost:1/b/t.yaml", "https://localhost:1/b/t.yaml"),
+    ],
+)
+def test_template_urls_have_both_styles(url: str, expected: str) -> None:
+    assert path_style(url) == expected
