@@ -57,37 +57,21 @@ def _lifecycles() -> dict[str, str]:
     return {each["FileSystemPath"]: each["Lifecycle"] for each in answer["Associations"]}
 
 
-def test_an_association_is_available_after_its_creation(clock: Clock) -> None:
+def test_second_association_waits_for_the_first(clock: Clock) -> None:
     assert _create("/data")["Lifecycle"] == "CREATING"
-    clock.now = CREATION_S - 1
-    assert _lifecycles() == {"/data": "CREATING"}
-    clock.now = CREATION_S
-    assert _lifecycles() == {"/data": "AVAILABLE"}
-
-
-def test_a_second_association_at_the_same_time_fails_for_good(clock: Clock) -> None:
-    _create("/data")
+    assert _create("/data", "fs-2")["Lifecycle"] == "CREATING", "of another file system"
     second = _create("/checkpoints")
     assert second["Lifecycle"] == "FAILED"
     assert "required permissions for the S3 bucket" in second["FailureDetails"]["Message"]
-    clock.now = 2 * CREATION_S
-    assert _lifecycles() == {"/data": "AVAILABLE", "/checkpoints": "FAILED"}
-
-
-def test_a_second_association_after_the_first_is_created(clock: Clock) -> None:
-    _create("/data")
+    clock.now = CREATION_S - 1
+    assert _lifecycles() == {"/data": "CREATING", "/checkpoints": "FAILED"}
     clock.now = CREATION_S
-    assert _create("/checkpoints")["Lifecycle"] == "CREATING"
+    assert _lifecycles() == {"/data": "AVAILABLE", "/checkpoints": "FAILED"}
+    assert _create("/later")["Lifecycle"] == "CREATING"
 
 
 @pytest.mark.usefixtures("clock")
-def test_file_systems_do_not_wait_for_each_other() -> None:
-    _create("/data")
-    assert _create("/data", "fs-2")["Lifecycle"] == "CREATING"
-
-
-@pytest.mark.usefixtures("clock")
-def test_an_association_that_is_deleted_during_its_creation_blocks_no_other() -> None:
+def test_deleted_association_blocks_no_other() -> None:
     first = _create("/data")["AssociationId"]
     associations.delete_data_repository_association(
         SimpleNamespace(body=json.dumps({"AssociationId": first}))
@@ -96,7 +80,7 @@ def test_an_association_that_is_deleted_during_its_creation_blocks_no_other() ->
 
 
 @pytest.mark.usefixtures("clock")
-def test_cloudformation_waits_for_each_of_its_own_and_fails_beside_another() -> None:
+def test_cloudformation_waits_for_its_own_alone() -> None:
     for path in ("/data", "/checkpoints"):
         id_, _ = associations._create("Link", _wanted(path), "stack")
         assert associations._find(id_)["Lifecycle"] == "AVAILABLE"

@@ -1,25 +1,18 @@
 """The local FSx checks the security groups of a new file system as FSx does."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 
-from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.fsx import security_groups
+from tests.unit.rehearsal.local_aws.conftest import Corrected
 
 EVERYWHERE = {"IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 
 
 @pytest.fixture
-def ec2(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setenv("MOTO_ACCOUNT_ID", ACCOUNT)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    with mock_aws():
-        yield boto3.client("ec2", REGION)
+def ec2(corrected: Corrected) -> Any:
+    return corrected(lambda: None)("ec2")
 
 
 @pytest.fixture
@@ -45,7 +38,7 @@ def test_lustre_needs_its_port_open(ec2: Any, group: str) -> None:
     security_groups.check([group], efa=False)
 
 
-def test_efa_needs_all_traffic_within_the_group_in_both_directions(ec2: Any, group: str) -> None:
+def test_efa_needs_all_traffic_within_the_group(ec2: Any, group: str) -> None:
     for call, rule in (
         (ec2.authorize_security_group_ingress, EVERYWHERE),  # no address covers EFA's traffic
         (ec2.authorize_security_group_ingress, _itself(group)),

@@ -31,9 +31,7 @@ def test_a_call_within_the_rights_is_answered(address: LocalAwsAddress, key: str
     assert _get_item(Gate(address), key, TABLE.rpartition("/")[2]) is None
 
 
-def test_another_call_gets_the_services_own_error_and_is_written_down(
-    address: LocalAwsAddress, key: str
-) -> None:
+def test_another_call_gets_the_services_error(address: LocalAwsAddress, key: str) -> None:
     status, _, body = _get_item(Gate(address), key, "another")
     said = json.loads(body)
     assert status == 403

@@ -16,9 +16,7 @@ from tests.unit.rehearsal.local_aws.rights.conftest import STATEMENT, TABLE, pol
 READ = Need(action="dynamodb:GetItem", resource=TABLE)
 
 
-def test_what_a_policy_of_the_role_allows_passes_and_is_noted_once(
-    address: LocalAwsAddress, key: str
-) -> None:
+def test_allowed_call_is_noted_once(address: LocalAwsAddress, key: str) -> None:
     judge = Judge(address)
     assert judge.denial(key, [READ, READ], by="a call") is None
     refuse_denied_calls(address)
@@ -32,9 +30,7 @@ def test_a_type_without_rights_is_noted(address: LocalAwsAddress, key: str) -> N
     assert json.loads(line)["action"] == "-"
 
 
-def test_another_resource_is_denied_and_fails_the_run_with_the_nearest_statement(
-    address: LocalAwsAddress, key: str
-) -> None:
+def test_denied_call_fails_the_run(address: LocalAwsAddress, key: str) -> None:
     wanted = Need(action="dynamodb:GetItem", resource=f"{TABLE}-2")
     denial = Judge(address).denial(key, [READ, wanted], by="request GetItem")
     assert denial
@@ -75,9 +71,7 @@ def test_an_administrator_is_not_judged(address: LocalAwsAddress) -> None:
     assert not denied_calls(address)
 
 
-def test_resources_of_a_roles_stack_are_made_with_its_rights_and_of_another_stack_with_all(
-    address: LocalAwsAddress, key: str
-) -> None:
+def test_resources_are_made_with_their_stacks_rights(address: LocalAwsAddress, key: str) -> None:
     stacks = Stacks(Judge(address))
     made: list[str] = []
 

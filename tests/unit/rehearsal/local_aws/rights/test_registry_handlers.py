@@ -31,7 +31,7 @@ def test_each_managed_policy_of_a_role_is_judged() -> None:
     assert attach.context == {"iam:PolicyARN": ADMINISTRATOR}
 
 
-def test_a_function_is_judged_by_its_name_its_code_and_the_role_that_it_gets() -> None:
+def test_function_is_judged_by_name_code_and_role() -> None:
     code = {"S3Bucket": "scripts", "S3Key": "a/b.zip"}
     role = "arn:aws:iam::123456789012:role/parallelcluster/training-Cleanup"
     found = _needs("AWS::Lambda::Function", FunctionName="pcluster-a", Code=code, Role=role)
@@ -41,7 +41,7 @@ def test_a_function_is_judged_by_its_name_its_code_and_the_role_that_it_gets() -
     assert (passed.resource, passed.context) == (role, {"iam:PassedToService": "lambda.amazonaws.com"})
 
 
-def test_rights_for_a_property_that_is_not_set_are_not_needed() -> None:
+def test_unset_property_needs_no_right() -> None:
     table = _needs("AWS::DynamoDB::Table", TableName="parallelcluster-training")
     assert not [action for action in table if not action.startswith("dynamodb:")]
     assert "s3:GetObjectVersion" not in _needs("AWS::Lambda::Function", Code={}, Role="")
@@ -54,7 +54,7 @@ def test_a_property_needs_the_action_left_out_for_it() -> None:
     assert "kms:CreateGrant" not in _needs("AWS::DynamoDB::Table", "delete", TableName="a", Nested=nested)
 
 
-def test_a_nested_stack_is_judged_with_the_keys_of_its_tags() -> None:
+def test_nested_stack_is_judged_with_its_tags() -> None:
     tags = [{"Key": "parallelcluster:cluster-name", "Value": "training"}]
     [create] = _needs("AWS::CloudFormation::Stack", Tags=tags)["cloudformation:CreateStack"]
     assert create.resource.startswith("arn:aws:cloudformation:us-east-1:123456789012:stack/training-It-")
