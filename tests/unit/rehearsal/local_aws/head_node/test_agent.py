@@ -1,6 +1,5 @@
 """The agent of the local head node: it runs five commands at a time, and ends them."""
 
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,18 +10,10 @@ import pytest
 from ops.account.head_node import as_user
 from rehearsal.local_aws.head_node.agent import BUFFER, MOST_BYTES, WORKERS, Agent, Outcome
 from rehearsal.local_aws.head_node.run_commands import run
+from tests.unit.rehearsal.local_aws.head_node.test_run_commands import played
 
 
-def execute(script: str, environment: dict[str, str]) -> tuple[int, str, str]:
-    outcome = run(script, environment, agent=Agent())
-    return outcome.code, outcome.stdout, outcome.stderr
-
-
-def environment(shared: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "TRAINING_SHARED": str(shared)}
-
-
-def test_a_command_that_runs_too_long_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+def test_late_command_is_killed_with_its_children(tmp_path: Path) -> None:
     shell = played(tmp_path, f"sleep 60 & echo $! >{tmp_path}/child; echo begun; trap '' TERM; sleep 60")
     ended = run(as_user("squeue"), shell, agent=Agent(), execution_s=0.5)
     assert ended == Outcome(status="TimedOut", details="Execution Timed Out", code=137, stdout="begun\n")
@@ -34,10 +25,12 @@ def test_a_command_that_runs_too_long_is_killed_with_all_that_it_started(tmp_pat
     pytest.fail("what the command started lives on")
 
 
-@pytest.mark.parametrize("stream", ["1", "2"])
-@pytest.mark.parametrize(("bytes_", "is_cut"), [(MOST_BYTES - 1, False), (MOST_BYTES, True), (90_000, True)])
+@pytest.mark.parametrize(
+    ("stream", "bytes_", "is_cut"),
+    [(1, MOST_BYTES - 1, False), (1, MOST_BYTES, True), (2, MOST_BYTES, True), (2, 90_000, True)],
+)
 def test_long_output_ends_with_the_agents_mark(
-    tmp_path: Path, bytes_: int, is_cut: bool, stream: str
+    tmp_path: Path, stream: int, bytes_: int, is_cut: bool
 ) -> None:
     shell = played(tmp_path, f"head -c {bytes_} /dev/zero | tr '\\0' a >&{stream}")
     ended = run(as_user("squeue"), shell, agent=Agent())
@@ -53,7 +46,7 @@ def test_a_command_that_is_cancelled_ends(tmp_path: Path) -> None:
     assert (ended.status, ended.code) == ("Cancelled", 137)
 
 
-def test_five_commands_run_at_a_time_five_more_are_held_and_the_next_is_not_delivered(tmp_path: Path) -> None:
+def test_agent_runs_five_and_holds_five_commands(tmp_path: Path) -> None:
     agent, cancelled = Agent(), threading.Event()
     taken, begun = threading.Semaphore(0), list[int]()
     shell = played(tmp_path, "sleep 60")
@@ -79,7 +72,7 @@ def test_five_commands_run_at_a_time_five_more_are_held_and_the_next_is_not_deli
 
 
 @pytest.mark.slow
-def test_a_command_that_is_held_starts_late_even_where_it_was_given_up(tmp_path: Path) -> None:
+def test_held_command_starts_late(tmp_path: Path) -> None:
     agent, cancelled, begun = Agent(), threading.Event(), threading.Semaphore(0)
     shell = played(tmp_path, f"[[ $1 == late ]] && touch {tmp_path}/ran || sleep 60")
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -95,11 +88,3 @@ def test_a_command_that_is_held_starts_late_even_where_it_was_given_up(tmp_path:
             return
         time.sleep(0.05)
     pytest.fail("it never started")
-
-
-def played(folder: Path, script: str) -> dict[str, str]:
-    """A head node whose squeue is this script."""
-    program = folder / "squeue"
-    program.write_text(f"#!/bin/bash\n{script}\n")
-    program.chmod(0o755)
-    return environment(folder) | {"PATH": f"{folder}:{os.environ['PATH']}"}

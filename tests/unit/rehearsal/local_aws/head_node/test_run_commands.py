@@ -26,7 +26,7 @@ def environment(shared: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "TRAINING_SHARED": str(shared)}
 
 
-def test_the_shared_folder_is_the_one_that_nodes_mount(tmp_path: Path) -> None:
+def test_shared_folder_is_the_nodes_mount(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "job-7.log").write_text(f"run folder {tmp_path}/runs/gpt2\n")
     code, said, _ = execute(as_user("cat", "/fsx/runs/job-7.log"), environment(tmp_path))
@@ -77,7 +77,7 @@ def test_nothing_else_is_run(script: str, tmp_path: Path) -> None:
     assert not target.exists()
 
 
-def test_a_script_of_ours_is_run_word_for_word_only(tmp_path: Path) -> None:
+def test_own_script_is_run_word_for_word(tmp_path: Path) -> None:
     script = (SCRIPTS / "measure-storage.sh").read_text()
     code, said, _ = execute(as_user("bash", "-c", script, "x", "5", "/fsx"), environment(tmp_path))
     assert code == 0
@@ -86,7 +86,7 @@ def test_a_script_of_ours_is_run_word_for_word_only(tmp_path: Path) -> None:
     assert execute(changed, environment(tmp_path))[0] == 126
 
 
-def test_the_registries_of_a_rehearsal_are_listed_and_forgotten_and_the_persons_own_are_not(
+def test_registries_of_a_person_are_not_touched(
     tmp_path: Path,
 ) -> None:
     kept = tmp_path / "efs" / "home" / ".config" / "enroot" / ".credentials"
@@ -117,6 +117,6 @@ def played(folder: Path, script: str) -> dict[str, str]:
     return environment(folder) | {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
-def test_a_command_that_fails_has_the_agents_line_in_its_errors(tmp_path: Path) -> None:
+def test_failed_command_has_the_agents_line(tmp_path: Path) -> None:
     code, said, errors = execute(as_user("squeue"), played(tmp_path, "echo out; echo bad >&2; exit 3"))
     assert (code, said, errors) == (3, "out\n", "bad\nfailed to run commands: exit status 3")

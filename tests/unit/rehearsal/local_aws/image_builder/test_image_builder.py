@@ -110,19 +110,15 @@ def published() -> str:
     return str(ssm.resolve_parameter_value(PARAMETER))
 
 
-def test_names_and_versions_make_arns_as_on_aws(stack: Stack) -> None:
-    component, attributes = stack.component()
-    assert component == attributes["Arn"] == f"{ARN}:component/node/1.0.0/1"
-    assert attributes["Type"] == "BUILD"
-    recipe, attributes = stack.recipe(component)
-    assert recipe == f"{ARN}:image-recipe/node-image/1.0.0"
-    assert attributes["LatestVersion.Minor"] == f"{ARN}:image-recipe/node-image/1.0.x"
-
-
-def test_a_component_of_the_same_version_is_its_next_build_and_x_of_a_recipe_counts_up(stack: Stack) -> None:
-    assert [stack.component()[0][-7:] for _ in range(2)] == ["1.0.0/1", "1.0.0/2"]
-    assert [stack.recipe()[0][-5:] for _ in range(2)] == ["1.0.0", "1.0.1"]
-    assert stack.recipe(f"{ARN}:component/node/x.x.x")[0].endswith("1.0.2")
+def test_versions_count_up(stack: Stack) -> None:
+    components = [stack.component() for _ in range(2)]
+    assert [arn for arn, _ in components] == [f"{ARN}:component/node/1.0.0/{number}" for number in (1, 2)]
+    assert components[0][1] == {"Arn": components[0][0], "Type": "BUILD"} | components[0][1]
+    recipes = [stack.recipe(*also) for also in ((), (), (f"{ARN}:component/node/x.x.x",))]
+    assert [arn for arn, _ in recipes] == [
+        f"{ARN}:image-recipe/node-image/1.0.{number}" for number in (0, 1, 2)
+    ]
+    assert recipes[0][1]["LatestVersion.Minor"] == f"{ARN}:image-recipe/node-image/1.0.x"
 
 
 @pytest.mark.parametrize("version", ["1.0.x", "1.0", "1.0.1073741824", "01.0.0"])
@@ -131,7 +127,7 @@ def test_a_component_has_a_version_of_three_numbers(stack: Stack, version: str) 
         stack.component(Version=version)
 
 
-def test_a_recipe_of_the_same_version_and_a_configuration_of_the_same_name_are_refused(stack: Stack) -> None:
+def test_same_version_or_name_is_refused(stack: Stack) -> None:
     stack.recipe(Version="1.0.0")
     with pytest.raises(RefusedError, match=r"ImageRecipe'.*node-image/1.0.0' already exists"):
         stack.recipe(Version="1.0.0", Description="another")
@@ -141,7 +137,7 @@ def test_a_recipe_of_the_same_version_and_a_configuration_of_the_same_name_are_r
         stack.create("InfrastructureConfiguration", **properties)
 
 
-def test_what_a_resource_names_has_to_be_there(stack: Stack) -> None:
+def test_named_resource_has_to_exist(stack: Stack) -> None:
     with pytest.raises(RefusedError, match="The image ami-0 does not exist"):
         stack.recipe(ParentImage="ami-0")
     with pytest.raises(RefusedError, match=r"/none/1.* does not exist"):
@@ -167,7 +163,7 @@ def test_a_recipe_gives_what_its_components_declare(stack: Stack) -> None:
         stack.component(Data=document({"name": "build", "steps": []}))
 
 
-def test_a_build_makes_an_ami_like_its_parent_and_publishes_its_id(stack: Stack) -> None:
+def test_build_makes_and_publishes_an_ami(stack: Stack) -> None:
     recipe, _ = stack.recipe(
         BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 100}}],
         AmiTags={"of": "recipe"},
@@ -214,17 +210,14 @@ def test_a_distribution_that_fails_on_aws_says_why(
     stack: Stack, distribution: dict[str, Any], words: str
 ) -> None:
     recipe, _ = stack.recipe()
+    order = stack.order(recipe, **distribution)
     with pytest.raises(RefusedError, match=words):
-        stack.create("Image", **stack.order(recipe, **distribution))
+        stack.create("Image", **order)
+    if "ssm:PutParameter" in words:
+        assert stack.create("Image", ExecutionRole="builder", **order), "which may write elsewhere"
 
 
-def test_an_execution_role_may_write_elsewhere(stack: Stack) -> None:
-    recipe, _ = stack.recipe()
-    elsewhere = {"SsmParameterConfigurations": [{"ParameterName": "/training-cluster/gpu"}]}
-    assert stack.create("Image", ExecutionRole="builder", **stack.order(recipe, **elsewhere))
-
-
-def test_an_image_is_built_again_for_another_recipe_only(stack: Stack) -> None:
+def test_image_is_built_again_for_another_recipe(stack: Stack) -> None:
     order = stack.order(stack.recipe()[0])
     arn, attributes = stack.create("Image", **order)
     assert stack.update("Image", arn, order, {**order, "Tags": {"a": "b"}}) == (arn, attributes)
@@ -269,7 +262,7 @@ def test_a_pipeline_makes_a_newer_image_each_time(stack: Stack) -> None:
     assert len(call("ListImagePipelines")[1]["imagePipelineList"]) == 1
 
 
-def test_a_pipelines_build_that_fails_is_an_image_that_failed(stack: Stack) -> None:
+def test_failed_build_of_a_pipeline_is_an_image(stack: Stack) -> None:
     recipe, _ = stack.recipe()
     pipeline, _ = stack.create("ImagePipeline", Name="node", **stack.order(recipe, Region="eu-west-1"))
     _, started = call("StartImagePipelineExecution", imagePipelineArn=pipeline, clientToken="t")
@@ -278,7 +271,7 @@ def test_a_pipelines_build_that_fails_is_an_image_that_failed(stack: Stack) -> N
     assert image["outputResources"] == {"amis": []}
 
 
-def test_an_image_of_a_pipeline_is_built_again_when_that_changed_and_it_says_so(stack: Stack) -> None:
+def test_changed_pipeline_builds_its_image_again(stack: Stack) -> None:
     order = stack.order(stack.recipe()[0])
     properties = {"Name": "node", **order}
     pipeline, before = stack.create("ImagePipeline", **properties)
@@ -290,9 +283,3 @@ def test_an_image_of_a_pipeline_is_built_again_when_that_changed_and_it_says_so(
     changed = {"ImagePipelineExecutionSettings": {**settings, "DeploymentId": after["DeploymentId"]}}
     again, _ = stack.update("Image", image, {"ImagePipelineExecutionSettings": settings}, changed)
     assert again == f"{ARN}:image/node-image/1.0.1/1"
-
-
-def test_an_action_or_a_pipeline_that_is_not_there_is_an_error(stack: Stack) -> None:
-    assert call("DeleteImage")[0] == 400
-    status, said = call("StartImagePipelineExecution", imagePipelineArn=f"{ARN}:image-pipeline/none")
-    assert (status, said["__type"]) == (400, "ResourceNotFoundException")
