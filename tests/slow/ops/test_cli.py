@@ -193,8 +193,8 @@ def test_destroy_plan_names_the_stacks(terminal: Terminal) -> None:
 def test_wrong_inputs_are_one_message(terminal: Terminal) -> None:
     for words, code, message in (
         ("jobs --cluster other", 1, "There is no cluster other"),
-        ("submit gpt3 --nodes 2", 2, 'Did you mean "gpt2"'),
-        ("submit gpt2 --nodes 99", 2, "99"),
+        ("submit gpt3 --nodes 2", 1, 'Did you mean "gpt2"'),
+        ("submit gpt2 --nodes 99", 1, "fewer than 99 nodes"),
         ("logs 999", 1, "999"),
         ("cancel 999", 1, "999"),
         ("report no-such-run", 2, "allowed: gpt2/"),

@@ -68,7 +68,7 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(
 
 
 @pytest.mark.nightly
-def test_what_a_kept_rehearsal_prints_works_when_it_is_typed(folder: Path) -> None:
+def test_commands_of_a_kept_rehearsal_work(folder: Path) -> None:
     try:
         command = _command(folder, "--family", "m6i", "--nodes", "1", "--keep")
         short = os.environ | {"MAX_STEPS": "20", "WARMUP_STEPS": "5"}  # of all three trainings
@@ -126,22 +126,10 @@ def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> N
     assert find({MARKER: str(folder)}) == set()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--family", "nonsense"], ["family=nonsense", "allowed: g5, g6, g6e, hpc7a, m6i"]),
-        (["--workload", "gpt3"], ["--workload gpt3", 'Did you mean "gpt2"?']),
-        (["--nodes", "0"], ["nodes=0"]),
-        (["--nodes", "two"], ["nodes=two"]),
-        (["--nodes", "99"], ["--nodes 99", "1 to 8"]),
-    ],
-)
-def test_a_wrong_option_says_what_is_allowed_and_starts_nothing(
-    folder: Path, arguments: list[str], words: list[str]
-) -> None:
-    done = subprocess.run(_command(folder, *arguments), cwd=ROOT, capture_output=True, text=True)
+def test_wrong_option_starts_nothing(folder: Path) -> None:
+    command = _command(folder, "--workload", "gpt3", "--json")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    for word in words:
-        assert word in done.stderr
+    assert '--workload gpt3: no such workload. Did you mean "gpt2"?' in done.stderr
+    assert json.loads(done.stdout)["exit_code"] == 2
     assert list(folder.iterdir()) == []

