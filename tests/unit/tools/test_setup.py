@@ -158,7 +158,7 @@ def test_rehearsal_names_what_is_in_its_way(tmp_path: Path) -> None:
         run_alone(workspace, lambda: pytest.fail("it runs"))
 
 
-def test_library_has_an_event_loop_on_python_3_14(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_3_14_gets_an_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tools").mkdir()
     script = (ROOT / "tools" / "setup.sh").read_text().removesuffix("main\n")
     (tmp_path / "tools" / "setup.sh").write_text(f"{script}make_event_loop venv\n")

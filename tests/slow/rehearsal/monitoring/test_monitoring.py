@@ -107,7 +107,7 @@ def test_every_query_has_data_or_needs_hardware(scene: Scene) -> None:
     assert not [each for each in asked if each.series and each.needs], "no GPU, EFA or Lustre is here"
 
 
-def test_the_job_its_user_and_its_node_are_named(scene: Scene) -> None:
+def test_job_user_and_node_are_named(scene: Scene) -> None:
     ask_until_complete(scene.url, timeout_s=300)
     # Only root gives each node a folder of its own: for a user, both node_exporters read the same file.
     (on_node,) = query(scene.url, "max by (node, job, user) (slurm_node_job_info)")

@@ -18,7 +18,7 @@ def _needs(type_: str, operation: str = "create", **properties: Any) -> dict[str
     return found
 
 
-def test_a_role_is_judged_by_its_path_and_its_boundary() -> None:
+def test_role_is_judged_by_path_and_boundary() -> None:
     found = _needs("AWS::IAM::Role", Path="/parallelcluster/training/", PermissionsBoundary=BOUNDARY)
     [create] = found["iam:CreateRole"]
     assert create.resource.startswith("arn:aws:iam::123456789012:role/parallelcluster/training/training-It-")
@@ -47,7 +47,7 @@ def test_unset_property_needs_no_right() -> None:
     assert "s3:GetObjectVersion" not in _needs("AWS::Lambda::Function", Code={}, Role="")
 
 
-def test_a_property_needs_the_action_left_out_for_it() -> None:
+def test_set_property_needs_its_action() -> None:
     nested = [{"SSESpecification": {"SSEEnabled": True}}]
     assert "kms:CreateGrant" not in _needs("AWS::DynamoDB::Table", TableName="a")
     assert "kms:CreateGrant" in _needs("AWS::DynamoDB::Table", TableName="a", Nested=nested)
@@ -73,7 +73,7 @@ def test_a_type_that_takes_no_rights_needs_none() -> None:
     assert _needs("AWS::CloudFormation::WaitCondition") == {}
 
 
-def test_an_attribute_needs_the_action_left_out_for_it() -> None:
+def test_attribute_needs_its_action() -> None:
     group = Resource(
         type="AWS::AutoScaling::AutoScalingGroup", logical_id="It", physical_id="", stack="training"
     )

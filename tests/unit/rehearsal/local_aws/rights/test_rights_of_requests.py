@@ -48,7 +48,7 @@ def named(found: list[Need]) -> list[tuple[str, str]]:
     return [(each.action, each.resource) for each in found]
 
 
-def test_a_stack_is_judged_with_its_tags_and_its_template() -> None:
+def test_stack_is_judged_with_tags_and_template() -> None:
     found = form(
         "cloudformation",
         Action="CreateStack",
