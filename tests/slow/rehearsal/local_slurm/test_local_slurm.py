@@ -87,7 +87,7 @@ with local_slurm(Path(sys.argv[1]), mark=sys.argv[2]) as slurm:
 def test_a_machine_without_a_network_is_enough(tmp_path: Path, ipv6: int) -> None:
     # glibc's AI_ADDRCONFIG does not count loopback addresses: Slurm found no address of its own to listen on.
     script = f'ip link set lo up && sysctl -q net.ipv6.conf.all.disable_ipv6={1 - ipv6} && exec "$@"'
-    one_job = [sys.executable, "-c", _ONE_JOB, tmp_path, f"lo{ipv6}"]
+    one_job = [sys.executable, "-c", _ONE_JOB, str(tmp_path), f"lo{ipv6}"]
     done = subprocess.run(
         ["unshare", "--net", "bash", "-c", script, "-", *one_job],
         cwd=ROOT,

@@ -14,8 +14,15 @@ CALLS = ["s3.GetObject"] * 5 + ["ec2.DescribeImages"] * 2 + ["cloudformation.Cre
 
 def _verdict(**changes: Any) -> Verdict:
     lists: dict[str, list[str]] = {"stuck": [], "orphans": [], "lost": [], "reasons": []}
-    facts = {"id": "a", "request": "Create", "fired": True, "ended": "", "next": "", "seconds": 1.0, **lists}
-    return Verdict(**facts | changes)
+    facts: dict[str, Any] = {
+        "id": "a",
+        "request": "Create",
+        "fired": True,
+        "ended": "",
+        "next": "",
+        "seconds": 1.0,
+    }
+    return Verdict(**facts | lists | changes)
 
 
 def _faults(*, everywhere: bool) -> set[tuple[str, int, str]]:

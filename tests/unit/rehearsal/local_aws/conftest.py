@@ -1,5 +1,6 @@
 """moto in this process, with some of the local AWS's corrections for one test."""
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,10 @@ from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.hook import Hook
 
 Corrected = Callable[..., Callable[[str], Any]]
+
+
+def _instead(original: Any, _present: Any) -> Any:
+    return original
 
 
 @pytest.fixture
@@ -30,4 +35,4 @@ def corrected(monkeypatch: pytest.MonkeyPatch) -> Iterator[Corrected]:
     with mock_aws():
         yield install
     for hook, original in originals.items():
-        hooks.replace(hook, lambda _present, original=original: original)
+        hooks.replace(hook, functools.partial(_instead, original))

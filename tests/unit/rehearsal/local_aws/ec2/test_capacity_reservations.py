@@ -30,7 +30,7 @@ def test_reservation_has_the_state_of_its_time(
         count=2,
         kind=kind,
         start=start,
-        end=ends and now() + ends,
+        end=None if ends is None else now() + ends,
     )
     reservation.cancelled = cancelled
     assert reservation.state == state
