@@ -99,6 +99,11 @@ def test_table_allows_every_recorded_call(policy: Policy) -> None:
     assert list(denied(policy, CALLS)) == []
 
 
+def test_removed_row_is_an_action_less(table: list[Row], policy: Policy) -> None:
+    rows = [row for row in table if row.action != "iam:PutRolePolicy"]
+    assert policy_of(rows) == without(policy, "iam:PutRolePolicy")
+
+
 def test_each_recorded_row_is_needed(policy: Policy) -> None:
     assert len(RECORDED) > 100
     for action in RECORDED:
