@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.rooms import TESTED_WITH
 from training_cluster.paths import ROOT
 
 _SEED = 7
-_LIMIT_S = 120
+_LIMIT_S = 300
 _LENGTH = 70
 _INSTALLED = (".venv", ".venv-pcluster", "node_modules")
 
@@ -94,11 +95,12 @@ def sample(package: str, number: int) -> list[Mutant]:
 
 def _tests_pass(copy: Path, package: Path) -> bool:
     parts = package.parts[1:] if package.parts[0] == "constructs" else package.parts
+    places = [Path("tests/unit", *parts), Path(TESTED_WITH.get(str(package), "tests/none"))]
     command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", "-m", "not slow"]
     environment = os.environ | {"PYTHONPATH": f"{copy}:{copy / 'constructs'}"}
     try:
         ran = subprocess.run(
-            [*command, Path("tests/unit", *parts)],
+            [*command, *(each for each in places if (copy / each).exists())],
             check=False,
             cwd=copy,
             env=environment,
