@@ -1,80 +1,60 @@
 """ImageStack: the build of the nodes' image, its rights, and the resources that remain."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk.assertions import Match, Template
+from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Template
 
-from stacks.composition import add_stacks
+from stacks.image_stack import ImageStack
 from tests.unit.assets.cluster_image.image_fakes import VERSION
-from tests.unit.stacks.image_stacks import BUCKET, NETWORK, add_image_stack, app, image_template, properties
-from tests.unit.stacks.security_proofs import (
-    App,
-    attached_aws_policies,
-    open_to_the_world,
-    statements,
-    wide_rights,
-)
-from tools.nag import DO_NOT_FAIL, Found, add_rules
+from tests.unit.stacks.app import AMI, OWN_NETWORK, App, Json, listed, statements
 from training_cluster.acknowledgements import flat
 from training_cluster.catalog.families import family_names, load_base, load_family
 from training_cluster.flags.account import CLUSTER_TAG, SHARED
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.image.lifecycle import KEPT_IMAGES, UNUSED_DAYS
 from training_cluster.image.names import CONTENT_TAG, IMAGE_TAG, image_parameter
+from training_cluster.network.network import Network
+from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
+from training_cluster.storage.storage import SharedStorage
 
-Synthesise = Callable[..., dict[str, Template]]
 IB = "AWS::ImageBuilder::"
+STACK = "ImageStack"
 NAME = f"training-gpu-ubuntu2404-{VERSION}"
-AMI = "ami-0123456789abcdef0"
 
 
 @pytest.fixture
-def image() -> Template:
-    return image_template()
+def of(everything: App) -> Any:
+    """Return a function that returns the properties of the only resource of a type of Image Builder's."""
+    return lambda kind: everything.only(f"{IB}{kind}")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("flags", "name"),
-    [
-        ({}, None),
-        ({"image": AMI}, None),
-        ({"image": "build"}, f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}"),
-        (
-            {"image": "build", "os": "alinux2023", "cluster_name": "b"},
-            f"TrainingCluster-Image-gpu-alinux2023-{VERSION}",
-        ),
-        ({"family": "p3dn"}, f"TrainingCluster-Image-volta-ubuntu2404-{VERSION}"),
-        ({"family": "trn1", "image": "build"}, f"TrainingCluster-Image-neuron-ubuntu2404-{VERSION}"),
-    ],
-)
-def test_each_recipe_and_system_has_a_stack_of_its_own_and_only_with_a_built_image(
-    flags: dict[str, str], name: str | None
-) -> None:
-    stacks = {stack.node.id: stack for stack in add_stacks(cdk.App(), read_settings(flags))}
-    assert (stacks["ImageStack"].stack_name if "ImageStack" in stacks else None) == name
-    if name:
-        waits_for = {each.node.id for each in stacks["TrainingClusterStack"].dependencies}
-        assert waits_for == {"NetworkStack", "StorageStack", "ImageStack"}
-        assert {each.node.id for each in stacks["ImageStack"].dependencies} == {
-            "NetworkStack",
-            "StorageStack",
-        }
+def _alone(**flags: str) -> ImageStack:
+    """Build the stack with the names of a network and of storage."""
+    app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"])
+    others = cdk.Stack(app, "Others")
+    bucket = s3.Bucket.from_bucket_name(others, "Bucket", "training-data")
+    storage = SharedStorage(bucket=bucket, lustre_id="fs-1", efs_id="fs-2")
+    group = "sg-0123456789abcdef0"
+    network = Network(others, "Network", node_security_group_id=group, **OWN_NETWORK)  # type: ignore[arg-type]
+    settings = read_settings({"image": "build", **flags})
+    return ImageStack(app, STACK, settings=settings, network=network, storage=storage)
 
 
-def test_a_release_with_another_parallelcluster_shares_no_name_with_this_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def _resources(**flags: str) -> dict[str, Any]:
+    found: dict[str, Any] = Template.from_stack(_alone(**flags)).to_json()["Resources"]
+    return found
+
+
+def test_another_parallelcluster_shares_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clusters of both run side by side: neither takes the other's stack, recipe, logs or parameter."""
 
     def names() -> set[str]:
-        stack = add_image_stack(app())
+        stack = _alone()
         resources = Template.from_stack(stack).to_json()["Resources"].values()
         named = {
             value
@@ -82,7 +62,7 @@ def test_a_release_with_another_parallelcluster_shares_no_name_with_this_one(
             for key, value in each.get("Properties", {}).items()
             if key in ("Name", "LogGroupName") and isinstance(value, str)
         }
-        assert {each["Type"] for each in resources} > {f"{IB}ImageRecipe", f"{IB}Component"}
+        assert named
         return named | {stack.stack_name, image_parameter(read_settings({}))}
 
     ours = names()
@@ -90,42 +70,26 @@ def test_a_release_with_another_parallelcluster_shares_no_name_with_this_one(
     assert not names() & ours
 
 
-def test_no_flag_of_a_cluster_changes_the_image_of_its_recipe() -> None:
-    expected = image_template().to_json()
-    for flags in (
-        {"family": "p5"},
-        {"family": "g6e", "nodes": "7", "capacity": "spot"},
-        {"cluster_name": "b", "cpu_queue": "on", "login_nodes": "1", "on_busy": "drain"},
-    ):
-        assert image_template(**flags).to_json() == expected
-
-
-def test_another_content_is_a_new_recipe_and_nothing_that_holds_a_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def resources() -> dict[str, Any]:
-        found: dict[str, Any] = Template.from_stack(add_image_stack(app())).to_json()["Resources"]
-        return found
-
-    before = resources()
-    assert resources() == before, "the same content is the same template"
+def test_the_image_changes_with_its_content_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _resources()
+    other = {"family": "g6e", "nodes": "7", "capacity": "spot", "cluster_name": "b", "cpu_queue": "on"}
+    assert _resources(**other, login_nodes="1", endpoints="private") == before
     monkeypatch.setattr("training_cluster.image.content.build_image_bundle", lambda **_: b"another")
-    after = resources()
+    after = _resources()
     different = {after[id_]["Type"].removeprefix(IB) for id_ in after if after[id_] != before[id_]}
     # The role may fetch another bundle. The last three have the digest in their tags; the image is replaced
-    # for its reference to the recipe.
+    # for its reference to the recipe. None of them holds a name.
     assert different == {"AWS::IAM::Role", "ImageRecipe", "Image", "ImagePipeline", "LifecyclePolicy"}
 
 
-def test_the_recipe_starts_from_the_official_image_and_encrypts_its_disk(image: Template) -> None:
-    recipe = properties(image, f"{IB}ImageRecipe")
-    (parent,) = image.find_resources("Custom::ClusterImage")
+def test_the_recipe_starts_from_the_official_image(everything: App, of: Any) -> None:
+    recipe, root_gib = of("ImageRecipe"), load_base().image_recipes["gpu"].root_gib
+    (parent,) = everything.resources("Custom::ClusterImage")
     assert recipe["ParentImage"] == {"Fn::GetAtt": [parent, "ImageId"]}
-    wanted = properties(image, "Custom::ClusterImage")
-    del wanted["ServiceToken"]
-    root_gib = load_base().image_recipes["gpu"].root_gib
+    wanted = {
+        key: value for key, value in everything.only("Custom::ClusterImage").items() if "Service" not in key
+    }
     assert wanted == {
-        "ServiceTimeout": "600",
         "Wanted": "official",
         "PclusterVersion": PCLUSTER_VERSION,
         "Os": "ubuntu2404",
@@ -133,106 +97,76 @@ def test_the_recipe_starts_from_the_official_image_and_encrypts_its_disk(image: 
         "RootGib": root_gib,
     }
     (disk,) = recipe["BlockDeviceMappings"]
-    assert disk["DeviceName"] == "/dev/sda1"
-    assert disk["Ebs"] == {
-        "Encrypted": True,
-        "DeleteOnTermination": True,
-        "VolumeType": "gp3",
-        "VolumeSize": root_gib,
-    }
+    assert (disk["DeviceName"], disk["Ebs"]["VolumeSize"]) == ("/dev/sda1", root_gib)
     # ami_cleanup.sh empties /tmp while Image Builder's program works.
     assert not recipe["WorkingDirectory"].startswith(("/tmp", "/var/tmp"))
-    (other,) = properties(image_template(os="alinux2023"), f"{IB}ImageRecipe")["BlockDeviceMappings"]
-    assert other["DeviceName"] == "/dev/xvda"
+    # A name and version that was there once would be refused, after a rollback and after a new start.
+    assert recipe["Version"] == "1.0.x"
+    assert recipe["Name"] == of("Component")["Name"] == NAME
 
 
-def test_an_image_fits_on_the_disk_of_every_family_that_takes_it() -> None:
+def test_amazon_linux_boots_from_another_device() -> None:
+    (recipe,) = (each for each in _resources(os="alinux2023").values() if each["Type"] == f"{IB}ImageRecipe")
+    assert [each["DeviceName"] for each in recipe["Properties"]["BlockDeviceMappings"]] == ["/dev/xvda"]
+
+
+def test_an_image_fits_every_family_that_takes_it() -> None:
     for name in family_names():
         family = load_family(name)
         assert load_base().image_recipes[family.image_recipe].root_gib <= family.compute_root_gib, name
 
 
-def test_versions_are_image_builders_to_count(image: Template) -> None:
-    """A name and version that was there once would be refused, after a rollback and after a new start."""
-    assert properties(image, f"{IB}ImageRecipe")["Version"] == "1.0.x"
-    for kind in ("Component", "ImageRecipe"):
-        assert properties(image, f"{IB}{kind}")["Name"] == NAME
-
-
-def test_the_instance_is_reached_by_nobody_and_stands_in_the_private_subnet(image: Template) -> None:
-    built_on = properties(image, f"{IB}InfrastructureConfiguration")
-    (group,) = image.find_resources("AWS::EC2::SecurityGroup")
-    assert built_on["SubnetId"] == NETWORK["private_subnet_id"]
+def test_nobody_reaches_the_instance_that_builds(everything: App, of: Any) -> None:
+    built_on = of("InfrastructureConfiguration")
+    ((group, properties),) = everything.resources("AWS::EC2::SecurityGroup", STACK).items()
+    assert flat(built_on["SubnetId"]) == "TrainingCluster-Network:PrivateSubnetId"
     assert built_on["SecurityGroupIds"] == [{"Fn::GetAtt": [group, "GroupId"]}]
-    assert built_on["InstanceMetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
     assert built_on["InstanceTypes"] == [load_base().image_recipes["gpu"].build_instance_type]
     assert built_on["TerminateInstanceOnFailure"] is True
-    assert "SecurityGroupIngress" not in properties(image, "AWS::EC2::SecurityGroup")
-    image.resource_count_is("AWS::EC2::SecurityGroupIngress", 0)
+    assert "SecurityGroupIngress" not in properties
+    assert everything.resources("AWS::EC2::SecurityGroupIngress", STACK) == {}
 
 
-def test_no_flag_of_the_network_lets_nodes_reach_the_instance(image: Template) -> None:
-    """Builds go on beside interface endpoints, whichever cluster's deploy asked for these."""
-    assert image_template(endpoints="private").to_json() == image.to_json()
-
-
-def test_logs_go_to_the_bucket_and_to_a_log_that_image_builder_may_write(image: Template) -> None:
-    logs = properties(image, f"{IB}InfrastructureConfiguration")["Logging"]["S3Logs"]
-    assert logs == {"S3BucketName": BUCKET, "S3KeyPrefix": f"logs/images/{NAME}"}
-    image.has_resource_properties(
-        "AWS::Logs::LogGroup", {"LogGroupName": f"/aws/imagebuilder/{NAME}", "RetentionInDays": 90}
-    )
-    (id_,) = image.find_resources("AWS::Logs::LogGroup", {"Properties": {"LogGroupName": Match.any_value()}})
-    assert properties(image, f"{IB}Image")["LoggingConfiguration"] == {"LogGroupName": {"Ref": id_}}
-    assert set(map(str, properties(image, f"{IB}ImagePipeline")["LoggingConfiguration"].values())) == {
-        str({"Ref": id_})
-    }
-
-
-def test_rights_are_no_wider_than_what_each_needs(image: Template) -> None:
-    proven = App(templates={"ImageStack": image.to_json()}, config={})
-    assert wide_rights(proven) == []
-    assert open_to_the_world(proven) == []
+def test_rights_are_no_wider_than_needed(everything: App) -> None:
+    allowed = [
+        each for each in statements(everything.templates[STACK]["Resources"]) if each["Effect"] == "Allow"
+    ]
     everywhere = {
         action
-        for each in statements(image.to_json()["Resources"])
-        if each["Effect"] == "Allow" and flat(each.get("Resource", "")) == "*"
-        for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
+        for each in allowed
+        if flat(each.get("Resource", "")) == "*"
+        for action in listed(each["Action"])
+        if not action.startswith(("ssmmessages:", "ec2messages:"))
     }
-    channels = {each for each in everywhere if each.startswith(("ssmmessages:", "ec2messages:"))}
-    assert everywhere - channels == {
-        "ec2:DescribeImages",
-        "ssm:UpdateInstanceInformation",
-        "tag:GetResources",
-    }
-    assert attached_aws_policies(proven) == {"policy/service-role/AWSLambdaBasicExecutionRole"}
+    assert everywhere == {"ec2:DescribeImages", "ssm:UpdateInstanceInformation", "tag:GetResources"}
 
 
-def test_the_instance_reads_its_own_bundle_and_writes_its_own_logs(image: Template) -> None:
-    (role,) = image.find_resources(
-        "AWS::IAM::Role", {"Properties": {"Description": "Of instances that build and test node images"}}
-    ).values()
-    (document,) = (each["PolicyDocument"] for each in role["Properties"]["Policies"])
-    s3 = {
+def test_the_instance_reads_its_bundle_and_writes_its_logs(everything: App, of: Any) -> None:
+    (role,) = (
+        each
+        for each in everything.resources("AWS::IAM::Role", STACK).values()
+        if each.get("Description") == "Of instances that build and test node images"
+    )
+    resources = {
         flat(resource)
-        for each in document["Statement"]
+        for each in statements(role["Policies"])
         if str(each["Action"]).startswith("s3:")
-        for resource in (each["Resource"] if isinstance(each["Resource"], list) else [each["Resource"]])
+        for resource in listed(each["Resource"])
     }
-    source = {
-        parameter["Name"]: flat(parameter["Value"][0])
-        for parameter in properties(image, f"{IB}ImageRecipe")["Components"][0]["Parameters"]
-    }["BundleSource"]
-    arn = "arn:<AWS::Partition>:s3:::"
-    assert s3 == {
+    parameters = of("ImageRecipe")["Components"][0]["Parameters"]
+    source = {each["Name"]: flat(each["Value"][0]) for each in parameters}["BundleSource"]
+    arn, bucket = "arn:<AWS::Partition>:s3:::", "TrainingCluster-Storage:BucketName"
+    assert resources == {
         arn + source.removeprefix("s3://"),
         f"{arn}ec2imagebuilder*",
-        f"{arn}{BUCKET}/logs/images/{NAME}/*",
+        f"{arn}{bucket}/logs/images/{NAME}/*",
     }
+    logs = of("InfrastructureConfiguration")["Logging"]["S3Logs"]
+    assert (flat(logs["S3BucketName"]), logs["S3KeyPrefix"]) == (bucket, f"logs/images/{NAME}")
 
 
-def test_the_ami_has_what_parallelcluster_looks_for(image: Template) -> None:
-    (here,) = properties(image, f"{IB}DistributionConfiguration")["Distributions"]
+def test_the_ami_has_what_parallelcluster_looks_for(of: Any) -> None:
+    (here,) = of("DistributionConfiguration")["Distributions"]
     ami = here["AmiDistributionConfiguration"]
     assert ami["AmiTags"] == {
         "parallelcluster:version": PCLUSTER_VERSION,
@@ -244,80 +178,60 @@ def test_the_ami_has_what_parallelcluster_looks_for(image: Template) -> None:
     assert "{{ imagebuilder:buildDate }}" in ami["Name"], "names of AMIs are unique"
     # By this the library's validator of V100 knows an official image, and refuses it.
     assert "AWS ParallelCluster AMI" not in ami["Description"]
-    tagged = properties(image_template(tags="team=nlp"), f"{IB}DistributionConfiguration")
-    assert tagged["Distributions"][0]["AmiDistributionConfiguration"]["AmiTags"]["team"] == "nlp"
-
-
-def test_builds_publish_where_image_builder_may_write_and_the_cluster_reads(synthesise: Synthesise) -> None:
-    templates = synthesise(image="build")
-    (here,) = properties(templates["ImageStack"], f"{IB}DistributionConfiguration")["Distributions"]
     (published,) = here["SsmParameterConfigurations"]
     assert published["DataType"] == "aws:ec2:image"
-    assert published["ParameterName"].startswith("/imagebuilder/")
     assert published["ParameterName"] == image_parameter(read_settings({}))
-    parameters = templates["TrainingClusterStack"].to_json()["Parameters"].values()
-    assert {
-        "Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>",
-        "Default": published["ParameterName"],
-    } in [{key: each[key] for key in ("Type", "Default")} for each in parameters]
 
 
-def test_only_the_familys_queue_takes_the_built_image(synthesise: Synthesise) -> None:
-    cluster = synthesise(image="build", cpu_queue="on")["TrainingClusterStack"]
-    config = json.loads(flat(properties(cluster, "Custom::TrainingCluster")["ClusterConfiguration"]))
-    queues = {queue["Name"]: queue.get("Image") for queue in config["Scheduling"]["SlurmQueues"]}
+def test_only_the_familys_queue_takes_the_built_image(everything: App) -> None:
+    queues = {queue["Name"]: queue.get("Image") for queue in everything.queues}
     assert queues["cpu"] is None
     assert queues["gpu"]["CustomAmi"].startswith("<SsmParameterValue")
-    assert "CustomAmi" not in config["Image"]
-    assert "Image" not in config["HeadNode"]
+    assert "CustomAmi" not in everything.config["Image"]
+    assert "Image" not in everything.config["HeadNode"]
 
 
-def test_an_image_of_ones_own_is_checked_before_the_cluster_changes(synthesise: Synthesise) -> None:
-    cluster = synthesise(image=AMI)["TrainingClusterStack"]
-    checked = properties(cluster, "Custom::ClusterImage")
-    assert checked["Wanted"] == AMI
-    assert checked["RootGib"] == load_family("p4d").compute_root_gib
-    (check,) = cluster.find_resources("Custom::ClusterImage")
-    (resource,) = cluster.find_resources("Custom::TrainingCluster").values()
-    assert check in resource["DependsOn"]
-    assert AMI in flat(resource["Properties"]["ClusterConfiguration"])
-    assert not synthesise()["TrainingClusterStack"].find_resources("Custom::ClusterImage")
+def test_an_own_image_is_checked_before_the_cluster_changes(brought: App) -> None:
+    checked = brought.only("Custom::ClusterImage")
+    assert (checked["Wanted"], checked["RootGib"]) == (AMI, load_family("p4d").compute_root_gib)
+    (check,) = brought.resources("Custom::ClusterImage")
+    resources = brought.templates["TrainingClusterStack"]["Resources"].values()
+    (cluster,) = (each for each in resources if each["Type"] == "Custom::TrainingCluster")
+    assert check in cluster["DependsOn"]
+    assert brought.queues[0]["Image"] == {"CustomAmi": AMI}
 
 
-def test_what_a_cluster_may_run_on_outlives_its_replacement_and_its_stack(image: Template) -> None:
+def test_what_clusters_run_on_outlives_the_stack(everything: App) -> None:
     kept = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
+    resources = {each["Type"]: each for each in everything.templates[STACK]["Resources"].values()}
     for kind in ("Image", "ImageRecipe", "Component"):
-        (found,) = image.find_resources(f"{IB}{kind}").values()
+        found = resources[f"{IB}{kind}"]
         assert {policy: found.get(policy) for policy in kept} == kept, kind
     # With them an AMI goes whose id the parameter holds, when a deploy fails after its build.
-    assert "DeletionSettings" not in properties(image, f"{IB}Image")
+    assert "DeletionSettings" not in resources[f"{IB}Image"]["Properties"]
 
 
-def test_what_builds_again_and_what_deletes_come_after_a_build_that_went_well(image: Template) -> None:
-    (built,) = image.find_resources(f"{IB}Image")
-    for kind in ("ImagePipeline", "LifecyclePolicy"):
-        for each in image.find_resources(f"{IB}{kind}").values():
+def test_builds_and_deletions_follow_a_tested_build(everything: App) -> None:
+    (built,) = everything.resources(f"{IB}Image")
+    for each in everything.templates[STACK]["Resources"].values():
+        if each["Type"] in (f"{IB}ImagePipeline", f"{IB}LifecyclePolicy"):
             assert built in each["DependsOn"]
+        if each["Type"] in (f"{IB}Image", f"{IB}ImagePipeline"):
+            assert each["Properties"]["ImageTestsConfiguration"] == {"ImageTestsEnabled": True}
 
 
-def test_the_image_is_tested_at_a_deploy_and_by_the_pipeline(image: Template) -> None:
-    for kind in ("Image", "ImagePipeline"):
-        assert properties(image, f"{IB}{kind}")["ImageTestsConfiguration"] == {"ImageTestsEnabled": True}
+def test_the_pipeline_builds_by_itself_only_when_told(of: Any) -> None:
+    schedule = of("ImagePipeline")["Schedule"]
+    assert schedule["ScheduleExpression"] == "cron(0 3 1 * ? *)"
+    # Without it, Image Builder builds only when a version is newer, and ours are all pinned.
+    assert schedule["PipelineExecutionStartCondition"] == "EXPRESSION_MATCH_ONLY"
+    (manual,) = (each for each in _resources().values() if each["Type"] == f"{IB}ImagePipeline")
+    assert "Schedule" not in manual["Properties"]
 
 
-@pytest.mark.parametrize(("flag", "schedule"), [("manual", None), ("monthly", "cron(0 3 1 * ? *)")])
-def test_the_pipeline_builds_when_it_is_asked_unless_told_otherwise(flag: str, schedule: str | None) -> None:
-    pipeline = properties(image_template(image_rebuild=flag), f"{IB}ImagePipeline")
-    assert pipeline.get("Schedule", {}).get("ScheduleExpression") == schedule
-    if schedule:
-        # Without it, Image Builder builds only when a version is newer, and ours are all pinned.
-        assert pipeline["Schedule"]["PipelineExecutionStartCondition"] == "EXPRESSION_MATCH_ONLY"
-
-
-def test_old_images_go_and_none_that_somebody_launched_of_late(image: Template) -> None:
-    policies = [each["Properties"] for each in image.find_resources(f"{IB}LifecyclePolicy").values()]
-    rules = {}
-    for policy in policies:
+def test_old_images_go_but_none_launched_of_late(everything: App, of: Any) -> None:
+    rules: dict[str, Json] = {}
+    for policy in everything.resources(f"{IB}LifecyclePolicy").values():
         assert policy["ResourceSelection"] == {"TagMap": {IMAGE_TAG: NAME}}
         (detail,) = policy["PolicyDetails"]
         assert detail["Action"] == {"Type": "DELETE", "IncludeResources": {"Amis": True, "Snapshots": True}}
@@ -325,42 +239,16 @@ def test_old_images_go_and_none_that_somebody_launched_of_late(image: Template) 
         assert excluded["Amis"]["LastLaunched"] == {"Unit": "DAYS", "Value": UNUSED_DAYS}
         rules[detail["Filter"]["Type"]] = (detail["Filter"], excluded.get("TagMap"))
     assert rules["COUNT"] == ({"Type": "COUNT", "Value": KEPT_IMAGES}, None)
-    tags = properties(image, f"{IB}Image")["Tags"]
-    assert rules["AGE"] == (
-        {"Type": "AGE", "Unit": "DAYS", "Value": UNUSED_DAYS},
-        {CONTENT_TAG: tags[CONTENT_TAG]},
-    )
+    tags = of("Image")["Tags"]
+    age = {"Type": "AGE", "Unit": "DAYS", "Value": UNUSED_DAYS}
+    assert rules["AGE"] == (age, {CONTENT_TAG: tags[CONTENT_TAG]})
     # By these the policies find the builds of the deploy, and of the pipeline.
     assert tags[IMAGE_TAG] == NAME
-    assert properties(image, f"{IB}ImagePipeline")["ImageTags"] == {
-        key: tags[key] for key in (IMAGE_TAG, CONTENT_TAG)
-    }
+    assert of("ImagePipeline")["ImageTags"] == {key: tags[key] for key in (IMAGE_TAG, CONTENT_TAG)}
 
 
-def test_the_outputs_say_what_was_built_and_how_to_build_it_again(image: Template) -> None:
-    outputs = {name: flat(each["Value"]) for name, each in image.to_json()["Outputs"].items()}
-    assert outputs["Parameter"] == image_parameter(read_settings({}))
+def test_the_outputs_say_how_to_build_again(everything: App) -> None:
+    outputs = {name: flat(each["Value"]) for name, each in everything.templates[STACK]["Outputs"].items()}
     assert "start-image-pipeline-execution" in outputs["BuildAgain"]
-    assert "<ImagePipeline" in outputs["BuildAgain"]
-    assert outputs["ImageId"].endswith(".ImageId>")
     assert outputs["Logs"] == f"/aws/imagebuilder/{NAME} in CloudWatch; logs/images/{NAME}/ in the bucket"
-    assert f"{load_base().image_recipes['gpu'].usual_min} minutes" in outputs["UsualTime"]
     assert f"{IMAGE_TAG}={NAME}" in outputs["StaysAfterDestroy"]
-
-
-def test_a_permissions_boundary_bounds_the_roles_of_the_image_stack(synthesise: Synthesise) -> None:
-    arn = "arn:aws:iam::123456789012:policy/boundary"
-    roles = synthesise(permissions_boundary=arn, image="build")["ImageStack"].find_resources("AWS::IAM::Role")
-    assert roles
-    assert all(role["Properties"]["PermissionsBoundary"] == arn for role in roles.values())
-
-
-def test_every_finding_of_cdk_nag_has_its_reason_and_every_reason_its_finding(tmp_path: Path) -> None:
-    whole = app(outdir=str(tmp_path), more_context=DO_NOT_FAIL)
-    add_image_stack(whole)
-    add_rules(whole)
-    whole.synth()
-    found = Found()
-    found.read(tmp_path)
-    assert found.problems == {}
-    assert found.unused == []
