@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from training_cluster.catalog.families import family_names, load_family
+from training_cluster.catalog.families import family_names
 from training_cluster.cluster.config import SHARED_CLUSTER_SETTINGS, render_cluster_config
-from training_cluster.cluster.queues import render_queue
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.pcluster.check import config_problems
 from training_cluster.pcluster.schema import SCHEMA as SCHEMA_FILE
-from training_cluster.queues.queue import ComputeResource, NodeType, Queue
 from training_cluster.rules.context import read_settings
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -26,6 +24,7 @@ DIFFERENCES = Path(__file__).parent / "differences.yaml"
 ABSENT = "(absent)"
 IMAGE = "ami-0123456789abcdef0"
 CR = "cr-0123456789abcdef0"
+QUEUES = "rehearsal/validation/queues/several.yaml"
 SEEDS: dict[str, dict[str, str]] = {
     "seed-000-p3dn": {"family": "p3dn"},
     "seed-001-megatron": {"family": "p4d", "cpu_queue": "on", "image": IMAGE},
@@ -90,9 +89,10 @@ def _changes(base: Any, config: Any, path: str = "") -> Iterator[tuple[str, Any]
         yield from _changes(base.get(key, ABSENT), config.get(key, ABSENT), f"{path}.{key}".lstrip("."))
 
 
-def test_a_config_with_everything_is_the_golden_one() -> None:
+def test_configs_with_more_flags_are_golden() -> None:
     flags = {"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE}
     assert_golden("everything", render(**flags))
+    assert_golden("queues", render(family="p5", queues=QUEUES))
 
 
 def test_tuning_flags_set_their_keys_and_no_others() -> None:
@@ -123,7 +123,6 @@ def test_tuning_flags_set_their_keys_and_no_others() -> None:
 
 SCHEMA = json.loads(SCHEMA_FILE.read_text())
 # Of a part that comes or goes whole, its own policy counts, and not those of what is in it.
-QUEUES = "rehearsal/validation/queues/several.yaml"
 COME_AND_GO = (
     "LoginNodes.",
     "Tags[",
@@ -181,40 +180,28 @@ def _never_changes(config: Config) -> dict[str, str]:
     return {path: value for path, value in found.items() if not path.startswith(COME_AND_GO)}
 
 
-def test_what_never_changes_is_read_out_of_the_librarys_own_schema() -> None:
-    found = _never_changes(render())
-    for path in (
-        "HeadNode.InstanceType",
-        "HeadNode.LocalStorage.RootVolume.Size",
-        "HeadNode.CustomActions.OnNodeConfigured.Args",
-        "HeadNode.Networking.SubnetId",
-        "Image.Os",
-        "DevSettings.Timeouts.HeadNodeBootstrapTimeout",
-        "SharedStorage[efs].EfsSettings.FileSystemId",
-        "SharedStorage[efs].MountDir",
-    ):
-        assert path in found, sorted(found)
-    assert not [path for path in found if "OnNodeUpdated" in path or "MaxCount" in path]
-
-
-@pytest.mark.parametrize("family", family_names())
-def test_nothing_that_can_never_change_depends_on_a_flag_that_may(family: str) -> None:
-    settings = read_settings({"family": family})
-    first = render(family=family)
-    sold = settings.family_facts.capacity_of(settings.compute_type)
-    for name, flags in LIVE.items():
-        bought = flags.get("capacity", "ondemand").partition(":")[0]
-        if bought not in sold or (name == "cpu_queue" and settings.family_facts.queue == "cpu"):
-            continue
-        other = render(family=family, **flags)
-        if name != "image" or not settings.family_facts.official_image_refused:
-            assert other != first, f"{name}: a pair that is equal shows nothing"
-        assert _never_changes(other) == _never_changes(first), name
-    # What else changes in a cluster's life: its scripts, and the time that they take.
-    for change in ({"bundle_sha256": "f" * 64}, {"bootstrap_budget_s": 30}):
-        other = render_cluster_config(settings=settings, ids=ids(**change))
-        assert other != first
-        assert _never_changes(other) == _never_changes(first)
+def test_no_flag_that_may_change_changes_a_constant_key() -> None:
+    for family in FULL:
+        settings = read_settings({"family": family})
+        first, constant = render(family=family), _never_changes(render(family=family))
+        for path in (
+            "HeadNode.CustomActions.OnNodeConfigured.Args",
+            "SharedStorage[efs].EfsSettings.FileSystemId",
+        ):
+            assert path in constant
+        assert not [path for path in constant if "OnNodeUpdated" in path or "MaxCount" in path]
+        sold = settings.family_facts.capacity_of(settings.compute_type)
+        for name, flags in LIVE.items():
+            bought = flags.get("capacity", "ondemand").partition(":")[0]
+            if bought in sold and not (name == "cpu_queue" and settings.family_facts.queue == "cpu"):
+                other = render(family=family, **flags)
+                assert other != first, f"{name}: a pair that is equal shows nothing"
+                assert _never_changes(other) == constant, name
+        # What else changes in a cluster's life: its scripts, and the time that they take.
+        for change in ({"bundle_sha256": "f" * 64}, {"bootstrap_budget_s": 30}):
+            other = render_cluster_config(settings=settings, ids=ids(**change))
+            assert other != first
+            assert _never_changes(other) == constant
 
 
 def test_a_changed_script_is_a_live_change_of_the_head_node() -> None:
@@ -222,7 +209,7 @@ def test_a_changed_script_is_a_live_change_of_the_head_node() -> None:
     assert update["Args"][-1] == f"bundle-sha256={'e' * 64}"
 
 
-def test_compute_nodes_have_time_for_what_the_bootstrap_does_and_the_head_nodes_is_constant() -> None:
+def test_compute_nodes_have_time_for_their_bootstrap() -> None:
     def timeouts(budget_s: int) -> Config:
         config = render_cluster_config(settings=read_settings({}), ids=ids(bootstrap_budget_s=budget_s))
         found: Config = config["DevSettings"]["Timeouts"]
@@ -230,19 +217,6 @@ def test_compute_nodes_have_time_for_what_the_bootstrap_does_and_the_head_nodes_
 
     assert timeouts(560) == {"HeadNodeBootstrapTimeout": 2700, "ComputeNodeBootstrapTimeout": 2660}
     assert timeouts(30) == {"HeadNodeBootstrapTimeout": 2700, "ComputeNodeBootstrapTimeout": 2130}
-
-
-def test_efa_sizes_get_efa_a_placement_group_and_one_private_subnet() -> None:
-    found = queue(family="p4d")
-    assert found["ComputeResources"][0]["Efa"] == {"Enabled": True}
-    assert found["Networking"]["PlacementGroup"] == {"Enabled": True, "Name": "group"}
-    assert found["Networking"]["SubnetIds"] == ["subnet-0bbbbbbbbbbbbbbbb"]
-
-
-def test_sizes_without_efa_get_neither() -> None:
-    found = queue(family="m6i")
-    assert found["ComputeResources"][0]["Efa"] == {"Enabled": False}
-    assert "PlacementGroup" not in found["Networking"]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +244,7 @@ def test_capacity_decides_the_placement_group(
     assert found["Networking"]["PlacementGroup"] == group
 
 
-def test_a_capacity_block_always_runs_and_all_else_costs_nothing_until_a_job_wants_it() -> None:
+def test_nodes_of_a_capacity_block_always_run() -> None:
     block = queue(capacity=f"capacity-block:{CR}", nodes="4")["ComputeResources"][0]
     assert (block["MinCount"], block["MaxCount"]) == (4, 4)
     for capacity in ("ondemand", "spot", f"reservation:{CR}"):
@@ -278,58 +252,8 @@ def test_a_capacity_block_always_runs_and_all_else_costs_nothing_until_a_job_wan
         assert (other["MinCount"], other["MaxCount"]) == (0, 5)
 
 
-def test_jobs_of_lost_spot_nodes_are_queued_again_and_ranks_have_time_to_save() -> None:
-    assert render(capacity="spot")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [
-        {"JobRequeue": 1, "KillWait": 600, "PrologFlags": "Alloc,DeferBatch"}
-    ]
-
-
-def test_slurm_is_told_the_sockets_where_it_would_guess_wrong() -> None:
-    told = queue(family="p4d")["ComputeResources"][0]["CustomSlurmSettings"]
-    assert told == {"Sockets": 2, "CoresPerSocket": 24, "ThreadsPerCore": 2}
-    assert queue(family="p5")["ComputeResources"][0]["CustomSlurmSettings"]["CoresPerSocket"] == 48
-    for flags in ({"family": "m6i"}, {"family": "p5", "instance_type": "p5.4xlarge"}):
-        assert "CustomSlurmSettings" not in queue(**flags)["ComputeResources"][0]
-
-
-def test_an_image_is_the_queues_and_never_the_clusters() -> None:
-    config = render(image=IMAGE, cpu_queue="on")
-    first, second = config["Scheduling"]["SlurmQueues"]
-    assert first["Image"] == {"CustomAmi": IMAGE}
-    assert "Image" not in second, "accelerators' drivers are not for CPU nodes"
-    assert config["Image"] == {"Os": "ubuntu2404"}
-    assert "Image" not in config["HeadNode"]
-
-
-def test_all_nodes_use_our_security_group_and_imdsv2() -> None:
-    config = render(login_nodes="1", cpu_queue="on")
-    nodes = [config["HeadNode"], *config["Scheduling"]["SlurmQueues"], *config["LoginNodes"]["Pools"]]
-    assert len(nodes) == 4
-    assert all(node["Networking"]["SecurityGroups"] == ["sg-0cccccccccccccccc"] for node in nodes)
-    assert config["Imds"] == {"ImdsSupport": "v2.0"}
-    assert "AllowedIps" not in config["HeadNode"]["Ssh"]
-    assert "Ssh" not in config["LoginNodes"]["Pools"][0]
-
-
-def test_home_may_lie_on_efs_which_is_mounted_once() -> None:
-    mounts = {
-        home: [each["MountDir"] for each in render(home=home)["SharedStorage"]] for home in ("ebs", "efs")
-    }
-    assert mounts == {"ebs": ["/fsx", "/efs"], "efs": ["/fsx", "/home"]}
-
-
-def test_every_root_volume_is_encrypted() -> None:
-    config = render(cpu_queue="on")
-    queues = [queue["ComputeSettings"] for queue in config["Scheduling"]["SlurmQueues"]]
-    for node in [config["HeadNode"], *queues]:
-        assert node["LocalStorage"]["RootVolume"]["Encrypted"] is True
-
-
-def test_local_disks_are_scratch_where_there_are_any() -> None:
-    assert queue(family="p4d")["ComputeSettings"]["LocalStorage"]["EphemeralVolume"] == {
-        "MountDir": "/scratch"
-    }
-    assert "EphemeralVolume" not in queue(family="m6i")["ComputeSettings"]["LocalStorage"]
+def test_homes_on_efs_are_its_one_mount() -> None:
+    assert [each["MountDir"] for each in render(home="efs")["SharedStorage"]] == ["/fsx", "/home"]
 
 
 # What the rules and the schema let through and ParallelCluster's validators would not.
@@ -373,11 +297,7 @@ def test_a_config_that_breaks_a_rule_is_refused(config: Config, said: str) -> No
     assert said in problem
 
 
-def test_queues_of_a_file_are_the_golden_ones() -> None:
-    assert_golden("queues", render(family="p5", queues=QUEUES))
-
-
-def test_without_public_access_all_nodes_are_in_the_private_subnet() -> None:
+def test_without_public_access_all_nodes_are_private() -> None:
     config = render(public_access="off", login_nodes="1")
     private = config["Scheduling"]["SlurmQueues"][0]["Networking"]["SubnetIds"]
     assert [config["HeadNode"]["Networking"]["SubnetId"]] == private
@@ -385,24 +305,9 @@ def test_without_public_access_all_nodes_are_in_the_private_subnet() -> None:
     assert render()["HeadNode"]["Networking"]["SubnetId"] not in private
 
 
-def test_fifty_queues_are_the_most(tmp_path: Path) -> None:
+def test_fifty_queues_are_the_most() -> None:
     config = render()
-    family = load_family("m6i")
-    type_ = NodeType(name=family.main_size, family=family, size=family.sizes[family.main_size])
-    many = [
-        render_queue(
-            Queue(
-                name=f"q{i}",
-                compute_resources=(ComputeResource(name=f"c{i}", types=(type_,), min_count=0, max_count=1),),
-                capacity_type="ondemand",
-                reservation_id=None,
-                root_gib=100,
-            ),
-            cluster_name="training",
-            ids=ids(),
-        )
-        for i in range(51)
-    ]
+    many = [config["Scheduling"]["SlurmQueues"][0] | {"Name": f"q{number}"} for number in range(51)]
     config["Scheduling"]["SlurmQueues"] = many[:50]
     assert config_problems(config) == []
     config["Scheduling"]["SlurmQueues"] = many
