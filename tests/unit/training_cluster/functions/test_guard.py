@@ -15,6 +15,7 @@ from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from tests.unit.assets.function_fakes import load
 from tests.unit.resource_schemas import resource_schema
+from tests.unit.stacks.app import OWN_NETWORK
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.paths import ROOT
@@ -40,11 +41,6 @@ LUSTRE_CREATE_ONLY = frozenset(
 # Replacement by the reference of AWS::FSx::FileSystem, though the registry's schema does not say so.
 FILE_SYSTEM_CREATE_ONLY = ("FileSystemTypeVersion", "StorageType")
 
-OWN_NETWORK = {
-    "vpc_id": "vpc-0123456789abcdef0",
-    "public_subnet_id": "subnet-0123456789abcdef0",
-    "private_subnet_id": "subnet-0123456789abcdef1",
-}
 OTHER_NETWORK = {flag: id_.replace("123", "fff") for flag, id_ in OWN_NETWORK.items()}
 OWN_GROUP = {"security_group_id": "sg-0123456789abcdef0"}
 LUSTRE, EFS, BUCKET = (
@@ -173,13 +169,21 @@ def test_every_update_that_makes_something_anew_is_refused(transitions: Any) -> 
 
 
 @pytest.mark.slow
-def test_what_comes_from_another_stack_is_guarded_by_its_value() -> None:
-    """An import is the same text whatever it imports, so the guard must receive what it becomes."""
+def test_what_holds_data_waits_for_a_guard_of_its_values(transitions: Any) -> None:
     for flags in CASES:
-        holders = _holders(flags)
-        imported = {text for each in holders.values() for text in _imports(each)}
-        guarded = {text for kept in _guarded(flags).values() for text in [kept["value"]]}
-        assert imported <= guarded, f"{dict(flags)}: not among the guard's values"
+        resources = _template(flags)["Resources"]
+        (guard,) = (name for name, r in resources.items() if r["Type"] == "Custom::Guard")
+        for name, resource in resources.items():
+            if resource["Type"] in DATA_TYPES:
+                assert guard in resource["DependsOn"], f"{name} could be touched before the guard is asked"
+        # An import is the same text whatever it imports, so the guard must receive what it becomes.
+        imported = {text for each in _holders(flags).values() for text in _imports(each)}
+        assert imported <= {kept["value"] for kept in _guarded(flags).values()}, dict(flags)
+    for old, new in itertools.permutations(CASES, 2):
+        for text in transitions.refused_changes(_guarded(old), _guarded(new)):
+            assert len(text) < 600, text
+            assert "{" not in text.replace('{"Fn::ImportValue"', ""), text
+            assert "-c " in text, text
 
 
 def _imports(value: Any) -> Iterator[str]:
@@ -194,16 +198,7 @@ def _imports(value: Any) -> Iterator[str]:
             yield from _imports(each)
 
 
-def test_everything_that_holds_data_waits_for_the_guard() -> None:
-    for flags in CASES:
-        resources = _template(flags)["Resources"]
-        (guard,) = (name for name, r in resources.items() if r["Type"] == "Custom::Guard")
-        for name, resource in resources.items():
-            if resource["Type"] in DATA_TYPES:
-                assert guard in resource["DependsOn"], f"{name} could be touched before the guard is asked"
-
-
-def test_the_guards_are_called_as_they_were_first_deployed(synthesise: Any) -> None:
+def test_the_guards_stay_as_first_deployed(synthesise: Any) -> None:
     """Another logical id would be a Create inside a stack that exists, which the guard refuses."""
     for stack in ("NetworkStack", "StorageStack"):
         assert set(synthesise()[stack].find_resources("Custom::Guard")) == {"GuardValues2ADEA0AF"}
@@ -226,14 +221,6 @@ def test_growing_and_adopting_pass(transitions: Any) -> None:
     assert refused(EFA, EFA | {"fsx_mbps_per_tib": "1000"}), "FSx changes no throughput with EFA"
 
 
-def test_every_refusal_is_short_and_says_what_to_type(transitions: Any) -> None:
-    for old, new in itertools.permutations(CASES, 2):
-        for text in transitions.refused_changes(_guarded(old), _guarded(new)):
-            assert len(text) < 600, text
-            assert "{" not in text.replace('{"Fn::ImportValue"', ""), text
-            assert "-c " in text, text
-
-
 def test_the_list_by_hand_is_what_fsx_cannot_change() -> None:
     """UpdateFileSystem takes all of LustreConfiguration that can change in place."""
     shapes = botocore.loaders.Loader().load_service_model("fsx", "service-2")["shapes"]
@@ -243,7 +230,7 @@ def test_the_list_by_hand_is_what_fsx_cannot_change() -> None:
     assert known - can_change == LUSTRE_CREATE_ONLY
 
 
-def test_what_is_the_same_for_all_flags_stays_as_it_was_first_deployed() -> None:
+def test_values_of_no_flag_stay_as_first_deployed() -> None:
     """The guard knows flags, not releases: another word here replaces what holds data at the next deploy."""
     holders = _holders(())
     constants = {

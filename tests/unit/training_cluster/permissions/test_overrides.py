@@ -74,12 +74,14 @@ def test_a_config_of_flags_alone_needs_nothing_more(tmp_path: Path) -> None:
     assert granted("Monitoring: {DetailedMonitoring: true}", tmp_path) == []
 
 
-def test_functions_in_a_vpc_get_their_policy_attached() -> None:
+def test_policies_of_nodes_and_functions_may_be_attached() -> None:
     assert attachable({"DeploymentSettings": {"LambdaFunctionsVpcConfig": {}}}) == (VPC_ACCESS,)
+    mine = "arn:aws:iam::123456789012:policy/mine"
+    assert mine in attachable({"HeadNode": {"Iam": {"AdditionalIamPolicies": [{"Policy": mine}]}}})
     assert attachable({}) == ()
 
 
-def test_a_prefix_of_roles_is_within_reach_of_the_provider() -> None:
+def test_the_provider_reaches_a_prefix_of_roles() -> None:
     target = Target(
         cluster_name="training",
         scripts_bucket_arn="arn:aws:s3:::b",

@@ -3,7 +3,6 @@ proven on AWS (docs/permissions.md); the slow tests compare the table with the l
 """
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
@@ -15,7 +14,8 @@ import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from training_cluster.permissions.scopes import Scope, Target, scopes
+from tests.unit.stacks.app import BROUGHT
+from training_cluster.permissions.scopes import Target, scopes
 from training_cluster.permissions.statements import provider_statements
 from training_cluster.permissions.table import UNDECIDED, Row, load
 
@@ -85,56 +85,34 @@ def table() -> list[Row]:
     return load()
 
 
-def test_the_role_allows_the_actions_of_the_table_each_in_its_scopes_and_no_other(
-    role: Template, table: list[Row]
-) -> None:
+def test_the_role_allows_the_tables_actions_alone(role: Template, table: list[Row]) -> None:
     allowed = {(each["Sid"], action) for each in statements(role) for action in listed(each["Action"])}
     assert allowed == {(scope, row.action) for row in table for scope in row.scopes}
 
 
-def test_every_scope_is_used(table: list[Row]) -> None:
-    used = {scope for row in table for scope in row.scopes}
-    assert {scope.name for scope in scopes(EVERYTHING)} == used
-
-
-def test_every_row_has_a_source_and_is_allowed_or_left_out_for_a_reason(table: list[Row]) -> None:
-    for row in table:
-        assert row.is_named, row.action
-        assert bool(row.scopes) != bool(row.left_out), row.action
-        assert UNDECIDED not in row.scopes, f"decide about {row.action}: docs/permissions.md"
-
-
-def test_no_action_stands_twice_and_none_that_is_allowed_has_a_wildcard(
-    role: Template, table: list[Row]
-) -> None:
-    assert [action for action, count in Counter(row.action for row in table).items() if count > 1] == []
-    assert [action for each in statements(role) for action in listed(each["Action"]) if "*" in action] == []
-
-
-def test_what_is_left_out_nobody_calls(table: list[Row]) -> None:
-    for row in table:
-        if row.left_out:
-            assert not row.calls, row.action
-            assert not row.provider, row.action
-
-
-def test_a_row_may_be_left_out_for_one_of_four_reasons(table: list[Row]) -> None:
+def test_every_row_is_allowed_or_left_out_for_a_reason(table: list[Row]) -> None:
     known = json.loads((CFN_LINT / "data" / "AdditionalSpecs" / "Policies.json").read_text())
+    assert {scope.name for scope in scopes(EVERYTHING)} == {name for row in table for name in row.scopes}
+    assert len({row.action for row in table}) == len(table)
     never = set()
     for row in table:
         service, _, name = row.action.partition(":")
         is_action = name.lower() in known.get(service, {}).get("Actions", {})
+        assert row.is_named, row.action
+        assert bool(row.scopes) != bool(row.left_out), row.action
+        assert UNDECIDED not in row.scopes, f"decide about {row.action}: docs/permissions.md"
         if not row.left_out:
             assert is_action, f"{row.action} is no action of IAM's"
-        elif row.unset:
+            assert "*" not in row.action
+            continue
+        assert not row.calls and not row.provider, row.action
+        if row.unset:
             # Of every type that takes it, what would; that no template has it the slow tests check.
             assert set(row.unset) == row.type_names, row.action
             assert all(row.unset.values()), row.action
         elif row.left_out == ("unknown to IAM",):
             assert not is_action, row.action
-        elif row.left_out[0].startswith("wildcard: "):
-            assert "*" in row.action
-        else:
+        elif not row.left_out[0].startswith("wildcard: "):
             assert row.left_out[0].startswith("never: "), row.action
             never.add(row.action)
     assert never == {
@@ -147,18 +125,12 @@ def test_a_row_may_be_left_out_for_one_of_four_reasons(table: list[Row]) -> None
     }
 
 
-def _is_bounded(scope: Scope) -> bool:
-    return bool(scope.conditions) or "*" not in scope.resources
-
-
-def test_every_statement_is_for_named_resources_or_conditioned_or_says_why_not() -> None:
+def test_every_statement_is_bounded_or_says_why_not() -> None:
     for scope in scopes(EVERYTHING):
-        assert _is_bounded(scope) != bool(scope.any_resource), scope.name
-    without_reason = Scope(name="Everything")
-    assert not _is_bounded(without_reason)
+        assert (bool(scope.conditions) or "*" not in scope.resources) != bool(scope.any_resource), scope.name
 
 
-def test_a_cluster_cannot_reach_another_ones_stack_tables_logs_or_instances(role: Template) -> None:
+def test_a_cluster_reaches_its_own_resources_alone(role: Template) -> None:
     name = EVERYTHING.cluster_name
     for action in (
         "cloudformation:DeleteStack",
@@ -190,71 +162,68 @@ def _arns(role: Template, sid: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("sid", ["WriteStacks", "Stacks"])
-def test_a_role_reaches_its_clusters_stacks_and_not_those_of_a_cluster_with_a_longer_name(
-    role: Template, sid: str
-) -> None:
-    def reaches(stack: str) -> bool:
-        arn = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{stack}/0a1b2c3d"
-        return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
-
-    assert reaches("training")
-    assert reaches("training-ComputeFleetQueuesNestedStackQueuesNestedStackResource-1A2B3C")
-    for another in ("training-2", "training2", "another-training", "train"):
-        assert not reaches(another), another
-
-
-@pytest.mark.parametrize("sid", ["LogGroups", "ClusterLogs"])
-def test_a_role_reaches_its_clusters_logs_and_not_those_of_a_cluster_with_a_longer_name(
-    role: Template, sid: str
-) -> None:
-    def reaches(group: str) -> bool:
-        arn = f"arn:aws:logs:us-east-1:123456789012:log-group:/aws/parallelcluster/{group}"
-        return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
-
-    assert reaches("training-202601011200")
-    assert reaches("training-202601011200:log-stream:ip-10-0-0-1.i-0123.slurmctld")
-    assert not reaches("another-training-202601011200")
-    assert not reaches("training2-202601011200")
-    assert not reaches("training-2-202601011200")
+NESTED = "training-ComputeFleetQueuesNestedStackQueuesNestedStackResource-1A2B3C"
+ANOTHER = ("training-2", "training2", "another-training", "train")
+ROLES = "iam::123456789012:role/parallelcluster"
+LOGS = "logs:us-east-1:123456789012:log-group:/aws/parallelcluster"
+# What the statements of a cluster's role reach, and what they do not: that of clusters with longer names.
+REACH: dict[tuple[str, ...], tuple[list[str], list[str]]] = {
+    ("WriteStacks", "Stacks"): (
+        [f"cloudformation:us-east-1:123456789012:stack/{name}/0a1b" for name in ("training", NESTED)],
+        [f"cloudformation:us-east-1:123456789012:stack/{name}/0a1b" for name in ANOTHER],
+    ),
+    ("LogGroups", "ClusterLogs"): (
+        [
+            f"{LOGS}/training-202601011200",
+            f"{LOGS}/training-202601011200:log-stream:ip-10-0-0-1.i-0123.slurmctld",
+        ],
+        [f"{LOGS}/{name}-202601011200" for name in ANOTHER],
+    ),
+    ("Roles", "BoundedRoles", "Bound", "RolePolicies", "PassRoles"): (
+        [
+            f"{ROLES}/training/training-RoleHeadNode-1A2B3C",
+            f"{ROLES}/{NESTED}/{NESTED[:24]}-Role15b342af-4D5E6F",
+            f"{ROLES}/training-LoginNodesNestedStack-1A2B3C/training-LoginNodes-Role15b342af-4D5E6F",
+            f"{ROLES}/training-CleanupResourcesFunctionExecutionRole-1A2B3C4D5E6F",
+        ],
+        [
+            f"{ROLES}/{name}{rest}"
+            for name in ANOTHER
+            for rest in (
+                f"/{name}-Role",
+                "-CleanupResourcesFunctionExecutionRole-1A",
+                "-ComputeFleetQueues-1A/role",
+            )
+        ],
+    ),
+    ("InstanceProfiles",): (
+        ["iam::123456789012:instance-profile/parallelcluster/training/training-Profile-1A"],
+        ["iam::123456789012:instance-profile/parallelcluster/training-2/training-2-1A"],
+    ),
+}
 
 
 def _reaches(role: Template, sid: str, resource: str) -> bool:
-    arn = f"arn:aws:iam::123456789012:{resource}"
+    arn = resource if resource.startswith("arn:") else f"arn:aws:{resource}"
     return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
 
 
-@pytest.mark.parametrize("sid", ["Roles", "BoundedRoles", "Bound", "RolePolicies", "PassRoles"])
-def test_a_role_reaches_its_clusters_roles_and_not_those_of_a_cluster_with_a_longer_name(
-    role: Template, sid: str
-) -> None:
-    def reaches(path: str) -> bool:
-        return _reaches(role, sid, f"role/parallelcluster/{path}")
-
-    assert reaches("training/training-RoleHeadNode-1A2B3C")
-    nested = "training-ComputeFleetQueuesNestedStackQueuesNestedStackResource-1A2B3C"
-    assert reaches(f"{nested}/{nested[:24]}-Role15b342af-4D5E6F")
-    assert reaches("training-LoginNodesNestedStack-1A2B3C/training-LoginNodes-Role15b342af-4D5E6F")
-    assert reaches("training-CleanupResourcesFunctionExecutionRole-1A2B3C4D5E6F")
-    for another in ("training-2", "training2", "another-training", "train"):
-        assert not reaches(f"{another}/{another}-RoleHeadNode-1A2B3C"), another
-        assert not reaches(f"{another}-CleanupResourcesFunctionExecutionRole-1A2B3C4D5E6F"), another
-        assert not reaches(f"{another}-ComputeFleetQueues-1A2B3C/role"), another
+@pytest.mark.parametrize("sids", REACH)
+def test_a_role_does_not_reach_longer_names(role: Template, sids: tuple[str, ...]) -> None:
+    mine, others = REACH[sids]
+    for sid in sids:
+        assert [each for each in mine if not _reaches(role, sid, each)] == []
+        assert [each for each in others if _reaches(role, sid, each)] == []
 
 
-def test_a_role_reaches_its_clusters_instance_profiles_alone(role: Template) -> None:
-    assert _reaches(role, "InstanceProfiles", "instance-profile/parallelcluster/training/training-Profile-1A")
-    assert not _reaches(role, "InstanceProfiles", "instance-profile/parallelcluster/training-2/training-2-1A")
-
-
-@pytest.mark.parametrize("length", [13, 25, 40, 60])
-def test_a_role_reaches_what_cloudformation_had_to_shorten_the_clusters_name_for(length: int) -> None:
+@pytest.mark.parametrize("length", [13, 60])
+def test_a_role_reaches_names_that_cloudformation_shortens(length: int) -> None:
     name = ("language-models-of-the-research-team-" * 2)[:length]
     role = render(Target(**{**vars(EVERYTHING), "cluster_name": name}))
     cleanup = "CleanupResourcesFunctionExecutionRole"
     for shortened in (name[:24] + f"-{cleanup}"[:25], f"{name}-{cleanup}"[:50]):
-        assert _reaches(role, "Roles", f"role/parallelcluster/{shortened}-1A2B3C4D5E6F"), shortened
-    assert not _reaches(role, "Roles", "role/parallelcluster/training/training-RoleHeadNode-1A2B3C")
+        assert _reaches(role, "Roles", f"{ROLES}/{shortened}-1A2B3C4D5E6F"), shortened
+    assert not _reaches(role, "Roles", f"{ROLES}/training/training-RoleHeadNode-1A2B3C")
 
 
 # What the user of an action needs besides (Elastic Load Balancing user guide, API permissions), of the
@@ -278,16 +247,13 @@ OF_LOAD_BALANCERS = {
 }
 
 
-@pytest.mark.parametrize("action", OF_LOAD_BALANCERS)
-def test_login_nodes_get_a_load_balancer_in_an_account_that_never_had_one(
-    role: Template, action: str
-) -> None:
-    assert allowing(role, f"elasticloadbalancing:{action}")
-    for needed in OF_LOAD_BALANCERS[action]:
-        assert allowing(role, needed)
+def test_login_nodes_get_an_accounts_first_load_balancer(role: Template) -> None:
+    for action, needs in OF_LOAD_BALANCERS.items():
+        for needed in (f"elasticloadbalancing:{action}", *needs):
+            assert allowing(role, needed)
 
 
-def test_roles_of_the_cluster_alone_are_passed_to_lambda_and_ec2_alone(role: Template) -> None:
+def test_roles_are_passed_to_lambda_and_ec2_alone(role: Template) -> None:
     (statement,) = allowing(role, "iam:PassRole")
     assert listed(statement["Action"]) == ["iam:PassRole"]
     # EC2 has two names in China; ParallelCluster's own published policy (IamPassRole) has both everywhere.
@@ -295,7 +261,7 @@ def test_roles_of_the_cluster_alone_are_passed_to_lambda_and_ec2_alone(role: Tem
     assert statement["Condition"] == {"StringEqualsIfExists": {"iam:PassedToService": services}}
 
 
-def test_a_bounded_provider_makes_no_role_and_changes_none_without_the_bound(role: Template) -> None:
+def test_a_bounded_provider_changes_no_unbounded_role(role: Template) -> None:
     for action in (
         "iam:AttachRolePolicy",
         "iam:CreateRole",
@@ -330,15 +296,12 @@ def _length(value: Any) -> int:
     return sum(_length(key) + _length(each) + 2 for key, each in value.items()) + 1
 
 
-@pytest.mark.parametrize("flags", [{}, {"accounting": "new", "permissions_boundary": BOUNDARY}])
-def test_the_policies_fit_iams_limits_after_cdk_has_split_them(
-    synthesise: Callable[..., dict[str, Template]], flags: dict[str, str]
-) -> None:
-    for template in (render(), synthesise(**flags)["TrainingClusterStack"]):
+def test_the_policies_fit_iams_limits(synthesise: Callable[..., dict[str, Template]]) -> None:
+    """After CDK has split them."""
+    for template in (render(), *(synthesise(**flags)["TrainingClusterStack"] for flags in ({}, BROUGHT))):
         found = policies(template)
-        inline = [each for each in found["AWS::IAM::Policy"] if "CreateStack" in json.dumps(each)]
-        assert len(inline) == 1
-        assert _length(inline[0]) <= INLINE_LIMIT
+        (inline,) = (each for each in found["AWS::IAM::Policy"] if "CreateStack" in json.dumps(each))
+        assert _length(inline) <= INLINE_LIMIT
         managed = found["AWS::IAM::ManagedPolicy"]
         assert [length for each in managed if (length := _length(each)) > MANAGED_LIMIT] == []
         assert len(managed) < MANAGED_COUNT  # one more is AWS's own, for the functions' logs
