@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training_cluster.catalog.families import (
-    CATALOG,
-    load_base,
-)
+from training_cluster.catalog.families import CATALOG, load_base
 from training_cluster.problems import ConfigurationError
 
 
@@ -32,18 +29,9 @@ def test_a_key_of_base_yaml_that_is_no_text_is_named(tmp_path: Path) -> None:
         ("quotas.yaml", "nat_gateways", "nat_gatewys"),
     ],
 )
-def test_the_files_that_all_families_share_are_strict_too(
-    tmp_path: Path, file: str, key: str, wrong: str
-) -> None:
+def test_the_shared_files_are_strict_too(tmp_path: Path, file: str, key: str, wrong: str) -> None:
     catalog = _copy(tmp_path)
     (catalog / file).write_text((CATALOG / file).read_text().replace(key, wrong))
     with pytest.raises(ConfigurationError, match=re.escape(f'Did you mean "{key}"?')) as raised:
         load_base(catalog)
     assert str(raised.value).startswith(f"{file}: ")
-
-
-def test_prices_in_base_yaml_are_refused_with_their_file(tmp_path: Path) -> None:
-    catalog = _copy(tmp_path)
-    (catalog / "base.yaml").write_text(f"{(CATALOG / 'base.yaml').read_text()}\nprices: {{}}\n")
-    with pytest.raises(ConfigurationError, match=r"base\.yaml: prices: .*prices\.yaml"):
-        load_base(catalog)

@@ -45,7 +45,7 @@ def test_efs_names_only_the_prices_that_it_used() -> None:
     assert efs("", PRICES).usd == 0
 
 
-def test_a_cost_is_confirmed_when_each_of_its_prices_is() -> None:
+def test_a_cost_is_confirmed_with_its_prices() -> None:
     doubtful = PRICES.efs_gb_month.model_copy(update={"source": "unconfirmed: a guess"})
     prices = PRICES.model_copy(update={"efs_gb_month": doubtful})
     assert efs("", PRICES, gib=1).confirmed
