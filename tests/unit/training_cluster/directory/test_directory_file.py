@@ -25,7 +25,7 @@ def written(folder: Path, text: str) -> str:
     return str(file)
 
 
-def test_the_cluster_config_has_a_directory_that_parallelclusters_schema_takes(tmp_path: Path) -> None:
+def test_the_cluster_config_has_a_directory(tmp_path: Path) -> None:
     settings = read_settings({"directory": written(tmp_path, GOOD)})
     config = render_cluster_config(settings=settings, ids=placeholders(image_id=None, bootstrap_budget_s=60))
     assert config["DirectoryService"] == {

@@ -1,7 +1,5 @@
 """Values of cdk.json that are of another type than their flag: one message, no traceback."""
 
-import pytest
-
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
@@ -30,8 +28,3 @@ def test_a_value_of_another_type_is_refused_or_taken() -> None:
         if message and f"-c {key[0]}=" not in message and "type: " not in message
     }
     assert unclear == {}
-
-
-def test_a_number_for_an_instance_type_is_refused_with_an_example() -> None:
-    with pytest.raises(ConfigurationError, match=r"=1\.5: .*\n.*\n    type:    -c instance_type="):
-        read_settings({"instance_type": 1.5})

@@ -133,9 +133,7 @@ MOVED = {
 
 
 @pytest.mark.slow
-def test_each_key_is_kept_or_refused_with_a_message_of_more_than_a_line(
-    outcomes: dict[str, str], rendered: dict[str, Any]
-) -> None:
+def test_each_key_is_kept_or_refused(outcomes: dict[str, str], rendered: dict[str, Any]) -> None:
     assert {path for path, outcome in outcomes.items() if outcome == "lost"} <= MOVED
     refused = dict(zip(rendered, refusals(list(rendered.values())), strict=True))
     assert {path: said for path, said in refused.items() if said and path not in TOGETHER} == {}

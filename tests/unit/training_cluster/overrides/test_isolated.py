@@ -12,13 +12,8 @@ from training_cluster.rules.context import read_settings
     [
         ("Scheduling: {SlurmSettings: {Dns: {DisableManagedDns: true, UseEc2Hostnames: true}}}", True),
         ("Scheduling: {SlurmSettings: {Dns: {DisableManagedDns: false}}}", False),
-        ("Scheduling: {SlurmSettings: {ScaledownIdletime: 5}}", False),
         ("Monitoring: {DetailedMonitoring: true}", False),
     ],
 )
 def test_the_key_decides(text: str, isolated: bool, write: Write) -> None:
     assert is_isolated(read_settings({"overrides": write(text)})) is isolated
-
-
-def test_without_overrides_a_network_has_internet() -> None:
-    assert not is_isolated(read_settings({}))

@@ -46,10 +46,11 @@ def test_buckets_are_added_even_the_same_one_twice() -> None:
     ]
 
 
-def test_a_slurm_setting_of_the_users_replaces_ours_in_any_case() -> None:
-    ours = {"S": {"CustomSlurmSettings": [{"JobRequeue": 1}, {"KillWait": 30}]}}
-    theirs = {"S": {"CustomSlurmSettings": [{"killwait": 600}]}}
-    assert merge(ours, theirs)["S"]["CustomSlurmSettings"] == [{"JobRequeue": 1}, {"killwait": 600}]
+def test_a_slurm_setting_replaces_ours_in_any_case() -> None:
+    ours = {"S": {"CustomSlurmSettings": [{"JobRequeue": 1, "KillWait": 30}]}}
+    for value, left in ((600, [{"JobRequeue": 1}, {"killwait": 600}]), (None, [{"JobRequeue": 1}])):
+        theirs = {"S": {"CustomSlurmSettings": [{"killwait": value}]}}
+        assert merge(ours, theirs)["S"]["CustomSlurmSettings"] == left
 
 
 def test_prolog_flags_are_added_to_ours() -> None:
@@ -62,14 +63,7 @@ def test_prolog_flags_are_added_to_ours() -> None:
             merge(ours, {"S": {"CustomSlurmSettings": [{"PrologFlags": contrary}]}})
 
 
-def test_null_removes_a_slurm_setting() -> None:
-    ours = {"S": {"CustomSlurmSettings": [{"JobRequeue": 1, "KillWait": 30}]}}
-    assert merge(ours, {"S": {"CustomSlurmSettings": [{"killwait": None}]}}) == {
-        "S": {"CustomSlurmSettings": [{"JobRequeue": 1}]}
-    }
-
-
-def test_scripts_of_the_users_run_after_ours_on_each_kind_of_node(write: Write) -> None:
+def test_scripts_of_users_run_after_ours(write: Write) -> None:
     script = "{Script: 's3://other/x.sh', Args: [a]}"
     name = write(
         f"HeadNode: {{CustomActions: {{OnNodeConfigured: {script}, OnNodeUpdated: {script}}}}}\n"

@@ -20,13 +20,10 @@ def test_a_role_stands_alone_where_it_is_given(write: Write) -> None:
     assert config["Scheduling"]["SlurmQueues"][0]["Iam"] == {"InstanceRole": NODES}
     assert config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"]
     assert own_roles(config) == (HEAD, NODES)
-
-
-def test_without_one_no_role_is_found() -> None:
     assert own_roles(config_before_deploy(read_settings({}))) == ()
 
 
-def test_more_groups_are_listed_after_ours_since_the_library_takes_one_key(write: Write) -> None:
+def test_more_groups_are_listed_after_ours(write: Write) -> None:
     name = write(
         "HeadNode: {Networking: {AdditionalSecurityGroups: [sg-0123456789abcdef0]}}\n"
         "Scheduling: {SlurmQueues: [{Name: gpu, Networking: "

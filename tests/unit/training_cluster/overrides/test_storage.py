@@ -26,12 +26,9 @@ STORAGE: list[dict[str, Any]] = [
 ]
 
 
-def test_storage_without_an_id_is_made_and_deleted_only_where_the_file_says_so() -> None:
+def test_new_storage_is_kept_unless_the_file_says() -> None:
     policies = {each.name: each.deletion_policy for each in managed_storage({"SharedStorage": STORAGE})}
     assert policies == {"plain": "Retain", "kept": "Snapshot", "more": "Delete", "lustre": "Retain"}
-
-
-def test_the_policy_is_written_into_the_config_and_nothing_else_changes() -> None:
     before: dict[str, Any] = {"SharedStorage": STORAGE, "Region": "x"}
     after = {each["Name"]: each for each in with_retention(before)["SharedStorage"]}
     assert after["plain"]["EbsSettings"] == {"DeletionPolicy": "Retain"}
@@ -39,7 +36,6 @@ def test_the_policy_is_written_into_the_config_and_nothing_else_changes() -> Non
     assert [after[each["Name"]] for each in STORAGE if each["Name"] in ("kept", "mine", "more", "zfs")] == [
         each for each in STORAGE if each["Name"] in ("kept", "mine", "more", "zfs")
     ]
-    assert with_retention({"SharedStorage": [STORAGE[2]]}) == {"SharedStorage": [STORAGE[2]]}
 
 
 def test_lustre_is_made_in_one_subnet_only(write: Write, tmp_path: Path) -> None:

@@ -15,16 +15,12 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:webhook-AbCdEf"
         ({"metrics": "prometheus", "os": "alinux2023"}, "no repository of Amazon Linux 2023"),
         ({"metrics": "amp"}, "metrics_workspace, which gets the metrics, is missing"),
         ({"metrics": "prometheus", "metrics_workspace": WORKSPACE}, "which sends nothing there"),
-        ({"metrics_workspace": WORKSPACE}, "which sends nothing there"),
         ({"alert_webhook_secret": SECRET}, "whose alarms go only to alarm_email"),
-        ({"metrics": "amp", "metrics_workspace": "ws-01234567"}, "metrics_workspace"),
         ({"metrics": "amp", "metrics_workspace": WORKSPACE.replace("aps", "eks")}, "metrics_workspace"),
         (
             {"metrics": "prometheus", "alert_webhook_secret": "https://hooks.example.com/x"},
             "alert_webhook_secret",
         ),
-        ({"metrics": "grafana"}, "cloudwatch"),
-        ({"metric": "amp"}, "metrics"),
     ],
 )
 def test_a_store_without_what_it_needs_is_refused(flags: dict[str, str], words: str) -> None:

@@ -18,7 +18,6 @@ CR = "cr-0123456789abcdef0"
             "gpu: {family: g5}",
             ["gpu is the queue of the flags or of cpu_queue already", "-c queue_name="],
         ),
-        ({"cpu_queue": "on"}, "cpu: {family: m7i}", ["cpu is the queue"]),
         ({}, "a: {instance_types: m7g.4xlarge}", ["a: m7g.4xlarge is arm64, and p4d.24xlarge x86_64"]),
         (
             {"instance_type": "m7g.4xlarge", "head_node_type": "m6i.xlarge"},
@@ -48,23 +47,8 @@ CR = "cr-0123456789abcdef0"
         ({}, "a: {family: hpc7a, capacity: spot}", ["EC2 does not sell hpc7a.96xlarge as spot"]),
         (
             {},
-            f"a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{CR}'}}",
-            [f"{CR} is of one instance type"],
-        ),
-        (
-            {},
-            f"a: {{family: p5, capacity: 'capacity-block:{CR}', placement_group: mine}}",
-            ["leave placement_group"],
-        ),
-        (
-            {},
             "a: {family: g5, allocation_strategy: capacity-optimized}",
             ["not for capacity ondemand", "prioritized"],
-        ),
-        (
-            {},
-            f"a: {{family: p5, capacity: 'capacity-block:{CR}', allocation_strategy: lowest-price}}",
-            ["leave allocation_strategy out"],
         ),
         ({}, "a: {family: g5, image: build}", ["image: build: this cluster builds no image"]),
         (

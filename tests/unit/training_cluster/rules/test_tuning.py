@@ -13,9 +13,6 @@ GROUP = "sg-0123456789abcdef0"
     ("flags", "said"),
     [
         ({"compute_root_gib": "20"}, "allowed: a whole number from 40 to 16384"),
-        ({"idle_minutes": "0"}, "allowed: a whole number from 1 to 10080"),
-        ({"exclusive": "yes"}, "allowed: off, on"),
-        ({"detailed_monitoring": "1"}, "allowed: off, on"),
         ({"head_image": "official"}, "allowed: an AMI id"),
         ({"security_groups": "sg-1"}, '"sg-1" is not the id of a security group'),
         ({"security_groups": f"{GROUP},{GROUP}"}, "is given twice"),
