@@ -1,6 +1,5 @@
 """One local AWS for the tests of the deployed stacks, with the real CDK CLI and the real library."""
 
-import json
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from rehearsal.deployed import client_options
 from rehearsal.local_aws.address import LocalAwsAddress, tools_path
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.narrator import Narrator
-from training_cluster.paths import PCLUSTER_PYTHON, ROOT
+from training_cluster.paths import ROOT
 
 # Scripts of nodes call `aws`.
 os.environ["PATH"] = tools_path()
@@ -36,29 +35,11 @@ LONGEST = (
         "stacks/test_stacks_queues.py",
         "training/test_restarts.py",
     ),
-    *("stacks/test_image_stack.py", "stacks/test_storage_stack.py", "functions/test_layer.py"),
-    *("local_aws/test_local_aws.py", "training/test_job_hangs.py", "stacks/test_stacks_flags.py"),
+    *("stacks/test_image_stack.py", "stacks/test_stacks_foundations.py", "functions/test_layer.py"),
+    *("local_aws/test_local_aws.py", "training/test_job_hangs.py"),
     *("permissions/test_permissions.py", "bootstrap/test_health.py", "plan/test_plan.py"),
     *("training/test_training_requirements.py", "training/test_job_slow_saves.py", "training/test_job.py"),
 )
-
-PROVIDER_ENVIRONMENT = {
-    "PYTHONPATH": str(ROOT / "assets" / "cluster_provider"),
-    "PROGRESS_PARAMETER": "/training-cluster/tests/progress",
-    "PROGRESS_LOG_GROUP": "tests",
-    "LOGS_BUCKET": "tests",
-}
-
-# Calls one handler of the provider as Lambda does: an event comes in, an answer or an error goes out.
-_DRIVER = """
-import json, sys
-import handler
-event = json.load(sys.stdin)
-try:
-    print(json.dumps({"answer": getattr(handler, sys.argv[1])(event, None)}))
-except Exception as error:
-    print(json.dumps({"error": str(error)}))
-"""
 
 
 @pytest.hookimpl(trylast=True)
@@ -114,19 +95,6 @@ class Cloud:
         except self.client("cloudformation").exceptions.ClientError:
             return None
         return found
-
-    def provider(self, handler: str, event: dict[str, Any]) -> dict[str, Any]:
-        """Call `on_event` or `is_complete` of the deployed provider's code, with the real library."""
-        done = subprocess.run(
-            [PCLUSTER_PYTHON, "-c", _DRIVER, handler],
-            input=json.dumps(event),
-            env=self.address.client_environment() | PROVIDER_ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return answer
 
 
 @pytest.fixture(scope="module")

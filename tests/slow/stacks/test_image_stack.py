@@ -51,9 +51,7 @@ def _image(cloud: Cloud, image_id: str) -> dict[str, Any]:
     return dict(image)
 
 
-def test_a_deploy_builds_the_image_from_the_official_one_and_the_queue_takes_it(
-    cloud: Cloud, queue_image: Callable[[], str | None]
-) -> None:
+def test_a_deploy_builds_the_image_for_the_queue(cloud: Cloud, queue_image: Callable[[], str | None]) -> None:
     cloud.deploy(FAMILY, "image=build")
     image, outputs = _image(cloud, _newest(cloud)), _outputs(cloud, STACK)
     assert queue_image() == image["ImageId"] == outputs["ImageId"]
@@ -64,7 +62,7 @@ def test_a_deploy_builds_the_image_from_the_official_one_and_the_queue_takes_it(
     assert outputs["ParentImage"].startswith(parent_name(SETTINGS))
 
 
-def test_the_next_deploy_takes_what_the_pipeline_built_though_no_template_changed(
+def test_the_next_deploy_takes_the_pipelines_image(
     cloud: Cloud, queue_image: Callable[[], str | None]
 ) -> None:
     former, outputs = _newest(cloud), _outputs(cloud, STACK)
@@ -85,9 +83,7 @@ def test_the_next_deploy_takes_what_the_pipeline_built_though_no_template_change
     assert _outputs(cloud, STACK)["ImageId"] == former  # the stack built nothing
 
 
-def test_an_image_of_another_version_is_refused_before_the_cluster_changes(
-    cloud: Cloud, queue_image: Callable[[], str | None]
-) -> None:
+def test_an_image_of_another_version_is_refused(cloud: Cloud, queue_image: Callable[[], str | None]) -> None:
     before = queue_image()
     old = register_image(cloud.address, "ubuntu2204", version="3.15.0")
     with pytest.raises(RehearsalError) as raised:

@@ -52,9 +52,7 @@ def flags(account: Account, file: Path) -> tuple[str, ...]:
     )
 
 
-def test_all_queues_and_the_head_node_are_in_the_private_subnet(
-    cloud: Cloud, account: Account, flags: tuple[str, ...]
-) -> None:
+def test_everything_is_in_the_private_subnet(cloud: Cloud, account: Account, flags: tuple[str, ...]) -> None:
     cloud.deploy(*flags)
     config = read_deployed_cluster(cloud.address, "training").config
     private = account.network.private
@@ -65,9 +63,18 @@ def test_all_queues_and_the_head_node_are_in_the_private_subnet(
     groups = [each["Networking"].get("PlacementGroup", {}).get("Name") for each in queues]
     assert None not in groups[:2]
     assert groups[0] != groups[1]
+    resources = account.client("cloudformation").describe_stack_resources(StackName="TrainingCluster-Network")
+    types = {each["ResourceType"] for each in resources["StackResources"]}
+    assert {each.removeprefix("AWS::EC2::") for each in types if each.startswith("AWS::EC2::")} == {
+        "SecurityGroup",
+        "SecurityGroupIngress",
+        "SecurityGroupEgress",
+    }, "an own network is used unchanged"
+    (system,) = cloud.client("fsx").describe_file_systems()["FileSystems"]
+    assert system["SubnetIds"] == [private]
 
 
-def test_a_job_runs_on_each_partition_or_on_the_first_that_has_nodes(cloud: Cloud, tmp_path: Path) -> None:
+def test_a_job_runs_on_each_partition(cloud: Cloud, tmp_path: Path) -> None:
     deployed = read_deployed_cluster(cloud.address, "training")
     marker = ("LOCAL_SLURM_TEST", f"queues-{os.getpid()}")
     with LocalSlurm(root=tmp_path, partitions=deployed.partitions, marker=marker, suspend_time_s=20) as slurm:
@@ -92,7 +99,7 @@ def test_another_queue_is_added_while_the_cluster_runs(
     assert [each["Name"] for each in config["Scheduling"]["SlurmQueues"]][-1] == "late"
 
 
-def test_the_running_cluster_is_imported_with_the_same_queues(cloud: Cloud, tmp_path: Path) -> None:
+def test_the_cluster_is_imported_with_its_queues(cloud: Cloud, tmp_path: Path) -> None:
     config = read_deployed_cluster(cloud.address, "training").config
     import_config(config, tmp_path / "out")
     queues = yaml.safe_load((tmp_path / "out" / "queues.yaml").read_text())
@@ -116,19 +123,7 @@ def overridden(flags: tuple[str, ...], file: Path) -> tuple[tuple[str, ...], Pat
     return (*flags, f"overrides={overrides}"), overrides
 
 
-@pytest.mark.nightly
-def test_overrides_reach_the_running_cluster(cloud: Cloud, overridden: tuple[tuple[str, ...], Path]) -> None:
-    flags, overrides = overridden
-    overrides.write_text(OVERRIDES)
-    cloud.deploy(*flags)
-    config = read_deployed_cluster(cloud.address, "training").config
-    assert config["Monitoring"]["Logs"]["CloudWatch"]["RetentionInDays"] == 30
-    assert {"SlurmdTimeout": 600} in config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
-    assert config["Scheduling"]["SlurmQueues"][2]["JobExclusiveAllocation"] is True
-    assert "  stopping the fleet" not in cloud.trainctl("status").stdout
-
-
-def test_an_override_that_needs_a_stopped_fleet_stops_it_and_starts_it_again(
+def test_an_override_stops_the_fleet_for_a_while(
     cloud: Cloud, overridden: tuple[tuple[str, ...], Path]
 ) -> None:
     flags, overrides = overridden
@@ -136,6 +131,8 @@ def test_an_override_that_needs_a_stopped_fleet_stops_it_and_starts_it_again(
     cloud.deploy(*flags)
     config = read_deployed_cluster(cloud.address, "training").config
     assert config["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] == 5
+    assert config["Monitoring"]["Logs"]["CloudWatch"]["RetentionInDays"] == 30
+    assert {"SlurmdTimeout": 600} in config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
     queues = config["Scheduling"]["SlurmQueues"]
     assert [{"Policy": POLICY} in each["Iam"]["AdditionalIamPolicies"] for each in queues] == [
         each["Name"] == "prep" for each in queues
@@ -144,7 +141,7 @@ def test_an_override_that_needs_a_stopped_fleet_stops_it_and_starts_it_again(
     assert "  stopping the fleet" in cloud.trainctl("status").stdout
 
 
-def test_an_override_that_no_running_cluster_takes_is_refused_and_rolled_back(
+def test_an_override_that_is_refused_rolls_back(
     cloud: Cloud, overridden: tuple[tuple[str, ...], Path]
 ) -> None:
     flags, overrides = overridden
@@ -160,7 +157,10 @@ def test_an_override_that_no_running_cluster_takes_is_refused_and_rolled_back(
     overrides.write_text(text)
 
 
-def test_the_cluster_is_taken_down(cloud: Cloud, overridden: tuple[tuple[str, ...], Path]) -> None:
+def test_destroy_leaves_the_own_network(
+    cloud: Cloud, account: Account, overridden: tuple[tuple[str, ...], Path]
+) -> None:
     flags, _ = overridden
     cloud.destroy(*flags)
     assert cloud.client("ec2").describe_placement_groups()["PlacementGroups"] == []
+    assert account.client("ec2").describe_vpcs(VpcIds=[account.network.vpc])["Vpcs"]

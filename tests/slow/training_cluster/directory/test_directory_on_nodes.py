@@ -110,9 +110,7 @@ def test_a_user_of_the_directory_is_known_private_and_no_admin(tmp_path: Path, s
     assert sum(line.startswith("HOME_MODE") for line in login) == 1
 
 
-def test_a_login_takes_the_password_of_the_directory_and_the_filter_of_the_cluster(
-    tmp_path: Path, server: Server
-) -> None:
+def test_a_login_takes_password_and_filter(tmp_path: Path, server: Server) -> None:
     """Through PAM, as sshd asks it; su has the same common-auth, common-account and common-session."""
     directory = directory_of(settings_of(tmp_path, server, LdapAccessFilter="(uid=alice)"))
     script = f"""
@@ -145,9 +143,7 @@ def test_a_group_of_sudo_counts_only_if_the_file_says_so(tmp_path: Path, server:
     assert groups_of_alice(tmp_path / "node", directory).split()[-2:] == ["nlp", "sudo"]
 
 
-def test_an_openldap_has_no_users_under_the_schema_of_an_active_directory(
-    tmp_path: Path, server: Server
-) -> None:
+def test_an_openldap_is_no_active_directory(tmp_path: Path, server: Server) -> None:
     directory = directory_of(settings_of(tmp_path, server, AdditionalSssdConfigs={}))
     assert groups_of_alice(tmp_path / "node", directory) == ""
 
@@ -184,11 +180,10 @@ def test_preflight_says_what_is_wrong_with_a_directory(
     ("keys", "said"),
     [
         ({"DomainAddr": "ldaps://127.0.0.1:PORT"}, "is not reached from here: "),
-        ({"DomainAddr": "ldaps://no.invalid"}, "is not reached from here: "),
         ({"LdapTlsCaCert": "/no/ca.pem"}, "/no/ca.pem is a file of the nodes, and none of this machine"),
     ],
 )
-def test_what_preflight_cannot_ask_from_here_is_a_warning_with_the_command_for_a_node(
+def test_what_preflight_cannot_ask_is_a_warning(
     tmp_path: Path, server: Server, keys: dict[str, str], said: str
 ) -> None:
     closed = {name: value.replace("PORT", str(find_ports(1))) for name, value in keys.items()}

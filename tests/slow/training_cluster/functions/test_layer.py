@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
-from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
 from packaging.utils import canonicalize_name
 
 from rehearsal.local_aws.process import LocalAws
@@ -88,15 +87,6 @@ def _unpack(archive: Path, folder: Path) -> Path:
     return folder
 
 
-def _lambda_tags() -> set[Tag]:
-    """Return the tags of wheels for Lambda's Python: Amazon Linux 2023 has glibc 2.34."""
-    minor = int(PYTHON.partition(".")[2])
-    platforms = [f"manylinux_2_{glibc}_x86_64" for glibc in range(5, 35)]
-    platforms += ["manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"]
-    tags = set(cpython_tags((3, minor), [f"cp3{minor}"], platforms))
-    return tags | set(compatible_tags((3, minor), f"cp3{minor}", platforms))
-
-
 def _texts(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
     """Read a file of every package's dist-info, by package."""
     found = [entry for entry in archive.namelist() if entry.endswith(f".dist-info/{name}")]
@@ -104,7 +94,7 @@ def _texts(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the layer is one for x86_64")
-def test_the_provider_creates_and_deletes_a_cluster_from_the_layer_alone(
+def test_the_provider_runs_from_the_layer_alone(
     layers: dict[str, Path], account: Account, tmp_path: Path
 ) -> None:
     layer = _unpack(layers[HERE], tmp_path / "opt")
@@ -140,15 +130,7 @@ def test_the_provider_creates_and_deletes_a_cluster_from_the_layer_alone(
     assert [each for each in used["files"] if not each.startswith(own) or "site-packages" in each] == []
 
 
-def test_every_wheel_of_lambdas_layer_is_one_that_lambda_runs(for_lambda: zipfile.ZipFile) -> None:
-    supported, wheels = _lambda_tags(), _texts(for_lambda, "WHEEL")
-    assert len(wheels) == len(_texts(for_lambda, "METADATA")) > 90
-    for wheel, text in wheels.items():
-        tags = {tag for line in message_from_string(text).get_all("Tag", []) for tag in parse_tag(line)}
-        assert tags & supported, f"{wheel}: {sorted(map(str, tags))}"
-
-
-def test_every_binary_of_lambdas_layer_is_for_its_machine_and_its_glibc(for_lambda: zipfile.ZipFile) -> None:
+def test_every_binary_is_for_lambdas_machine(for_lambda: zipfile.ZipFile) -> None:
     binaries = {
         name: content
         for name in for_lambda.namelist()
@@ -164,9 +146,10 @@ def test_every_binary_of_lambdas_layer_is_for_its_machine_and_its_glibc(for_lamb
         assert max(glibc) <= 34, name
 
 
-def test_lambdas_layer_lacks_no_package_that_its_own_python_asks_for(for_lambda: zipfile.ZipFile) -> None:
+def test_no_package_is_missing_on_lambda(for_lambda: zipfile.ZipFile) -> None:
     """The lock was made by another Python: a marker could ask for more on this one."""
     packages = [message_from_string(text) for text in _texts(for_lambda, "METADATA").values()]
+    assert len(packages) > 90
     versions = {canonicalize_name(package["Name"]): package["Version"] for package in packages}
     python = {"python_version": PYTHON, "python_full_version": f"{PYTHON}.0", "extra": ""}
     on_lambda = python | {"sys_platform": "linux", "platform_machine": "x86_64"}
