@@ -158,6 +158,7 @@ def test_what_would_replace_data_is_refused(cloud: Cloud) -> None:
 def test_what_can_change_in_place_does(cloud: Cloud) -> None:
     before = _data(cloud)
     _deploy(cloud, "StorageStack", *GROWN)
+    _deploy(cloud, "StorageStack", *GROWN, FASTER[0])  # the guard takes one change of Lustre at a time
     _deploy(cloud, "StorageStack", *GROWN, *FASTER)
     assert _data(cloud) == before
     system = _lustre(cloud)

@@ -1,15 +1,14 @@
-"""Dashboard, alarms and budget on a local AWS; the states of a real Slurm's nodes."""
+"""Mail of jobs on a local AWS, with dashboard, alarms and budget; the states of a real Slurm's nodes."""
 
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rehearsal.local_aws.address import ACCOUNT, PROGRAMS
+from rehearsal.local_aws.address import PROGRAMS
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm
 from tests.slow.account import Account
@@ -20,8 +19,6 @@ from training_cluster.paths import ASSETS, TRAINING
 from training_cluster.stack_names import jobs_topic
 
 pytestmark = pytest.mark.slow
-
-DASHBOARD = "TrainingCluster_training_us-east-1"
 
 
 @pytest.fixture(scope="module")
@@ -40,58 +37,6 @@ def _deploy(account: Account, **flags: str) -> None:
     account.deploy("seen", {"Resources": template["Resources"]})
 
 
-def _alarms(account: Account) -> dict[str, Any]:
-    found = account.client("cloudwatch").describe_alarms()["MetricAlarms"]
-    return {alarm["AlarmName"]: alarm for alarm in found}
-
-
-def _budgets(account: Account) -> dict[str, str]:
-    found = account.client("budgets").describe_budgets(AccountId=ACCOUNT)["Budgets"]
-    return {budget["BudgetName"]: budget["BudgetLimit"]["Amount"] for budget in found}
-
-
-def test_without_an_address_alarms_only_show(account: Account) -> None:
-    _deploy(account)
-    body = account.client("cloudwatch").get_dashboard(DashboardName=DASHBOARD)["DashboardBody"]
-    assert {w["type"] for w in json.loads(body)["widgets"]} == {"text", "alarm", "metric"}
-    assert set(_alarms(account)) == {
-        f"TrainingCluster_training_{name}"
-        for name in ("HeadNodeDead", "SchedulerSilent", "LustreFull", "NodesNotStarting", "CheckBraked")
-    }
-    assert _budgets(account) == {}
-
-
-def test_an_address_is_added_to_a_cluster_that_runs(account: Account) -> None:
-    _deploy(account, alarm_email="me@example.com", budget_usd="5000")
-    (topic,) = account.client("sns").list_topics()["Topics"]
-    (subscription,) = account.client("sns").list_subscriptions()["Subscriptions"]
-    assert (subscription["Endpoint"], subscription["TopicArn"]) == ("me@example.com", topic["TopicArn"])
-    assert all(alarm["AlarmActions"] == [topic["TopicArn"]] for alarm in _alarms(account).values())
-    ((name, amount),) = _budgets(account).items()
-    assert name.startswith("training-training-us-east-1-")
-    assert float(amount) == 5000
-
-
-def test_another_address_takes_the_budgets_place(account: Account) -> None:
-    (before,) = _budgets(account)
-    _deploy(account, alarm_email="me@example.com", budget_usd="9000")
-    assert {name: float(amount) for name, amount in _budgets(account).items()} == {before: 9000}
-    _deploy(account, alarm_email="you@example.com", budget_usd="9000")
-    (after,) = _budgets(account)
-    assert after != before
-    (told,) = account.client("budgets").describe_subscribers_for_notification(
-        AccountId=ACCOUNT,
-        BudgetName=after,
-        Notification={
-            "NotificationType": "FORECASTED",
-            "ComparisonOperator": "GREATER_THAN",
-            "Threshold": 100,
-            "ThresholdType": "PERCENTAGE",
-        },
-    )["Subscribers"]
-    assert told["Address"] == "you@example.com"
-
-
 def _notify(account: Account, event: str, *, user: str) -> subprocess.CompletedProcess[str]:
     """Send a message as a job of this user does, with the node's `aws` command."""
     variables = account.address.client_variables()
@@ -105,7 +50,7 @@ def _notify(account: Account, event: str, *, user: str) -> subprocess.CompletedP
     )
 
 
-def test_mail_of_jobs_reaches_the_addresses_of_their_user_alone(account: Account) -> None:
+def test_mail_of_jobs_reaches_their_user_alone(account: Account) -> None:
     same = {"alarm_email": "you@example.com", "budget_usd": "9000"}
     _deploy(account, **same, job_emails="ann=ann@example.com,team@example.com")
     sns, sqs = account.client("sns"), account.client("sqs")
@@ -128,13 +73,6 @@ def test_mail_of_jobs_reaches_the_addresses_of_their_user_alone(account: Account
     assert message["Subject"] == message["Message"]
     _deploy(account, **same)
     assert "NotFound" in _notify(account, "started", user="ann").stderr
-
-
-def test_a_stack_that_goes_takes_all_of_it_along(account: Account) -> None:
-    account.delete("seen")
-    assert (_alarms(account), _budgets(account)) == ({}, {})
-    assert account.client("cloudwatch").list_dashboards()["DashboardEntries"] == []
-    assert account.client("sns").list_topics()["Topics"] == []
 
 
 def _published(slurm: LocalSlurm, folder: Path) -> dict[str, float]:

@@ -6,36 +6,18 @@ from training_cluster.catalog.versions import load_versions
 from training_cluster.paths import TRAINING
 
 # aws-neuron-sdk, src/helperscripts/n2-manifest.json at 81ce03ae of 2026-08-21, packages for trn1; of
-# libneuronxla the one of PyTorch (3.x is JAX's). A release without torch-neuronx cannot train by PyTorch/XLA.
-RELEASES = {
-    "2.31.0": {
-        "aws-neuronx-dkms": "2.29.0.0",
-        "aws-neuronx-runtime-lib": "2.33.10.0",
-        "aws-neuronx-collectives": "2.33.10.0",
-        "aws-neuronx-tools": "2.31.13.0",
-        "torch-neuronx": "2.9.0.2.15.32035",
-        "neuronx-cc": "2.26.6360.0",
-        "libneuronxla": "2.2.17544.0",
-        "nki": "0.5.0",
-    },
-    "2.31.1": {
-        "aws-neuronx-dkms": "2.29.0.0",
-        "aws-neuronx-runtime-lib": "2.33.10.0",
-        "aws-neuronx-collectives": "2.33.10.0",
-        "aws-neuronx-tools": "2.31.15.0",
-        "torch-neuronx": "2.9.0.2.15.32035",
-        "neuronx-cc": "2.26.6360.0",
-        "libneuronxla": "2.2.17544.0",
-        "nki": "0.5.0",
-    },
-    "2.32.0": {
-        "aws-neuronx-dkms": "2.30.2.0",
-        "aws-neuronx-runtime-lib": "2.34.10.0",
-        "aws-neuronx-collectives": "2.34.10.0",
-        "aws-neuronx-tools": "2.32.28.0",
-        "neuronx-cc": "2.27.5334.0",
-        "nki": "0.6.0",
-    },
+# libneuronxla the one of PyTorch (3.x is JAX's). The next release, 2.32.0, has no torch-neuronx: it cannot
+# train by PyTorch/XLA.
+RELEASE = "2.31.1"
+PACKAGES = {
+    "aws-neuronx-dkms": "2.29.0.0",
+    "aws-neuronx-runtime-lib": "2.33.10.0",
+    "aws-neuronx-collectives": "2.33.10.0",
+    "aws-neuronx-tools": "2.31.15.0",
+    "torch-neuronx": "2.9.0.2.15.32035",
+    "neuronx-cc": "2.26.6360.0",
+    "libneuronxla": "2.2.17544.0",
+    "nki": "0.5.0",
 }
 SYSTEM = {
     "aws-neuronx-dkms": "neuron_driver",
@@ -54,13 +36,11 @@ def pinned() -> dict[str, str]:
 
 
 def test_driver_runtime_compiler_and_torch_are_of_one_release() -> None:
-    of = [release for release, packages in RELEASES.items() if packages == pinned()]
-    assert of == ["2.31.1"]
-    assert max(release for release, packages in RELEASES.items() if "torch-neuronx" in packages) == of[0]
-    assert load_versions().pins["neuron_driver"].source.startswith(f"Neuron {of[0]},")
+    assert pinned() == PACKAGES
+    assert load_versions().pins["neuron_driver"].source.startswith(f"Neuron {RELEASE},")
 
 
-def test_torch_is_of_the_line_that_torch_neuronx_is_made_for() -> None:
+def test_torch_is_of_torch_neuronxs_line() -> None:
     script = (TRAINING / "bert-trainium" / "install.sh").read_text(encoding="utf-8")
     line = ".".join(pinned()["torch-neuronx"].split(".")[:2])
     for name in ("torch", "torch-xla"):

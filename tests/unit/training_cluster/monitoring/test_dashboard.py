@@ -18,7 +18,6 @@ from tests.unit.training_cluster.monitoring.monitored import (
     metrics_of,
     monitored,
     series,
-    text,
     widget,
     widgets,
 )
@@ -50,13 +49,6 @@ def test_every_row_is_full_of_widgets_with_titles(flags: dict[str, str]) -> None
         assert (edges[0], edges[-1]) == (0, 24)
         assert edges[1:-1:2] == edges[2:-1:2], "a gap, or one widget over another"
         assert len({height for *_, height in places}) == 1
-
-
-def test_the_dashboard_has_another_name_than_parallelclusters() -> None:
-    (dashboard,) = monitored(cluster_name="b").find_resources("AWS::CloudWatch::Dashboard").values()
-    # A cluster whose own dashboard would have this name cannot be: no cluster's name has a `_`.
-    assert text(dashboard["Properties"]["DashboardName"]) == "TrainingCluster_b_Region"
-    assert 'self.dashboard_name = self.stack_name + "-" + self._stack_region' in BUILDER
 
 
 @pytest.mark.parametrize("flags", VARIANTS, ids=str)
@@ -161,14 +153,6 @@ def test_nodes_publish_what_is_shown() -> None:
     assert states.cloudwatch.NAMESPACE == "TrainingCluster"
 
 
-def test_accelerators_are_shown_where_nodes_have_some() -> None:
-    for name, metric in {"utilisation": "Utilization", "memory in use": "MemoryUsed"}.items():
-        found = list(series(widget(monitored(**VARIANTS[-1]), f"AWS Trainium: {name}")))
-        assert {options.get("stat", "Average") for *_, options in found} == {"Average", "Minimum", "Maximum"}
-        assert {shown for _, shown, *_ in found} == {f"Accelerator{metric}"}
-    assert "utilisation" not in str(widgets(monitored(family="m6i")))
-
-
 def test_lustre_throughput_is_bytes_a_second() -> None:
     throughput = widget(monitored(), "Lustre throughput")
     expressions = [e[-1]["expression"] for e in throughput["metrics"] if "expression" in e[-1]]
@@ -180,12 +164,3 @@ def test_lustre_throughput_is_bytes_a_second() -> None:
     free = widget(monitored(), "Lustre: free space")
     for properties in (throughput, free):
         assert all(dimensions == {"FileSystemId": LUSTRE} for _, _, dimensions, _ in series(properties))
-
-
-def test_the_accounts_spend_has_the_budget_as_a_line() -> None:
-    spend = widget(monitored(**VARIANTS[-1]), "the whole account")
-    assert spend["region"] == "us-east-1"
-    ((namespace, name, dimensions, options),) = series(spend)
-    assert (namespace, name, dimensions) == ("AWS/Billing", "EstimatedCharges", {"Currency": "USD"})
-    assert options["stat"] == "Maximum"
-    assert [line["value"] for line in spend["annotations"]["horizontal"]] == [5000]
