@@ -95,9 +95,7 @@ def test_an_image_of_another_version_is_refused(cloud: Cloud, queue_image: Calla
     assert stack and stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
 
 
-def test_back_to_official_the_image_and_its_stack_stay(
-    cloud: Cloud, queue_image: Callable[[], str | None]
-) -> None:
+def test_back_to_official_the_image_stays(cloud: Cloud, queue_image: Callable[[], str | None]) -> None:
     cloud.deploy(FAMILY)
     assert queue_image() is None
     stack = cloud.stack(STACK)

@@ -170,7 +170,7 @@ def test_destroy_leaves_network_storage_and_data(cloud: Cloud) -> None:
     assert _data(cloud) == before
 
 
-def test_a_deploy_after_a_destroy_finds_the_same_storage(cloud: Cloud) -> None:
+def test_a_deploy_after_a_destroy_finds_storage(cloud: Cloud) -> None:
     before = _data(cloud)
     cloud.deploy("family=m6i", "instance_type=m6i.16xlarge")
     after = _data(cloud)

@@ -95,7 +95,7 @@ def _lustre(cloud: Cloud) -> dict[str, Any]:
     return found
 
 
-def test_a_stack_of_another_app_is_not_taken_over(cloud: Cloud) -> None:
+def test_another_apps_stack_is_not_taken_over(cloud: Cloud) -> None:
     bucket = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "theirs"}}
     _create(cloud, NETWORK, {"Resources": {"Data": bucket}})
     with pytest.raises(RehearsalError):

@@ -141,7 +141,7 @@ def test_rights_are_no_wider_than_needed(everything: App) -> None:
     assert everywhere == {"ec2:DescribeImages", "ssm:UpdateInstanceInformation", "tag:GetResources"}
 
 
-def test_the_instance_reads_its_bundle_and_writes_its_logs(everything: App, of: Any) -> None:
+def test_the_instance_reads_its_own_bundle_alone(everything: App, of: Any) -> None:
     (role,) = (
         each
         for each in everything.resources("AWS::IAM::Role", STACK).values()
@@ -191,7 +191,7 @@ def test_only_the_familys_queue_takes_the_built_image(everything: App) -> None:
     assert "Image" not in everything.config["HeadNode"]
 
 
-def test_an_own_image_is_checked_before_the_cluster_changes(brought: App) -> None:
+def test_an_own_image_is_checked_first(brought: App) -> None:
     checked = brought.only("Custom::ClusterImage")
     assert (checked["Wanted"], checked["RootGib"]) == (AMI, load_family("p4d").compute_root_gib)
     (check,) = brought.resources("Custom::ClusterImage")

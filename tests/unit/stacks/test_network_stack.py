@@ -35,7 +35,7 @@ def test_nodes_reach_each_other_then_the_world(default: App) -> None:
     assert nodes in default.templates[STACK]["Resources"][world]["DependsOn"]
 
 
-def test_s3_is_reached_by_an_endpoint_without_a_fee(default: App) -> None:
+def test_s3_is_reached_by_a_gateway_endpoint(default: App) -> None:
     endpoints = default.resources("AWS::EC2::VPCEndpoint").values()
     assert {each["VpcEndpointType"] for each in endpoints} == {"Gateway"}
     assert any("s3" in str(each["ServiceName"]) and each["RouteTableIds"] for each in endpoints)

@@ -23,7 +23,7 @@ def own_policy(app: App, part: str) -> tuple[str, list[Json]]:
     return f"<{ours}>", policy["PolicyDocument"]["Statement"]
 
 
-def test_nodes_read_scripts_and_compute_nodes_write_data_sets(everything: App) -> None:
+def test_nodes_read_scripts_and_write_data_sets(everything: App) -> None:
     """Nothing else. Logs and state are rights that ParallelCluster gives its roles itself."""
     scripts = {"BucketName": BUCKET, "KeyName": "bootstrap/training/*"}
     # A reference, so the policy outlives the roles that have it.

@@ -63,7 +63,7 @@ def test_only_that_rule_names_an_address_outside(app: App) -> None:
     assert networks <= {"10.0.0.0/16", "0.0.0.0/0"}
 
 
-def test_metadata_is_version_2_and_the_head_nodes_for_root(app: App) -> None:
+def test_metadata_is_version_2_alone(app: App) -> None:
     assert app.config["Imds"] == {"ImdsSupport": "v2.0"}
     assert app.config["HeadNode"]["Imds"] == {"Secured": True}
     for built_on in app.resources("AWS::ImageBuilder::InfrastructureConfiguration").values():
@@ -83,7 +83,7 @@ def test_disks_and_mounts_of_nodes_are_encrypted(app: App) -> None:
     assert efs["EfsSettings"]["EncryptionInTransit"] is True
 
 
-def test_stores_without_a_rule_of_cdk_nag_are_encrypted_and_private(app: App) -> None:
+def test_stores_unknown_to_cdk_nag_are_encrypted(app: App) -> None:
     for system in app.resources("AWS::FSx::FileSystem").values():
         # Lustre of these kinds always is (FSx for Lustre guide, "Encrypting data at rest").
         assert system["FileSystemType"] == "LUSTRE"
@@ -127,7 +127,7 @@ def test_the_private_subnet_has_no_way_in(default: App) -> None:
     assert [each for each in routes if flat(each["RouteTableId"]) == table and "GatewayId" in each] == []
 
 
-def test_queues_of_every_family_are_in_the_private_subnet() -> None:
+def test_queues_of_every_family_are_private() -> None:
     ids = placeholders(image_id=None, bootstrap_budget_s=0)
     for family in family_names():
         config = render_cluster_config(settings=read_settings({"family": family}), ids=ids)

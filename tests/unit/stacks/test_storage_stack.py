@@ -21,7 +21,7 @@ def test_all_but_the_guard_is_kept(default: App) -> None:
         assert f"AWS::{type_}" in types
 
 
-def test_no_rule_of_the_bucket_deletes_a_current_object(default: App) -> None:
+def test_no_rule_deletes_a_current_object(default: App) -> None:
     bucket = default.only("AWS::S3::Bucket")
     rules = {rule["Id"]: rule for rule in bucket["LifecycleConfiguration"]["Rules"]}
     assert all(rule["Status"] == "Enabled" and "Prefix" not in rule for rule in rules.values())

@@ -13,7 +13,7 @@ RECORD = ASSETS / "cluster_provider" / "record.py"
 STACK = "TrainingClusterStack"
 
 
-def test_connect_opens_a_login_shell_of_the_clusters_user(default: App, brought: App) -> None:
+def test_connect_opens_the_clusters_users_shell(default: App, brought: App) -> None:
     for app, user in ((default, "ubuntu"), (brought, "ec2-user")):
         words = shlex.split(flat(app.templates[STACK]["Outputs"]["Connect"]["Value"]))
         assert words[:3] == ["aws", "ssm", "start-session"]
@@ -66,7 +66,7 @@ def test_names_of_the_longest_cluster_fit(everything: App, brought: App) -> None
             assert len(name.replace("<AWS::Region>", "r" * 14)) - len(cluster) + 60 <= 128
 
 
-def test_a_key_and_a_database_of_the_user_are_used(brought: App) -> None:
+def test_an_own_key_and_database_are_used(brought: App) -> None:
     assert brought.resources("AWS::EC2::KeyPair") == {}
     assert brought.config["HeadNode"]["Ssh"] == {"KeyName": "mine"}
     database = {"Uri": "db.example.com:3306", "UserName": "slurm", "PasswordSecretArn": SECRET}

@@ -78,7 +78,7 @@ def groups_of_alice(folder: Path, directory: Directory) -> str:
     return run_on_node(folder, WAIT + "id -nG alice", directory=directory, password=PASSWORD).stdout
 
 
-def test_a_user_of_the_directory_is_known_private_and_no_admin(tmp_path: Path, server: Server) -> None:
+def test_a_user_of_the_directory_is_private(tmp_path: Path, server: Server) -> None:
     settings, bundle = settings_of(tmp_path, server), tmp_path / "bundle"
     with tarfile.open(fileobj=io.BytesIO(build_bundle(settings=settings))) as archive:
         archive.extractall(bundle, filter="data")
@@ -137,7 +137,7 @@ def test_a_login_takes_password_and_filter(tmp_path: Path, server: Server) -> No
     assert done.stderr.splitlines()[-1].endswith("Permission denied"), done.stderr
 
 
-def test_a_group_of_sudo_counts_only_if_the_file_says_so(tmp_path: Path, server: Server) -> None:
+def test_a_group_of_sudo_counts_when_listed(tmp_path: Path, server: Server) -> None:
     shown = {**POSIX, "filter_groups": "nobody,root"}
     directory = directory_of(settings_of(tmp_path, server, AdditionalSssdConfigs=shown))
     assert groups_of_alice(tmp_path / "node", directory).split()[-2:] == ["nlp", "sudo"]

@@ -101,7 +101,7 @@ def _published(slurm: LocalSlurm, folder: Path) -> dict[str, float]:
     return {state: nodes for state, nodes in found.items() if nodes}
 
 
-def test_the_states_of_a_real_slurms_nodes_are_published(tmp_path: Path) -> None:
+def test_states_of_real_nodes_are_published(tmp_path: Path) -> None:
     with local_slurm(tmp_path, mark="states") as slurm:
         assert _published(slurm, tmp_path) == {}
         job = slurm.submit(["--nodes=2", "--exclusive", "--wrap", "sleep 600"])

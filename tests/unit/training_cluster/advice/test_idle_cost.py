@@ -72,7 +72,7 @@ def test_what_a_flag_adds_is_counted(flags: dict[str, str], what: str, usd: floa
         ),
     ],
 )
-def test_a_price_that_is_not_known_is_named_and_left_out(flags: dict[str, str], without: str) -> None:
+def test_an_unknown_price_is_named(flags: dict[str, str], without: str) -> None:
     assert f"a day, without {without}:" in _said(**flags)
 
 

@@ -14,7 +14,7 @@ def _copy(tmp_path: Path) -> Path:
     return shutil.copytree(CATALOG, tmp_path / "catalog")
 
 
-def test_a_key_of_base_yaml_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_key_that_is_no_text_is_named(tmp_path: Path) -> None:
     catalog = _copy(tmp_path)
     (catalog / "base.yaml").write_text(f"{(CATALOG / 'base.yaml').read_text()}\n7: x\n")
     with pytest.raises(ConfigurationError, match=r"base\.yaml: 1 problem.*\n  7: .*string"):

@@ -14,7 +14,7 @@ from training_cluster.catalog.families import load_base
 PRICES = load_base().prices
 
 
-def test_what_is_billed_by_the_hour_costs_730_hours() -> None:
+def test_hourly_prices_are_for_730_hours() -> None:
     assert nat_gateway(PRICES).usd == pytest.approx((0.045 + 0.005) * 730)
     assert interface_endpoints(PRICES, 7).usd == pytest.approx(7 * 0.01 * 730)
     assert aurora("", PRICES, 0.5).usd == pytest.approx(0.5 * 0.12 * 730)

@@ -109,7 +109,7 @@ def test_a_family_can_be_deployed_and_has_sources() -> None:
         assert family.image_recipe in base.image_recipes
 
 
-def test_families_without_native_bf16_do_not_ask_for_it() -> None:
+def test_families_without_native_bf16_avoid_it() -> None:
     assert load_family("m6i").mixed_precision == "no"
     assert load_family("p3dn").mixed_precision == "fp16"
     assert {load_family(n).mixed_precision for n in ("p4d", "p5", "trn1", "m7i", "r7iz")} == {"bf16"}

@@ -52,6 +52,6 @@ def test_an_instance_type_alone_decides_the_family() -> None:
     assert again == found
 
 
-def test_arm_nodes_have_an_arm_head_node_and_arm_login_nodes() -> None:
+def test_arm_nodes_have_arm_head_nodes() -> None:
     found = read_settings({"family": "m7g", "login_nodes": "1"})
     assert {find_instance_type(each)[0].architecture for each in found.instance_types} == {"arm64"}  # type: ignore[index]

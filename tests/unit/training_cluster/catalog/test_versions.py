@@ -32,9 +32,7 @@ def changed(tmp_path: Path, pin: str, **values: Any) -> Path:
         ("pyxis", {"url": "http://github.com/NVIDIA/pyxis"}, "pins.pyxis.url"),
     ],
 )
-def test_a_pin_that_cannot_be_is_refused_by_name(
-    tmp_path: Path, pin: str, values: dict[str, Any], said: str
-) -> None:
+def test_a_wrong_pin_is_refused_by_name(tmp_path: Path, pin: str, values: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=r"versions\.yaml: [12] problem") as refused:
         load_versions(changed(tmp_path, pin, **values))
     assert said in str(refused.value)
@@ -69,7 +67,7 @@ def test_a_shell_reads_every_pin(tmp_path: Path) -> None:
     assert all(re.fullmatch(r"export [A-Z0-9_]+='[^']*'", line) for line in render_versions().splitlines())
 
 
-def test_a_recipe_compiles_for_the_gpus_of_all_its_families() -> None:
+def test_a_recipe_compiles_for_all_its_gpus() -> None:
     assert capabilities("volta") == ["7.0"]
     assert capabilities("gpu") == ["8.0", "8.6", "8.9", "9.0", "10.0", "10.3"]
     assert capabilities("neuron") == capabilities("cpu") == []

@@ -35,7 +35,7 @@ def pinned() -> dict[str, str]:
     return found | {package: pins[name].version for package, name in SYSTEM.items()}
 
 
-def test_driver_runtime_compiler_and_torch_are_of_one_release() -> None:
+def test_all_packages_are_of_one_release() -> None:
     assert pinned() == PACKAGES
     assert load_versions().pins["neuron_driver"].source.startswith(f"Neuron {RELEASE},")
 

@@ -233,7 +233,7 @@ def test_fifty_queues_are_the_most() -> None:
     assert [problem for problem in config_problems(config) if "51 queues" in problem]
 
 
-def test_a_shared_cluster_with_accounting_has_fair_share_and_limits(tmp_path: Path) -> None:
+def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:
     file = tmp_path / "users.yaml"
     file.write_text("users: {alice: {uid: 5001}}")
     flags = {"users": str(file)}

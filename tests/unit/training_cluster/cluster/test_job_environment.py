@@ -51,7 +51,7 @@ def test_a_job_knows_how_its_nodes_were_bought() -> None:
     assert bought("cpu", capacity="spot", cpu_queue="on") == ("ondemand", "no")
 
 
-def test_jobs_on_several_types_know_what_holds_for_all(tmp_path: Path) -> None:
+def test_jobs_on_several_types_know_common_values(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text(
         "mixed: {instance_types: [g6.12xlarge, g4dn.12xlarge]}\n"

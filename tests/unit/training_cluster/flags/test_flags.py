@@ -14,7 +14,7 @@ def test_keys_of_the_cdk_itself_are_not_checked() -> None:
     assert read_settings(context).nodes == 3
 
 
-def test_a_zone_is_auto_a_name_or_an_id() -> None:
+def test_a_zone_is_a_name_or_id() -> None:
     for zone in ("auto", "us-east-1a", "use1-az4", "us-gov-west-1b"):
         assert read_settings({"zone": zone}).zone == zone
 
@@ -53,7 +53,7 @@ def test_a_wrong_flag_says_what_is_allowed(context: dict[str, str], words: list[
         assert word in str(raised.value)
 
 
-def test_every_pattern_has_its_words_and_what_to_type() -> None:
+def test_every_pattern_has_its_words() -> None:
     for name, info in Settings.model_fields.items():
         if any(getattr(each, "pattern", None) for each in info.metadata):
             assert takes_in_words(info)

@@ -32,7 +32,7 @@ DATA_TYPES = (
 
 # Nested properties have no place in createOnlyProperties. These are the ones that CloudFormation's reference
 # (AWS::FSx::FileSystem LustreConfiguration, "Update requires") or its older resource specification
-# ("UpdateType": "Immutable") names; test_the_list_by_hand_is_what_fsx_cannot_change checks it.
+# ("UpdateType": "Immutable") names; test_the_list_is_what_fsx_cannot_change checks it.
 LUSTRE_CREATE_ONLY = frozenset(
     """
     CopyTagsToBackups DeploymentType DriveCacheType EfaEnabled ExportPath ImportPath ImportedFileChunkSize
@@ -169,7 +169,7 @@ def test_every_update_that_makes_something_anew_is_refused(transitions: Any) -> 
 
 
 @pytest.mark.slow
-def test_what_holds_data_waits_for_a_guard_of_its_values(transitions: Any) -> None:
+def test_what_holds_data_waits_for_its_guard(transitions: Any) -> None:
     for flags in CASES:
         resources = _template(flags)["Resources"]
         (guard,) = (name for name, r in resources.items() if r["Type"] == "Custom::Guard")
@@ -221,7 +221,7 @@ def test_growing_and_adopting_pass(transitions: Any) -> None:
     assert refused(EFA, EFA | {"fsx_mbps_per_tib": "1000"}), "FSx changes no throughput with EFA"
 
 
-def test_the_list_by_hand_is_what_fsx_cannot_change() -> None:
+def test_the_list_is_what_fsx_cannot_change() -> None:
     """UpdateFileSystem takes all of LustreConfiguration that can change in place."""
     shapes = botocore.loaders.Loader().load_service_model("fsx", "service-2")["shapes"]
     can_change = shapes["UpdateFileSystemLustreConfiguration"]["members"].keys()

@@ -11,7 +11,7 @@ from training_cluster.monitoring.metrics import LAUNCH_FAILURES
 from training_cluster.paths import ASSETS
 
 
-def test_a_silent_head_node_is_dead_and_silent_nodes_are_well() -> None:
+def test_silence_is_an_alarm_for_head_nodes() -> None:
     found = {name: each["TreatMissingData"] for name, each in alarms(monitored()).items()}
     assert found == {
         **{"HeadNodeDead": "breaching", "SchedulerSilent": "breaching", "LustreFull": "missing"},
@@ -19,7 +19,7 @@ def test_a_silent_head_node_is_dead_and_silent_nodes_are_well() -> None:
     }
 
 
-def test_the_heartbeats_alarm_is_as_patient_as_the_librarys() -> None:
+def test_the_heartbeats_alarm_is_as_the_librarys() -> None:
     alarm = alarms(monitored())["SchedulerSilent"]
     source = (LIBRARY / "templates" / "cluster_stack.py").read_text()
     theirs = source.partition("metrics_for_alarms[CW_METRICS_CLUSTERMGTD_HEARTBEAT] = {")[2].partition("}\n")[
@@ -40,7 +40,7 @@ def test_lustre_is_nearly_full_at_a_tenth() -> None:
     }
 
 
-def test_one_node_that_does_not_start_is_an_alarm() -> None:
+def test_a_node_without_a_start_alarms() -> None:
     alarm = alarms(monitored())["NodesNotStarting"]
     expression, *stats = alarm["Metrics"]
     # A missing value counts as 0 with `+`, which is documented; with SUM() it is not.

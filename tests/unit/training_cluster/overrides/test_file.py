@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
             read_settings({"overrides": str(path)})
 
 
-def test_a_script_is_uploaded_under_a_key_of_its_content(write: Write, tmp_path: Path) -> None:
+def test_a_script_is_uploaded_by_its_content(write: Write, tmp_path: Path) -> None:
     script = tmp_path / "mount.sh"
     script.write_text("true\n")
     name = write("HeadNode: {CustomActions: {OnNodeStart: {Script: 'file://mount.sh', Args: [a]}}}")
@@ -130,7 +130,7 @@ def test_a_script_is_uploaded_under_a_key_of_its_content(write: Write, tmp_path:
     assert after["Script"] != before["Script"]
 
 
-def test_a_script_of_the_web_stays_as_it_is(write: Write) -> None:
+def test_a_script_of_the_web_stays(write: Write) -> None:
     name = write("HeadNode: {CustomActions: {OnNodeStart: {Script: 'https://example.com/x.sh'}}}")
     overrides = read_overrides(name)
     assert overrides.scripts() == {}

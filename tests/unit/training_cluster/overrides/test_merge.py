@@ -28,7 +28,7 @@ def test_mappings_are_merged_deep_and_null_removes() -> None:
     assert ours["Monitoring"] == {"Logs": 1}, "the rendered config is not changed"
 
 
-def test_named_items_are_merged_by_name_and_other_lists_replaced() -> None:
+def test_named_items_are_merged_by_name() -> None:
     ours = {"SharedStorage": [{"Name": "a", "X": {"Y": 1}}, {"Name": "b"}], "L": [1, 2]}
     theirs = {"SharedStorage": [{"Name": "a", "X": {"Z": 2}}, {"Name": "c"}], "L": [3]}
     assert merge(ours, theirs) == {

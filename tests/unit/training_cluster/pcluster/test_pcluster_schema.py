@@ -68,7 +68,7 @@ def schemas_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_the_schema_has_every_key_of_the_library_and_no_more(schema: dict[str, Any]) -> None:
+def test_the_schema_has_the_librarys_keys(schema: dict[str, Any]) -> None:
     def keys(of: dict[str, Any], above: str) -> Iterator[list[Any]]:
         of = of | of.get("else", {})  # A custom action's script, alone or in a Sequence.
         of = schema["$defs"][of["$ref"].removeprefix("#/$defs/")] if "$ref" in of else of
@@ -89,7 +89,7 @@ def test_the_schema_has_every_key_of_the_library_and_no_more(schema: dict[str, A
     ], "optional to the library's schema, but a TypeError without"
 
 
-def test_no_keyword_of_the_schema_is_without_a_sentence(schema: dict[str, Any]) -> None:
+def test_every_keyword_of_the_schema_has_a_sentence(schema: dict[str, Any]) -> None:
     said = {"additionalProperties", "required", "type", "enum", "pattern"}
     said |= {f"{side}{of}" for side in ("min", "max") for of in ("imum", "Length", "Items")}
     structure = {"$schema", "$id", "$defs", "$ref", "title", "description", "properties", "items"}

@@ -180,7 +180,7 @@ def test_a_queue_with_subnets_decides_no_zone(write: Write) -> None:
     assert "g5.48xlarge" not in own.instance_types
 
 
-def test_queue_name_takes_the_default_partition_from_the_file(write: Write) -> None:
+def test_queue_name_takes_a_queue_of_the_file(write: Write) -> None:
     text = """
 a: {family: g6, image: ami-0123456789abcdef0}
 b: {instance_types: [g5.12xlarge, g6.12xlarge], nodes: 5}
@@ -193,7 +193,7 @@ b: {instance_types: [g5.12xlarge, g6.12xlarge], nodes: 5}
     assert settings(write(text), queue_name="a").node_image == "ami-0123456789abcdef0"
 
 
-def test_a_flag_beside_another_value_of_the_file_is_refused(write: Write) -> None:
+def test_a_flag_against_the_file_is_refused(write: Write) -> None:
     with pytest.raises(ConfigurationError, match=r"nodes=7: the queue b of .* has 5"):
         settings(write("b: {family: g5, nodes: 5}"), queue_name="b", nodes="7")
 

@@ -104,7 +104,7 @@ def test_what_gpus_compile_is_no_matter_of_others() -> None:
     assert settings(family="m6i", workloads="gpt2-megatron")
 
 
-def test_the_steps_themselves_leave_time_in_a_nodes_start() -> None:
+def test_the_steps_leave_time_in_a_start() -> None:
     for family in family_names():
         assert install_budget_s(settings(family=family)) < load_base().compute_node.most_install_s, family
     assert [step.name for step in load_steps() if step.makes_environments] == ["50-install-workloads"]
@@ -117,7 +117,7 @@ def test_rebuilds_are_of_a_built_image() -> None:
     assert settings(image_rebuild="monthly", family="p3dn")
 
 
-def test_no_cluster_is_named_as_a_stack_of_ours() -> None:
+def test_no_cluster_is_named_as_a_stack() -> None:
     for name in ("TrainingCluster-Network", "trainingcluster-image-gpu-ubuntu2404", "TrainingClusterStack-b"):
         assert "that is the name of another stack of this app" in refusal(cluster_name=name)
     assert settings(cluster_name="image")

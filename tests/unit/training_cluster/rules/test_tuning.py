@@ -19,14 +19,14 @@ GROUP = "sg-0123456789abcdef0"
         ({"security_groups": f"{GROUP},"}, "a word is empty"),
     ],
 )
-def test_a_wrong_value_is_refused_with_what_is_allowed(flags: dict[str, str], said: str) -> None:
+def test_a_wrong_value_of_tuning_is_refused(flags: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         read_settings(flags)
     assert said in str(raised.value)
     assert f"type:    -c {next(iter(flags))}=" in str(raised.value)
 
 
-def test_the_root_volume_holds_an_image_that_is_built() -> None:
+def test_the_root_volume_holds_a_built_image() -> None:
     least = load_base().image_recipes["gpu"].root_gib
     with pytest.raises(ConfigurationError, match=f"type:    -c compute_root_gib={least}"):
         read_settings({"image": "build", "compute_root_gib": str(least - 1)})
@@ -34,6 +34,6 @@ def test_the_root_volume_holds_an_image_that_is_built() -> None:
     assert read_settings({"compute_root_gib": "40"})
 
 
-def test_the_head_nodes_image_is_checked_as_those_of_nodes() -> None:
+def test_the_head_nodes_image_is_checked() -> None:
     settings = read_settings({"head_image": "ami-0123456789abcdef0", "head_root_gib": "200"})
     assert settings.own_images == {"ami-0123456789abcdef0": 200}

@@ -12,7 +12,7 @@ from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
 
-def test_a_file_system_with_efa_has_the_nodes_group(synthesise: Any) -> None:
+def test_lustre_with_efa_has_the_nodes_group(synthesise: Any) -> None:
     storage = synthesise(**EVERYTHING)["StorageStack"]
     (system,) = (each["Properties"] for each in storage.find_resources("AWS::FSx::FileSystem").values())
     assert system["LustreConfiguration"] == {
