@@ -97,15 +97,11 @@ def _tests_pass(copy: Path, package: Path) -> bool:
     parts = package.parts[1:] if package.parts[0] == "constructs" else package.parts
     places = [Path("tests/unit", *parts), Path(TESTED_WITH.get(str(package), "tests/none"))]
     command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", "-m", "not slow"]
+    command += [str(each) for each in places if (copy / each).exists()]
     environment = os.environ | {"PYTHONPATH": f"{copy}:{copy / 'constructs'}"}
     try:
         ran = subprocess.run(
-            [*command, *(each for each in places if (copy / each).exists())],
-            check=False,
-            cwd=copy,
-            env=environment,
-            timeout=_LIMIT_S,
-            capture_output=True,
+            command, check=False, cwd=copy, env=environment, timeout=_LIMIT_S, capture_output=True
         )
     except subprocess.TimeoutExpired:
         return False

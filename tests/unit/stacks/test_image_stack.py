@@ -83,6 +83,8 @@ def test_the_image_changes_with_its_content_alone(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_recipe_starts_from_the_official_image(everything: App, of: Any) -> None:
+    (id_,) = everything.resources(f"{IB}ImageRecipe")
+    assert of("Image")["ImageRecipeArn"] == {"Fn::GetAtt": [id_, "Arn"]}
     recipe, root_gib = of("ImageRecipe"), load_base().image_recipes["gpu"].root_gib
     (parent,) = everything.resources("Custom::ClusterImage")
     assert recipe["ParentImage"] == {"Fn::GetAtt": [parent, "ImageId"]}

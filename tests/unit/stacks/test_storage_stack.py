@@ -71,7 +71,10 @@ def test_what_one_side_of_a_link_deletes_stays(default: App) -> None:
     assert all("DELETED" not in str(link["S3"]) for link in links)
 
 
-def test_existing_storage_is_used_and_not_made_again(brought: App) -> None:
+def test_existing_storage_is_used_and_not_made_again(default: App, brought: App) -> None:
+    ours, theirs = (app.only("Custom::Guard", STACK)["Values"] for app in (default, brought))
+    assert {"vpc_id", "private_subnet_id", "security_group_id", "fsx_gib", "efs_mibps"} < ours.keys()
+    assert theirs.keys() == OWN_STORAGE.keys()
     template = brought.templates[STACK]
     types = {each["Type"] for each in template["Resources"].values()}
     assert not [each for each in types if each.startswith(("AWS::S3::", "AWS::FSx::", "AWS::EFS::"))]

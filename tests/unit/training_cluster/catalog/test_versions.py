@@ -62,6 +62,7 @@ def test_a_shell_reads_every_pin(tmp_path: Path) -> None:
     (tmp_path / "versions.env").write_text(render_versions())
     command = f'source {tmp_path}/versions.env; printf "%s\\n" "${{!NEURON_@}}" "$NVIDIA_DRIVER_VERSION"'
     done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True, check=True)
+    assert "export NVIDIA_DRIVER_URL='https://" in render_versions()
     assert "NEURON_KEY_FINGERPRINT" in done.stdout.split()
     assert done.stdout.splitlines()[-1] == load_versions().pins["nvidia_driver"].version
     assert all(re.fullmatch(r"export [A-Z0-9_]+='[^']*'", line) for line in render_versions().splitlines())
