@@ -92,6 +92,8 @@ def test_accounting_is_encrypted_and_for_nodes_alone(everything: App) -> None:
     assert re.match(r"8\.0\.mysql_aurora\.3\.(04|10)\.", database["EngineVersion"])
     parameters = everything.only("AWS::RDS::DBClusterParameterGroup")["Parameters"]
     assert parameters == {"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"}
+    (group,) = everything.resources("AWS::RDS::DBClusterParameterGroup")
+    assert database["DBClusterParameterGroupName"] == {"Ref": group}
     assert everything.only("AWS::RDS::DBInstance")["AutoMinorVersionUpgrade"] is False
     rule = everything.only("AWS::EC2::SecurityGroupIngress", "AccountingStack")
     assert (rule["FromPort"], rule["ToPort"]) == (3306, 3306)
