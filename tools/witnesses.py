@@ -1,10 +1,12 @@
 """Mutants: small faults, planted one at a time in a copy of the project, that a package's tests have to see.
 
     python -m tools.witnesses sample assets/cluster_provider 100 >tests/mutants/cluster_provider.tsv
+    python -m tools.witnesses sample 'assets/training/*.s*' 66 >tests/mutants/jobs.tsv
     python -m tools.witnesses run tests/mutants/cluster_provider.tsv
 
 Run a list before and after tests are removed: the same mutants must be seen. A line names its mutant by
-function and source, so that it survives edits elsewhere; a last field says why no test sees it.
+function and source, so that it survives edits elsewhere; a last field names the slow test that sees it, or
+says why no test does.
 """
 
 import ast
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.rooms import TESTED_WITH
+from tools.shell_mutants import shell_faults
 from training_cluster.paths import ROOT
 
 _SEED = 7
@@ -65,8 +67,19 @@ def _inside(node: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
         yield from _inside(child, inner)
 
 
+def _shell_mutants(path: Path) -> Iterator[Mutant]:
+    seen: Counter[tuple[str, ...]] = Counter()
+    for function, kind, segment, planted in shell_faults((ROOT / path).read_text()):
+        name = (str(path), function, kind, " ".join(segment.split())[:_LENGTH])
+        seen[name] += 1
+        yield Mutant(name=(*name, str(seen[name])), text=planted.encode())
+
+
 def mutants(path: Path) -> Iterator[Mutant]:
     """Yield all mutants of a file."""
+    if path.suffix != ".py":
+        yield from _shell_mutants(path)
+        return
     source = (ROOT / path).read_bytes()
     begins = [0]
     for line in source.splitlines(keepends=True):
@@ -86,22 +99,33 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def sample(package: str, number: int) -> list[Mutant]:
-    """Return a number of a package's mutants, the same at each call, in the order of its code."""
-    paths = sorted(path.relative_to(ROOT) for path in (ROOT / package).rglob("*.py"))
+    """Return a number of mutants of a package or pattern, the same at each call, in the order of its code."""
+    files = ROOT.glob(package) if "*" in package else (ROOT / package).rglob("*.py")
+    paths = sorted(path.relative_to(ROOT) for path in files)
     every = [mutant for path in paths for mutant in mutants(path)]
     chosen = random.Random(_SEED).sample(range(len(every)), min(number, len(every)))  # noqa: S311
     return [every[index] for index in sorted(chosen)]
 
 
-def _tests_pass(copy: Path, package: Path) -> bool:
+def _tests(copy: Path, package: Path) -> list[str]:
+    """Return the fast tests of a package; of a folder of scripts those that are not of a folder below."""
     parts = package.parts[1:] if package.parts[0] == "constructs" else package.parts
-    places = [Path("tests/unit", *parts), Path(TESTED_WITH.get(str(package), "tests/none"))]
-    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", "-m", "not slow"]
-    command += [str(each) for each in places if (copy / each).exists()]
+    folder = copy.joinpath("tests/unit", *parts)
+    is_shell = any((copy / package).glob("*.sh"))
+    return ["-m", "not slow", *map(str, sorted(folder.glob("test_*.py")) if is_shell else [folder])]
+
+
+def _tests_pass(copy: Path, tests: list[str]) -> bool:
+    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONPATH": f"{copy}:{copy / 'constructs'}"}
     try:
         ran = subprocess.run(
-            command, check=False, cwd=copy, env=environment, timeout=_LIMIT_S, capture_output=True
+            command,
+            check=False,
+            cwd=copy,
+            env=environment,
+            timeout=_LIMIT_S,
+            capture_output=True,
         )
     except subprocess.TimeoutExpired:
         return False
@@ -119,7 +143,7 @@ def run(lines: list[list[str]]) -> int:
         for installed in _INSTALLED:
             (copy / installed).symlink_to(ROOT / installed)
         for package in {Path(line[0]).parent for line in lines}:
-            if not _tests_pass(copy, package):
+            if not _tests_pass(copy, _tests(copy, package)):
                 raise SystemExit(f"{package}: its tests fail, or there are none, without a mutant")
         for number, (*name, reason) in enumerate(lines):
             path = Path(name[0])
@@ -127,9 +151,10 @@ def run(lines: list[list[str]]) -> int:
             if mutant := next((each for each in mutants(path) if list(each.name) == name), None):
                 (copy / path).write_bytes(mutant.text)
                 os.utime(copy / path, (number, number))  # else equal sizes look compiled
-                verdict = "unseen" if _tests_pass(copy, path.parent) else "seen"
+                tests = [reason] if reason.startswith("tests/") else _tests(copy, path.parent)
+                verdict = "unseen" if _tests_pass(copy, tests) else "seen"
                 shutil.copy2(ROOT / path, copy / path)
-            wrong += verdict != ("unseen" if reason else "seen")
+            wrong += verdict != ("unseen" if reason and not reason.startswith("tests/") else "seen")
             print(verdict, *name, reason, sep="\t", flush=True)
     return wrong
 
