@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.shell import bash
 from training_cluster.paths import TRAINING
 
 DIGEST = "sha256:" + "0123456789ab" + "c" * 52
@@ -21,98 +22,70 @@ typer==0.0.1 \\
 no-such-package==1.0 \\
     --hash=sha256:44
 """
+LIBRARIES = ["nvidia-cublas==13.1", "cuda-bindings==13.5.0"]
 
 
-def bash(script: str, **env: str) -> subprocess.CompletedProcess[str]:
-    source = f'set -euo pipefail; source "{TRAINING}/environment.sh"; {script}'
-    path = {"PATH": os.environ["PATH"], "CONTAINER_DIGEST": DIGEST, "TRAINING_VENVS": "/fsx/venvs"}
-    return subprocess.run(["bash", "-c", source], env=path | env, capture_output=True, text=True, check=False)
+def call(script: str, *arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
+    """Call functions of environment.sh in a job with a container."""
+    env = {"CONTAINER_DIGEST": DIGEST, "TRAINING_VENVS": "/fsx/venvs"} | env
+    return bash(f'source "{TRAINING}/environment.sh"; {script}', *arguments, **env)
 
 
 @pytest.fixture
-def venv(tmp_path: Path) -> Path:
-    (tmp_path / "venv" / "bin").mkdir(parents=True)
-    (tmp_path / "venv" / "bin" / "python").symlink_to(sys.executable)
+def image(tmp_path: Path) -> Path:
+    """An environment whose interpreter has the packages of these tests: a link to it would not find them."""
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
     return tmp_path / "venv"
 
 
-@pytest.fixture
-def image(venv: Path) -> Path:
-    """An environment whose interpreter has the packages of these tests: a link to it would not find them."""
-    python = venv / "bin" / "python"
-    python.unlink()
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    return venv
-
-
-def test_what_the_image_has_is_not_installed_again_and_other_versions_are_named(
-    tmp_path: Path, image: Path
-) -> None:
-    lock = tmp_path / "lock"
+def test_packages_of_the_image_are_kept(tmp_path: Path, image: Path) -> None:
+    lock, torch = tmp_path / "lock", tmp_path / "more" / "torch-2.9.0a0.dist-info"
     lock.write_text(LOCK.format(pytest=metadata.version("pytest")))
-    done = bash(f'lacking "{lock}" "{image}"')
-    assert done.stdout.splitlines() == [
-        "# Pythons: 3.11",
-        "no-such-package==1.0 \\",
-        "    --hash=sha256:44",
-    ]
+    done = call('lacking "$1" "$2"', lock, image)
+    assert done.stdout == f"# Pythons: 3.11\n{LOCK[LOCK.index('no-such') :]}"
     other = f"in other versions: typer {metadata.version('typer')} for 0.0.1"
     assert done.stderr == f"container: 2 packages of {lock} are the image's, {other}\n"
+    lock.write_text("\n".join([*LIBRARIES, "no-such-package==1.0"]))
+    assert call('lacking "$1" "$2"', lock, image).stdout.splitlines()[:2] == LIBRARIES
+    torch.mkdir(parents=True)
+    (torch / "METADATA").write_text("Name: torch\nVersion: 2.9.0a0\n")
+    done = call('lacking "$1" "$2"', lock, image, PYTHONPATH=str(torch.parent))
+    assert done.stdout == "no-such-package==1.0", "torch of the image has its GPU libraries"
 
 
-@pytest.mark.parametrize("has_torch", [True, False])
-def test_an_image_with_torch_gets_no_gpu_libraries_of_pypis(
-    tmp_path: Path, image: Path, has_torch: bool
-) -> None:
-    if has_torch:
-        (tmp_path / "more" / "torch-2.9.0a0.dist-info").mkdir(parents=True)
-        (tmp_path / "more" / "torch-2.9.0a0.dist-info" / "METADATA").write_text(
-            "Name: torch\nVersion: 2.9.0a0\n"
-        )
-    lock = tmp_path / "lock"
-    libraries = ["nvidia-cublas==13.1", "cuda-bindings==13.5.0"]
-    lock.write_text("\n".join([*libraries, "no-such-package==1.0"]) + "\n")
-    done = bash(f'lacking "{lock}" "{image}"', PYTHONPATH=str(tmp_path / "more"))
-    assert done.stdout.splitlines() == [*([] if has_torch else libraries), "no-such-package==1.0"]
+def test_an_image_may_have_build_tools(tmp_path: Path, image: Path) -> None:
+    """The lock asks for them first, and what the image has is not in the lock any more."""
+    (tmp_path / "requirements.txt").write_text("no-such-package==1.0\n")
+    (tmp_path / "lock").write_text("--no-binary other\nno-such-package==1.0 --hash=sha256:44\n")
+    done = call(
+        """
+        environment_lock_of() { echo "$1/lock"; }
+        check_container_pip() { :; }
+        environment_pip() { echo "pip ${*:2}"; }
+        install_packages "$1" "$2" ""
+        """,
+        tmp_path,
+        image,
+    )
+    options = "--no-deps --require-hashes --no-build-isolation --requirement"
+    assert done.stdout == f"pip {options} {image}/lacking.txt\n", done
 
 
-def test_an_image_may_have_what_builds_source_archives(tmp_path: Path, image: Path) -> None:
-    """The lock asks for it first, and what the image has is not in the lock any more."""
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "requirements.txt").write_text("no-such-package==1.0\n")
-    (folder / "lock").write_text("--no-binary other\nno-such-package==1.0 --hash=sha256:44\n")
-    script = f"""
-        environment_lock_of() {{ echo "{folder}/lock"; }}
-        check_container_pip() {{ :; }}
-        environment_pip() {{ echo "pip ${{*:2}}"; }}
-        install_packages "{folder}" "{image}" ""
-    """
-    done = bash(script)
-    assert (done.returncode, done.stdout) == (
-        0,
-        f"pip --no-deps --require-hashes --no-build-isolation --requirement {image}/lacking.txt\n",
-    ), done
+def test_install_sh_yields_to_the_image(tmp_path: Path) -> None:
+    script = 'if image_provides "$1" "$2"; then echo there; fi'
+    for module, digest, there in (
+        ("json", DIGEST, "there\n"),
+        ("no_such_module", DIGEST, ""),
+        ("json", "", ""),
+    ):
+        (tmp_path / "install.sh").write_text(f"#!/bin/sh\n# Provides: {module}\n")
+        assert call(script, tmp_path, sys.executable, CONTAINER_DIGEST=digest).stdout == there
 
 
-@pytest.mark.parametrize(("module", "is_there"), [("json", True), ("no_such_module", False)])
-def test_install_sh_is_skipped_where_the_image_has_its_module(
-    tmp_path: Path, module: str, is_there: bool
-) -> None:
-    (tmp_path / "install.sh").write_text(f"#!/bin/sh\n# Provides: {module}\n")
-    script = f'if image_provides "{tmp_path}" "{sys.executable}"; then echo there; fi'
-    assert bash(script).stdout == ("there\n" if is_there else "")
-    assert bash(script, CONTAINER_DIGEST="").stdout == ""
-
-
-def test_an_environment_belongs_to_its_image_and_user() -> None:
-    said = bash(f'container_environment "{TRAINING}/gpt2"').stdout
-    assert said == f"/fsx/venvs/gpt2-0123456789ab-{os.geteuid()}\n"
-    said = bash(f'container_environment "{TRAINING}/bert-trainium"').stdout
-    assert said == f"/fsx/venvs/bert-trainium-0123456789ab-{os.geteuid()}-cpu\n"
-
-
-def test_each_install_sh_names_its_module() -> None:
-    for script in TRAINING.glob("*/install.sh"):
-        assert "\n# Provides: " in script.read_text(), script
+def test_an_environment_belongs_to_image_and_user() -> None:
+    for workload, variant in (("gpt2", ""), ("bert-trainium", "-cpu")):
+        name = f"/fsx/venvs/{workload}-0123456789ab-{os.geteuid()}{variant}\n"
+        assert call('container_environment "$1"', TRAINING / workload).stdout == name

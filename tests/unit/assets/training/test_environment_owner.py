@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.shell import bash
 from training_cluster.paths import TRAINING
 
 pytestmark = pytest.mark.root
@@ -31,8 +32,11 @@ class Shared:
             each.chmod(0o1777)
         self.workload = folder / "tiny"
         self.workload.mkdir()
-        (self.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 600 s\n")
+        self.require("")
         self.venv = self.venvs / "tiny"
+
+    def require(self, packages: str) -> None:
+        (self.workload / "requirements.txt").write_text(packages + "\n")
 
     def make(self, owner: int, *, at: Path | None = None) -> Path:
         """Make a complete environment of that user, whose python reports that it ran."""
@@ -41,29 +45,25 @@ class Shared:
         python = venv / "bin" / "python"
         python.write_text(f"#!/bin/sh\ntouch {self.ran}/$(id -u)\n")
         python.chmod(0o755)
-        content = self.bash('environment_content "$1"').stdout
-        (venv / "requirements.sha256").write_text(content)
+        (venv / "requirements.sha256").write_text(self.bash('environment_content "$1"').stdout)
         for path in (venv, *venv.rglob("*")):
             os.chown(path, owner, owner)
         return venv
 
     def bash(self, code: str, *user: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env = {
-            "PATH": os.environ["PATH"],
             "TRAINING_VENVS": str(self.venvs),
             "TRAINING_OPT": str(self.folder / "opt"),
             "TRAINING_ROOT": str(self.folder),
         }
-        return subprocess.run(
-            [*user, "bash", "-euc", f'source "{TRAINING}/environment.sh"; {code}', "_", str(self.workload)],
-            env=env | environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        script = f'source "{TRAINING}/environment.sh"; {code}'
+        return bash(script, self.workload, user=user, **(env | environment))
 
-    def has_run(self) -> bool:
-        return any(self.ran.iterdir())
+    def assert_refused(self, *words: str, code: str = MAKE, **environment: str) -> None:
+        """Assert that a job of the victim ends with these words, and runs nothing of the environment."""
+        done = self.bash(code, *AS_VICTIM, **environment)
+        assert (done.returncode, [word for word in words if word not in done.stderr]) == (1, []), done.stderr
+        assert not any(self.ran.iterdir())
 
 
 @pytest.fixture
@@ -73,146 +73,101 @@ def shared() -> Iterator[Shared]:
         yield Shared(Path(name))
 
 
-@pytest.mark.parametrize("code", [FIND, MAKE])
-@pytest.mark.parametrize("victim", [AS_VICTIM, ()])
-def test_an_environment_of_another_user_is_refused_and_nothing_in_it_runs(
-    shared: Shared, code: str, victim: tuple[str, ...]
-) -> None:
+def test_another_users_environment_is_refused(shared: Shared) -> None:
     shared.make(MALLORY)
-    done = shared.bash(code, *victim)
-    assert done.returncode != 0
-    assert f"{shared.venv} on " in done.stderr
-    assert "could run code as" in done.stderr
-    assert "Allowed owners: " in done.stderr
-    assert "TRAINING_VENVS=/folder sbatch ..., or have it removed: sudo rm -r" in done.stderr
-    assert not shared.has_run()
+    mend = "TRAINING_VENVS=/folder sbatch ..., or have it removed: sudo rm -r"
+    for code in (FIND, MAKE):
+        shared.assert_refused(f"{shared.venv} on ", "could run code as", "Allowed owners: ", mend, code=code)
+    assert shared.bash(MAKE).returncode == 1, "of root as well"
 
 
 @pytest.mark.parametrize("owner", [0, VICTIM])
-def test_environments_of_root_and_of_the_user_are_taken(shared: Shared, owner: int) -> None:
+def test_root_and_the_user_are_trusted(shared: Shared, owner: int) -> None:
+    """So is a group with its owner's name, which has no other member."""
     shared.make(owner)
+    shared.venv.chmod(0o755 if owner else 0o775)
     done = shared.bash(f"{FIND}; {MAKE}", *AS_VICTIM)
     assert (done.returncode, done.stdout) == (0, f"{shared.venv}\n"), done.stderr
-    assert shared.has_run()
+    assert any(shared.ran.iterdir())
 
 
-def test_an_environment_that_a_running_job_may_use_stays_when_the_packages_change(shared: Shared) -> None:
+def test_changed_packages_spare_a_running_job(shared: Shared) -> None:
     shared.make(0)
-    (shared.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 600 s\nnew==1\n")
+    shared.require("new==1")
     content = shared.bash('environment_content "$1"').stdout
     changed = shared.venvs / f"tiny-{content[:8]}"
     assert shared.bash(FIND).stdout == f"{changed}\n"
     shared.make(0, at=changed)
     assert shared.bash(FIND).stdout == f"{changed}\n"
-    (shared.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 600 s\n")
+    shared.require("")
     assert shared.bash(FIND).stdout == f"{shared.venv}\n", "the first one serves its own content again"
 
 
-def test_an_environment_of_the_clusters_user_who_has_sudo_is_taken(shared: Shared) -> None:
+def test_the_clusters_user_is_trusted(shared: Shared) -> None:
     shared.make(1)
     config = shared.folder / "etc" / "parallelcluster" / "cfnconfig"
     config.parent.mkdir(parents=True)
     config.write_text("cfn_node_type=ComputeFleet\ncfn_cluster_user=ubuntu\n")
-    assert "Allowed owners: nobody root ubuntu." in shared.bash(MAKE, *AS_VICTIM).stderr
+    shared.assert_refused("Allowed owners: nobody root ubuntu.")
     config.write_text("cfn_node_type=ComputeFleet\ncfn_cluster_user=daemon\n")
-    done = shared.bash(MAKE, *AS_VICTIM)
-    assert done.returncode == 0, done.stderr
+    assert shared.bash(MAKE, *AS_VICTIM).returncode == 0
 
 
-def test_a_link_of_another_user_is_refused_also_if_its_target_is_roots(shared: Shared) -> None:
-    target = shared.make(0, at=shared.folder / "opt" / "elsewhere")
-    shared.venv.symlink_to(target)
-    os.chown(shared.venv, MALLORY, MALLORY, follow_symlinks=False)
-    done = shared.bash(MAKE, *AS_VICTIM)
-    assert done.returncode != 0
-    assert f"{shared.venv} on " in done.stderr
-    assert not shared.has_run()
+@pytest.mark.parametrize("theirs", ["fsx/venvs/tiny", "elsewhere"])
+def test_another_users_link_or_folder_is_refused(shared: Shared, theirs: str) -> None:
+    shared.venv.symlink_to(shared.make(0, at=shared.folder / "elsewhere" / "tiny"))
+    os.chown(shared.folder / theirs, MALLORY, MALLORY, follow_symlinks=False)
+    shared.assert_refused(f"{shared.folder / theirs} on ")
 
 
-def test_a_link_to_an_environment_below_a_folder_of_another_user_is_refused(shared: Shared) -> None:
-    theirs = shared.folder / "theirs"
-    shared.venv.symlink_to(shared.make(0, at=theirs / "tiny"))
-    os.chown(theirs, MALLORY, MALLORY)
-    done = shared.bash(MAKE, *AS_VICTIM)
-    assert done.returncode != 0
-    assert f"{theirs} on " in done.stderr
-    assert not shared.has_run()
-
-
-def test_a_link_to_an_environment_into_which_others_may_write_is_refused(shared: Shared) -> None:
+def test_a_link_to_an_open_environment_is_refused(shared: Shared) -> None:
     """Who may write there can add a pyvenv.cfg, which says where Python's own modules are."""
     target = shared.make(0, at=shared.folder / "opt" / "elsewhere")
     target.chmod(0o777)
     shared.venv.symlink_to(target)
-    done = shared.bash(MAKE, *AS_VICTIM)
-    assert done.returncode != 0
-    assert f"chmod go-w {shared.venv}/.\n" in done.stderr
-    assert not shared.has_run()
+    shared.assert_refused(f"chmod go-w {shared.venv}/.\n")
 
 
 @pytest.mark.parametrize("above", ["fsx/venvs", "fsx"])
-def test_a_folder_above_that_another_user_made_is_refused(shared: Shared, above: str) -> None:
+def test_another_users_folder_above_is_refused(shared: Shared, above: str) -> None:
     shared.make(0)
     os.chown(shared.folder / above, MALLORY, MALLORY)
-    done = shared.bash(MAKE, *AS_VICTIM)
-    assert done.returncode != 0
-    assert f"{shared.folder / above} on " in done.stderr
-    assert not shared.has_run()
+    shared.assert_refused(f"{shared.folder / above} on ")
 
 
 @pytest.mark.parametrize("name", ["datasets/venvs", "link"])
-def test_roots_environment_among_the_datasets_is_refused(shared: Shared, name: str) -> None:
+def test_an_environment_among_the_datasets_is_refused(shared: Shared, name: str) -> None:
     """Every job can make it: FSx takes the owner from an object's metadata."""
     fsx = shared.venvs.parent
     (fsx / "link").symlink_to(fsx / "datasets" / "venvs")
     shared.make(0, at=fsx / "datasets" / "venvs" / "tiny")
-    done = shared.bash(FIND, *AS_VICTIM, TRAINING_SHARED=str(fsx), TRAINING_VENVS=str(fsx / name))
-    assert done.returncode != 0
-    assert f"is in {fsx}/datasets, where every job can write files of any owner" in done.stderr
-    assert not shared.has_run()
+    settings = {"TRAINING_SHARED": str(fsx), "TRAINING_VENVS": str(fsx / name)}
+    words = f"is in {fsx}/datasets, where every job can write files of any owner"
+    shared.assert_refused(words, code=FIND, **settings)
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
-@pytest.mark.parametrize("inside", ["", "bin", "bin/python"])
-def test_an_environment_into_which_others_may_write_is_refused(
-    shared: Shared, inside: str, mode: int
-) -> None:
+def test_what_others_may_write_is_refused(shared: Shared) -> None:
+    """A parent folder may be sticky, since files in it then have no other owner."""
     shared.make(0)
-    path = shared.venv / inside
-    os.chown(path, 0, MALLORY)
-    path.chmod(mode)
-    done = shared.bash(MAKE, *AS_VICTIM)
-    assert done.returncode != 0
-    assert f"chmod go-w {str(path).rstrip('/')}\n" in done.stderr
-    assert not shared.has_run()
+    for path in (shared.venv, shared.venv / "bin", shared.venv / "bin" / "python", shared.venvs):
+        os.chown(path, 0, MALLORY)
+        mode = path.stat().st_mode & 0o7777
+        for open_mode in (0o777, 0o1777, 0o775)[:: 2 if path == shared.venvs else 1]:
+            path.chmod(open_mode)
+            shared.assert_refused(f"chmod go-w {path}\n")
+        path.chmod(mode)
 
 
-def test_a_folder_above_without_the_sticky_bit_is_refused(shared: Shared) -> None:
-    shared.make(0)
-    shared.venvs.chmod(0o777)
-    done = shared.bash(MAKE, *AS_VICTIM)
-    assert done.returncode != 0
-    assert f"chmod go-w {shared.venvs}\n" in done.stderr
-
-
-def test_a_folder_that_its_owners_private_group_may_write_is_taken(shared: Shared) -> None:
-    shared.make(0)
-    shared.venv.chmod(0o775)
-    done = shared.bash(MAKE, *AS_VICTIM)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_new_environment_is_not_made_in_a_folder_that_appears_at_that_moment(shared: Shared) -> None:
+def test_a_folder_that_appears_meanwhile_is_refused(shared: Shared) -> None:
     """Mallory's folder appears after the first look, in the place of `mkdir`."""
     theirs = f'if [[ $made == "$TRAINING_VENVS/tiny" ]]; then chown {MALLORY} "$made"; fi'
     race = f'mkdir() {{ local -r made="${{@: -1}}"; command mkdir -p "$made"; {theirs}; }}; '
     done = shared.bash(race + MAKE)
-    assert done.returncode != 0
-    assert f"{shared.venv} on " in done.stderr
+    assert (done.returncode, f"{shared.venv} on " in done.stderr) == (1, True)
     assert not any(shared.venv.iterdir())
 
 
-def test_a_user_takes_the_environment_of_all_that_root_made_and_no_other_users(shared: Shared) -> None:
+def test_roots_environment_of_all_is_taken(shared: Shared) -> None:
     own = shared.folder / "own"
     own.mkdir()
     variables = {"TRAINING_VENVS": str(own), "TRAINING_SHARED": str(shared.venvs.parent)}
@@ -220,7 +175,7 @@ def test_a_user_takes_the_environment_of_all_that_root_made_and_no_other_users(s
     shared.make(MALLORY)
     found = shared.bash(FIND, *AS_VICTIM, **variables)
     assert (found.stdout, found.stderr) == (f"{own}/tiny\n", "")
-    assert not shared.has_run()
+    assert not any(shared.ran.iterdir())
     for path in (shared.venv, *shared.venv.rglob("*")):
         os.chown(path, 0, 0)
     assert shared.bash(FIND, *AS_VICTIM, **variables).stdout == f"{shared.venv}\n"
