@@ -137,6 +137,7 @@ def run(lines: list[list[str]]) -> int:
     wrong = 0
     with TemporaryDirectory(dir=ROOT / ".cache") as folder:
         copy = Path(folder) / "copy"
+        Path(folder).chmod(0o755)  # tests of other users read it
         shutil.copytree(
             ROOT, copy, ignore=shutil.ignore_patterns(*_INSTALLED, ".git", ".cache", ".rehearsal")
         )

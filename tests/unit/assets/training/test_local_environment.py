@@ -69,13 +69,11 @@ class Job:
         assert done.returncode == 0, done.stderr
         return done
 
-    def install_held(self) -> subprocess.Popen[str]:
-        """Start a job that installs until a file `finish` exists; return once it installs."""
-        busy, finish = (self.workload.with_name(name) for name in ("busy", "finish"))
-        self.require(f"touch {busy}\n{until(str(finish))}\n")
-        process = self.start(MAKE)
-        wait_until(lambda: busy.exists() or process.poll() is not None, what="the job does not install")
-        return process
+    def assert_shared(self) -> None:
+        """Assert that ranks get the shared environment, with a line about it."""
+        done = self.run(USE)
+        assert done.stdout.splitlines()[1] == str(self.venvs / "tiny")
+        assert "is used from the shared folder" in done.stderr
 
     def archives(self) -> list[Path]:
         return sorted(self.venvs.glob("*.tar*"))
@@ -105,7 +103,7 @@ def job(made: Job, tmp_path: Path) -> Job:
 
 
 @pytest.mark.slow
-def test_ranks_of_a_large_job_run_the_environment_of_their_own_disk(job: Job) -> None:
+def test_large_jobs_run_environments_of_local_disks(job: Job) -> None:
     job.make()
     (archive,) = job.archives()
     own = job.use()
@@ -119,101 +117,73 @@ def test_ranks_of_a_large_job_run_the_environment_of_their_own_disk(job: Job) ->
 
 
 @pytest.mark.slow
-def test_of_two_jobs_that_make_one_environment_one_waits(tmp_path: Path) -> None:
-    job = Job(tmp_path)
-    first = job.install_held()
-    second = job.start(MAKE)
-    read_until(second, "another job makes")
-    (tmp_path / "finish").touch()
-    said = [process.communicate()[1] for process in (first, second)]
-    assert (first.returncode, second.returncode) == (0, 0), said
-    assert "installing" not in said[1]
-
-
-@pytest.mark.slow
-def test_a_job_of_other_requirements_that_waited_does_not_install_them_over_those(
-    tmp_path: Path,
-) -> None:
+def test_jobs_wait_for_one_environment(tmp_path: Path) -> None:
+    """One of other requirements does not install them over those."""
     job = Job(tmp_path)
     other = job.workload.with_name("other")
     other.mkdir()
     (other / "requirements.txt").write_text("")
-    first = job.install_held()
-    second = job.start(MAKE.replace("$1", str(other)))
-    read_until(second, "another job makes")
-    (tmp_path / "finish").touch()
-    said = [process.communicate()[1] for process in (first, second)]
-    assert (first.returncode, second.returncode) == (0, 1), said
-    assert f"another job has just made {job.venvs}/tiny from other requirements" in said[1]
-
-
-@pytest.mark.slow
-def test_another_content_has_another_archive(tmp_path: Path) -> None:
-    job = Job(tmp_path)
-    job.make()
+    busy, finish = tmp_path / "busy", tmp_path / "finish"
+    job.require(f"touch {busy}\n{until(str(finish))}\n")
+    jobs = [job.start(MAKE)]
+    wait_until(lambda: busy.exists() or jobs[0].poll() is not None, what="the job does not install")
+    jobs += [job.start(MAKE), job.start(MAKE.replace("$1", str(other)))]
+    for each in jobs[1:]:
+        read_until(each, "another job makes")
+    finish.touch()
+    outputs = [process.communicate()[1] for process in jobs]
+    assert [process.returncode for process in jobs] == [0, 0, 1], outputs
+    assert "installing" not in outputs[1]
+    assert f"another job has just made {job.venvs}/tiny from other requirements" in outputs[2]
     old, own = job.archives(), job.use()
     job.require("# two\n")
     job.make()
-    assert len(job.archives()) == 1
-    assert job.archives() != old
-    assert job.use() != own
+    assert (len(job.archives()), job.archives() == old, job.use() == own) == (1, False, False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "environment",
-    [{"SLURM_JOB_NUM_NODES": "15"}, {"LOCAL_ENVIRONMENT": "no"}, {"SCRATCH": ""}, {"SCRATCH": "/no/disk"}],
-    ids=str,
-)
-def test_other_jobs_share_the_environment(job: Job, environment: dict[str, str]) -> None:
-    job.make(**environment)
-    assert job.archives() == []
-    assert job.use(**environment) == job.venvs / "tiny"
+def test_other_jobs_share_the_environment(job: Job) -> None:
+    small = {"SLURM_JOB_NUM_NODES": "15"}
+    for environment in (small, {"LOCAL_ENVIRONMENT": "no"}, {"SCRATCH": ""}, {"SCRATCH": "/no/disk"}):
+        job.make(**environment)
+        assert (job.archives(), job.use(**environment)) == ([], job.venvs / "tiny")
     job.make()
-    assert job.use(**environment) == job.venvs / "tiny"
+    assert job.use(**small) == job.venvs / "tiny"
 
 
 @pytest.mark.slow
-def test_interrupted_unpacking_begins_anew_and_ranks_wait_for_each_other(job: Job) -> None:
+def test_interrupted_unpacking_begins_anew(job: Job) -> None:
+    """Ranks of one node wait for each other."""
     job.make()
     name = job.archives()[0].name.removesuffix(".tar")
     torn = job.local / f"{name}.partial" / "bin"
     torn.mkdir(parents=True)
     (torn / "python").write_text("torn")
+    small = {"LOCAL_ENVIRONMENT": "yes", "SLURM_JOB_NUM_NODES": "1"}
     with ThreadPoolExecutor() as threads:
-        found = list(
-            threads.map(lambda _: job.use(LOCAL_ENVIRONMENT="yes", SLURM_JOB_NUM_NODES="1"), range(4))
-        )
-    assert set(found) == {job.local / name}
-    assert not torn.exists()
+        found = set(threads.map(lambda _: job.use(**small), range(4)))
+    assert (found, torn.exists()) == ({job.local / name}, False)
 
 
 @pytest.mark.slow
-def test_what_cannot_be_unpacked_is_used_where_it_is(job: Job) -> None:
+def test_a_broken_archive_is_not_used(job: Job) -> None:
     job.make()
     (archive,) = job.archives()
     archive.write_bytes(archive.read_bytes()[:20_000])
-    done = job.run(USE)
-    assert done.stdout.splitlines()[1] == str(job.venvs / "tiny")
-    assert "is used from the shared folder" in done.stderr
+    job.assert_shared()
     assert list(job.local.glob("*.partial")) == []
 
 
+@pytest.mark.slow
+@pytest.mark.root
+def test_another_users_folder_is_not_used(job: Job) -> None:
+    job.make()
+    job.local.mkdir(mode=0o755)
+    os.chown(job.local, MALLORY, MALLORY)
+    job.assert_shared()
+
+
 TRAIN = "import sys, trainkit, beside; print(*sys.path[:2], trainkit.__file__, beside.__file__, sep='\\n')"
-
-
-@pytest.fixture
-def scripts(tmp_path: Path) -> Job:
-    """A workload that says where its modules are, with trainkit beside its folder."""
-    job = Job(tmp_path)
-    (job.workload / "train.py").write_text(TRAIN)
-    (job.workload / "beside.py").write_text("")
-    kit = job.workload.parent / "trainkit"
-    kit.mkdir()
-    (kit / "__init__.py").write_text("")
-    return job
-
-
 RANK = {"SLURM_JOB_ID": "7", "LAUNCHER": "srun", "NPROC_PER_NODE": "1", "MASTER_ADDR": "10.0.0.1"} | {
     "SLURM_PROCID": "0",
     "SLURM_LOCALID": "0",
@@ -226,45 +196,27 @@ start_ranks "$1" "$1/train.py"
 """
 
 
-def test_ranks_of_a_large_job_run_scripts_of_their_own_disk(scripts: Job) -> None:
-    done = scripts.run(STARTED, **RANK)
-    own = scripts.local / "scripts" / "7-0"
-    assert done.stdout.splitlines() == [
-        str(own / "tiny"),
-        str(own),
-        str(own / "trainkit" / "__init__.py"),
-        str(own / "tiny" / "beside.py"),
-    ], done.stderr
-    (scripts.workload / "beside.py").write_text("changed = True")
-    assert scripts.run(STARTED, **RANK).stdout == done.stdout
+def test_large_jobs_run_scripts_of_local_disks(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    (job.workload / "train.py").write_text(TRAIN)
+    (job.workload / "beside.py").write_text("")
+    kit = job.workload.with_name("trainkit")
+    kit.mkdir()
+    (kit / "__init__.py").write_text("")
+    for others in ({"SLURM_JOB_NUM_NODES": "2"}, {"LOCAL_ENVIRONMENT": "no"}, {"SLURM_JOB_ID": ""}):
+        done = job.run(STARTED, **(RANK | others))
+        assert (done.stdout.startswith(f"{job.workload}\n"), job.local.exists()) == (True, False), done.stderr
+    job.local.mkdir()
+    (job.local / "scripts").touch()
+    done = job.run(STARTED, **RANK)
+    assert (done.stdout.startswith(f"{job.workload}\n"), "shared folder" in done.stderr) == (True, True)
+    (job.local / "scripts").unlink()
+    done = job.run(STARTED, **RANK)
+    own = job.local / "scripts" / "7-0"
+    paths = [own / "tiny", own, own / "trainkit" / "__init__.py", own / "tiny" / "beside.py"]
+    assert done.stdout.splitlines() == [str(path) for path in paths], done.stderr
+    (job.workload / "beside.py").write_text("changed = True")
+    assert job.run(STARTED, **RANK).stdout == done.stdout
     assert (own / "tiny" / "beside.py").read_text() == "", "a start keeps the scripts with which it began"
-    again = scripts.run(STARTED, **RANK, SLURM_RESTART_COUNT="1")
-    assert str(scripts.local / "scripts" / "7-1" / "tiny") in again.stdout
-
-
-@pytest.mark.parametrize(
-    "environment", [{"SLURM_JOB_NUM_NODES": "2"}, {"LOCAL_ENVIRONMENT": "no"}, {"SLURM_JOB_ID": ""}], ids=str
-)
-def test_ranks_of_other_jobs_run_the_shared_scripts(scripts: Job, environment: dict[str, str]) -> None:
-    done = scripts.run(STARTED, **(RANK | environment))
-    assert done.stdout.startswith(f"{scripts.workload}\n"), done.stderr
-    assert not scripts.local.exists()
-
-
-def test_scripts_that_cannot_be_copied_are_used_where_they_are(scripts: Job) -> None:
-    scripts.local.mkdir()
-    (scripts.local / "scripts").touch()
-    done = scripts.run(STARTED, **RANK)
-    assert done.stdout.startswith(f"{scripts.workload}\n"), done.stderr
-    assert "is used from the shared folder" in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.root
-def test_a_folder_of_another_user_on_the_disk_is_not_used(job: Job) -> None:
-    job.make()
-    job.local.mkdir(mode=0o755)
-    os.chown(job.local, MALLORY, MALLORY)
-    done = job.run(USE)
-    assert done.stdout.splitlines()[1] == str(job.venvs / "tiny")
-    assert "is used from the shared folder" in done.stderr
+    again = job.run(STARTED, **RANK, SLURM_RESTART_COUNT="1")
+    assert str(job.local / "scripts" / "7-1" / "tiny") in again.stdout
