@@ -1,124 +1,99 @@
 """Settings that job.slurm records at each start, for reports."""
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.shell import JOB, bash, printed
 from training_cluster.paths import TRAINING
 
 PARTITION = "export FAMILY='p4d'\nexport INSTANCE_TYPE='p4d.24xlarge'\nexport NCCL_FLOORS='2:1:41 4:1:38'\n"
-SETTINGS = """\
-@dataclass
-class Settings:
-    max_steps: int = 100
-"""
-SCRIPT = """\
-set -euo pipefail
-log() {{ printf '%s\\n' "$*" >&2; }}
-tell() {{ :; }}
-NNODES=2 training={training} workload=mine
-source {training}/restarts.sh
+OF_PARTITION = {"FAMILY": "p4d", "INSTANCE_TYPE": "p4d.24xlarge", "NCCL_FLOORS": "2:1:41 4:1:38"}
+START = f"""\
+{JOB}
+NNODES=2 training="$1" workload=mine start_step=0
+source {TRAINING}/restarts.sh
 source "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
-start_step=0
 note_start
 note_end 0
 """
+PRECISION = f"""\
+training="$1" workload=mine
+eval "$(sed -n '/^load_settings() {{/,/^}}/p' {TRAINING}/job.slurm)"
+load_settings
+printf '%s' "$MIXED_PRECISION"
+"""
+
+
+class Job:
+    """A job's folders, and a workload of two settings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.training, self.run_dir = folder / "training", folder / "run"
+        self.workload, self.facts = self.training / "mine", folder / "etc" / "partitions" / "train.env"
+        for each in (self.workload, self.facts.parent, self.run_dir):
+            each.mkdir(parents=True)
+        self.facts.write_text(PARTITION)
+        (self.workload / "settings.py").write_text("class Settings:\n    max_steps: int = 100\n")
+        words = 'echo "${BATCH_SIZE:-1} $HF_TOKEN $WEIGHTS_URL $PATH $RUN_DIR"\n'
+        (self.workload / "train.sh").write_text(words)
+        self.env = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n-[1-2]", "SLURM_JOB_PARTITION": "train"} | {
+            "RUN_DIR": str(self.run_dir),
+            "SPOT_NOTICE": str(self.run_dir / "spot-notice-7-0"),
+            "TRAINING_ETC": str(folder / "etc"),
+        }
+
+    def start(self, **settings: str) -> subprocess.CompletedProcess[str]:
+        return bash(START, self.training, **(self.env | settings))
+
+    def written(self, restart: int = 0) -> dict[str, str]:
+        lines = (self.run_dir / f"settings-7-{restart}.env").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines)
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> dict[str, str]:
-    """The environment of a job; its run folder is there."""
-    training, partitions, run_dir = tmp_path / "training", tmp_path / "etc" / "partitions", tmp_path / "run"
-    for folder in (training / "mine", partitions, run_dir):
-        folder.mkdir(parents=True)
-    shutil.copy(TRAINING / "restarts.sh", training)
-    (partitions / "train.env").write_text(PARTITION)
-    (training / "mine" / "settings.py").write_text(SETTINGS)
-    (training / "mine" / "train.sh").write_text(
-        'echo "${BATCH_SIZE:-1} $HF_TOKEN $WEIGHTS_URL $PATH $RUN_DIR"\n'
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+def test_settings_that_shape_a_start_are_written(job: Job) -> None:
+    """But for secrets, in the name or the value."""
+    done = job.start(
+        BATCH_SIZE="8", MAX_STEPS="500", UNRELATED="x", HF_TOKEN="hf_1", WEIGHTS_URL="s://a:b@c/d"
     )
-    slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n-[1-2]", "SLURM_JOB_PARTITION": "train"}
-    return slurm | {
-        "PATH": os.environ["PATH"],
-        "RUN_DIR": str(run_dir),
-        "SPOT_NOTICE": str(run_dir / "spot-notice-7-0"),
-        "TRAINING_ETC": str(tmp_path / "etc"),
-    }
-
-
-def start(job: dict[str, str], **settings: str) -> subprocess.CompletedProcess[str]:
-    script = SCRIPT.format(training=Path(job["RUN_DIR"]).with_name("training"))
-    return subprocess.run(["bash", "-c", script], env=job | settings, capture_output=True, text=True)
-
-
-def written(job: dict[str, str], restart: int = 0) -> dict[str, str]:
-    lines = (Path(job["RUN_DIR"]) / f"settings-7-{restart}.env").read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines)
-
-
-def test_the_partitions_settings_and_those_that_the_workload_reads_are_written_down(
-    job: dict[str, str],
-) -> None:
-    done = start(job, BATCH_SIZE="8", MAX_STEPS="500", UNRELATED="x")
     assert done.returncode == 0, done.stderr
-    assert written(job) == {
-        "BATCH_SIZE": "8",
-        "FAMILY": "p4d",
-        "INSTANCE_TYPE": "p4d.24xlarge",
-        "MAX_STEPS": "500",
-        "NCCL_FLOORS": "2:1:41 4:1:38",
-    }
-    ends = (Path(job["RUN_DIR"]) / "ends").read_text().split()
+    assert job.written() == OF_PARTITION | {"BATCH_SIZE": "8", "MAX_STEPS": "500"}
+    ends = (job.run_dir / "ends").read_text().split()
     assert (ends[0], ends[1], *ends[3:]) == ("7", "0", "0", "ranks")
+    job.start(BATCH_SIZE="a\nb=$(c)", SLURM_RESTART_COUNT="1")
+    assert job.written(1)["BATCH_SIZE"] == "a b=$(c)", "each start has settings of its own"
 
 
-@pytest.mark.parametrize(
-    ("given", "rehearsal", "precision"), [("", "0", "bf16"), ("fp16", "0", "fp16"), ("fp16", "1", "no")]
-)
-def test_a_given_precision_wins_over_the_family_s_and_that_of_a_rehearsal_over_both(
-    job: dict[str, str], given: str, rehearsal: str, precision: str
-) -> None:
-    training = Path(job["RUN_DIR"]).with_name("training")
-    with (Path(job["TRAINING_ETC"]) / "partitions" / "train.env").open("a") as facts:
+def test_a_rehearsals_precision_wins_over_a_given_one(job: Job) -> None:
+    with job.facts.open("a") as facts:
         facts.write("export MIXED_PRECISION='bf16'\n")
-    (training / "mine" / "rehearsal.env").write_text("export MIXED_PRECISION=no\n")
-    function = f"sed -n '/^load_settings() {{/,/^}}/p' {TRAINING}/job.slurm"
-    script = f'set -eu; training={training} workload=mine; eval "$({function})"; load_settings; env'
-    env = job | {"MIXED_PRECISION": given, "TRAINING_REHEARSAL": rehearsal}
-    said = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True).stdout
-    assert f"MIXED_PRECISION={precision}" in said.splitlines()
+    (job.workload / "rehearsal.env").write_text("export MIXED_PRECISION=no\n")
+    for given, rehearsal, precision in (("", "0", "bf16"), ("fp16", "0", "fp16"), ("fp16", "1", "no")):
+        env = job.env | {"MIXED_PRECISION": given, "TRAINING_REHEARSAL": rehearsal}
+        assert printed(PRECISION, job.training, **env) == precision
 
 
-def test_nothing_secret_is_written_down(job: dict[str, str]) -> None:
-    start(job, HF_TOKEN="hf_1", WEIGHTS_URL="https://me:word@host/x", BATCH_SIZE="8")
-    assert written(job).keys() == {"BATCH_SIZE", "FAMILY", "INSTANCE_TYPE", "NCCL_FLOORS"}
-
-
-def test_each_start_has_settings_of_its_own_and_a_value_stays_on_its_line(job: dict[str, str]) -> None:
-    start(job, BATCH_SIZE="8")
-    start(job, BATCH_SIZE="a\nb=$(c)", SLURM_RESTART_COUNT="1")
-    assert (written(job)["BATCH_SIZE"], written(job, 1)["BATCH_SIZE"]) == ("8", "a b=$(c)")
-
-
-def test_a_job_goes_on_where_they_cannot_be_written(job: dict[str, str]) -> None:
-    (Path(job["RUN_DIR"]) / "settings-7-0.env").mkdir()
-    (Path(job["RUN_DIR"]) / "ends").mkdir()
-    done = start(job)
+def test_a_job_goes_on_without_its_records(job: Job) -> None:
+    (job.run_dir / "settings-7-0.env").mkdir()
+    (job.run_dir / "ends").mkdir()
+    done = job.start()
     assert done.returncode == 0
     assert "the settings of this start could not be written down" in done.stderr
     assert "the end of this start could not be written down" in done.stderr
 
 
-@pytest.mark.parametrize("workload", ["gpt2", "bert-trainium", "roberta", "gpt2-megatron", "titan"])
-def test_what_shapes_a_training_is_among_the_settings_of_every_workload(
-    workload: str, job: dict[str, str]
-) -> None:
-    mine = Path(job["RUN_DIR"]).with_name("training") / "mine"
-    shutil.rmtree(mine)
-    shutil.copytree(TRAINING / workload, mine)
-    shutil.copytree(TRAINING / "trainkit", mine.with_name("trainkit"))
-    start(job, MAX_STEPS="5", LEARNING_RATE="1e-3", CHECKPOINT_EVERY="2")
-    assert {"MAX_STEPS", "LEARNING_RATE", "CHECKPOINT_EVERY"} <= written(job).keys()
+def test_every_workloads_schedule_is_recorded(job: Job) -> None:
+    schedule = {"MAX_STEPS": "5", "LEARNING_RATE": "1e-3", "CHECKPOINT_EVERY": "2"}
+    shutil.copytree(TRAINING / "trainkit", job.training / "trainkit")
+    for train in TRAINING.glob("*/train.py"):
+        shutil.rmtree(job.workload)
+        shutil.copytree(train.parent, job.workload)
+        job.start(**schedule)
+        assert job.written().items() >= schedule.items(), train
