@@ -1,20 +1,22 @@
-"""job.slurm on a real Slurm, tiny trainer: a whole run, its preparation and claim, and each launcher."""
+"""job.slurm on a real Slurm, tiny trainer: a whole run, its claim and network, and each launcher."""
 
-import contextlib
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
-from rehearsal.local_slurm import SlurmError
 from tests.slow.assets.training.tiny import TINY, starts, steps, tiny_on_slurm, wait_for_words
-from tests.slow.assets.training.training import Training, marked, wait_until
+from tests.slow.assets.training.training import Training, wait_until
+from training_cluster.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
+LOGS = ROOT / "tests" / "unit" / "assets" / "training" / "nccl_tests" / "logs"
+TCP = {"EFA_INTERFACES": "4", "NCCL_LINES": str(LOGS / "bad-efa-unused.log")}
+EFA = {"EFA_INTERFACES": "4", "NCCL_LINES": str(LOGS / "good-p4d-2-nodes.log")}
 # As every workload's prepare.sh begins.
 WITH_REQUIREMENTS = """\
 set -euo pipefail
@@ -44,9 +46,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
         yield training
 
 
-def test_a_run_that_nothing_interrupts_ends_with_its_report_and_the_published_figure(
-    training: Training,
-) -> None:
+def test_a_whole_run_ends_with_its_report(training: Training) -> None:
     said = training.run("whole")
     assert steps(training, "whole") == list(range(1, 9))
     assert {row["world_size"] for row in training.metrics("whole")} == {2}
@@ -75,34 +75,12 @@ def test_nothing_runs_from_the_folder_of_submission(training: Training, tmp_path
     env = {"workload": "poisoned", "NOTIFY": "webhook", "NOTIFY_FILE": str(webhook)}
     for max_steps in ("4", "8"):  # the second job also checks a checkpoint
         job = training.submit("poisoned", f"--chdir={folder}", MAX_STEPS=max_steps, **env)
-        assert "report: " in training.wait(job, state="COMPLETED")
+        output = training.wait(job, state="COMPLETED")
+        assert ("report: " in output, "no notification of this was sent" in output) == (True, True)
     assert not ran.exists(), ran.read_text()
 
 
-def test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it(training: Training) -> None:
-    hold = training.shared / "hold"
-    hold.touch()
-    job_id = training.submit("unprepared", PREPARE_HOLD=str(hold))
-    prepare = str(training.shared / "training" / "tiny" / "prepare.sh")
-
-    def preparing() -> list[psutil.Process]:
-        found = []
-        for process in marked("tiny"):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                found += [process] if prepare in process.cmdline() else []
-        return found
-
-    wait_until(lambda: bool(preparing()), timeout_s=180, what="prepare.sh does not run")
-    for process in preparing():
-        process.kill()
-    hold.unlink()
-    said = training.wait(job_id, state="FAILED")
-    assert "prepare" in said
-    assert training.metrics("unprepared") == []
-    assert "report" in training.run("unprepared", MAX_STEPS="2")
-
-
-def test_a_second_job_of_a_run_that_trains_is_refused_and_the_first_goes_on(training: Training) -> None:
+def test_a_second_job_of_a_run_is_refused(training: Training) -> None:
     first = training.submit("twice", "--nodes=1", MAX_STEPS="1000")
     training.wait_for_step(first, "twice", 1)
     said = training.wait(training.submit("twice", "--nodes=1"), state="FAILED")
@@ -119,7 +97,7 @@ def test_one_slurm_task_a_rank(training: Training) -> None:
     assert world == {0: "0 4", 1: "1 4", 2: "0 4", 3: "1 4"}
 
 
-def test_intel_mpi_starts_the_ranks_and_a_cancelled_job_is_not_queued_again(training: Training) -> None:
+def test_intel_mpi_starts_ranks_and_scancel_ends_them(training: Training) -> None:
     workload = training.shared / "training" / "tiny-mpi"
     shutil.copytree(TINY, workload)
     (workload / "requirements.txt").write_text("impi-rt==2021.18.1\n")
@@ -136,14 +114,34 @@ def test_intel_mpi_starts_the_ranks_and_a_cancelled_job_is_not_queued_again(trai
     assert training.slurm.job_state(job_id) == "CANCELLED"
 
 
-def test_a_launcher_that_the_workload_does_not_take_is_refused(training: Training) -> None:
-    said = training.wait(training.submit("wrong", LAUNCHER="ssh"), state="FAILED")
-    assert "tiny cannot be started with LAUNCHER=ssh" in said
-    assert "Take one of these: torchrun, srun, mpirun." in said
-    said = training.wait(training.submit("wrong", LAUNCHER="mpirun"), state="FAILED")
-    assert "tiny has no Intel MPI: its requirements.txt does not name impi-rt" in said
+@pytest.mark.parametrize("launcher", ["torchrun", "srun"])
+def test_a_strict_run_on_tcp_is_refused(training: Training, launcher: str) -> None:
+    """Its checkpoint is kept; another job goes on with a warning."""
+    run = f"strict-{launcher}"
+    output = training.run(run, STRICT_NETWORK="1", MAX_STEPS="4", LAUNCHER=launcher, **EFA)
+    assert "network between the nodes: Libfabric" in output
+    # A saved step would be a reason to start again.
+    job_id = training.submit(run, STRICT_NETWORK="1", CHECKPOINT_EVERY="1", LAUNCHER=launcher, **TCP)
+    output = training.wait(job_id, state="FAILED")
+    found = re.search(r"rank 0: (NCCL sends over TCP \(NET/Socket\) on .*4 EFA cards each: )", output)
+    assert found, output
+    assert f"not started again: {found[1]}" in output
+    assert f"go on from step 4: TRAINING_SHARED={training.shared} RUN_NAME={run} sbatch --nodes 2" in output
+    run_dir, checkpoints = training.run_dir(run), training.checkpoints(run)
+    assert (run_dir / "outcome").read_text().startswith(f"refused {found[1]}")
+    assert (checkpoints / "latest_step").read_text().strip() == "4"
+    assert sorted(path.name for path in checkpoints.glob("step-*")) == ["step-000002", "step-000004"]
+    assert starts(training, run) == [("0", "0"), ("0", "4")]
+    assert (run_dir / "ends").read_text().splitlines()[-1].split()[3] != "0"
+    output = training.run(run, LAUNCHER=launcher, **TCP)
+    assert (f"WARNING: {found[1]}" in output, "training from step 4" in output) == (True, True)
+    assert steps(training, run) == list(range(1, 9))
 
 
-def test_more_nodes_than_there_are_are_refused_at_submission(training: Training) -> None:
-    with pytest.raises(SlurmError, match="ode count"):
-        training.submit("many", "--nodes=3")
+def test_a_strict_run_without_lines_of_nccl_is_refused(training: Training, tmp_path: Path) -> None:
+    (tmp_path / "nothing.log").touch()
+    silent = TCP | {"NCCL_LINES": str(tmp_path / "nothing.log")}
+    job_id = training.submit("silent", STRICT_NETWORK="1", LATE_S="1", **silent)
+    output = training.wait(job_id, state="FAILED")
+    assert "not started again: NCCL has not written which network it takes on 2 of 2 nodes." in output
+    assert not (training.checkpoints("silent") / "latest_step").exists()

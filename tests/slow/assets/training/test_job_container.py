@@ -69,7 +69,7 @@ def settings(training: Training, run: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in file.read_text().splitlines())
 
 
-def test_a_workload_trains_in_a_container_as_it_does_outside(training: Training, image: Path) -> None:
+def test_a_workload_trains_in_a_container(training: Training, image: Path) -> None:
     said = training.run("inside", MAX_STEPS="8")
     seen = (training.run_dir("inside") / "seen").read_text().splitlines()
     # The root is the image's; all owners but the user are nobody, of whom root is none here.
@@ -99,7 +99,7 @@ def test_a_workload_trains_in_a_container_as_it_does_outside(training: Training,
     assert [row["loss"] for row in training.metrics("outside")] == [row["loss"] for row in rows]
 
 
-def test_plain_srun_runs_in_a_container_and_not_on_the_node(training: Training, image: Path) -> None:
+def test_plain_srun_runs_in_a_container(training: Training, image: Path) -> None:
     command = f"ls /etc/image-of-the-rehearsal && ! test -e {TINY} && echo node $SLURM_NODEID"
     done = subprocess.run(
         ["srun", "-N", "2", f"--container-image={image}", "bash", "-c", command],
@@ -113,26 +113,18 @@ def test_plain_srun_runs_in_a_container_and_not_on_the_node(training: Training, 
     assert sorted(done.stdout.splitlines()) == ["/etc/image-of-the-rehearsal"] * 2 + ["node 0", "node 1"]
 
 
-def test_an_image_of_a_registry_and_a_broken_file_end_the_job_with_one_message(
-    training: Training, tmp_path: Path
-) -> None:
+def test_a_failed_import_ends_the_job(training: Training) -> None:
     job = training.submit("hub", CONTAINER_IMAGE="nvcr.io/nvidia/pytorch:25.09-py3")
     said = training.wait(job, state="FAILED")
     assert "importing docker://nvcr.io#nvidia/pytorch:25.09-py3 (minutes, once)" in said
     assert "job.slurm: the image nvcr.io/nvidia/pytorch:25.09-py3 was not imported" in said
     assert not list((training.shared / "images").glob("*/*.partial*"))
-    broken = training.shared / "broken.sqsh"
-    broken.write_bytes(b"no image")
-    said = training.wait(training.submit("broken", CONTAINER_IMAGE=str(broken)), state="FAILED")
-    assert f"job.slurm: {broken} is not a squashfs image." in said
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)  # roberta's environment compiles for minutes
 @pytest.mark.parametrize("workload", ["gpt2", "bert-trainium", "gpt2-megatron", "roberta", "titan"])
-def test_each_workload_has_the_very_same_losses_in_a_container_with_its_torch(
-    tmp_path: Path, workload: str
-) -> None:
+def test_each_workloads_losses_are_equal_in_a_container(tmp_path: Path, workload: str) -> None:
     text = "DATA" if workload == "titan" else "CORPUS"
     env = {text: "raw", "MAX_STEPS": "6", "CHECKPOINT_EVERY": "3", "WARMUP_STEPS": "2", **WITH_SHIMS}
     with training_on_slurm(tmp_path, workload=workload, env=env) as training:
@@ -158,7 +150,7 @@ def test_each_workload_has_the_very_same_losses_in_a_container_with_its_torch(
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)  # the environment of the outer job, and three jobs whose nodes unpack an image
-def test_the_network_is_judged_in_a_container_as_outside(tmp_path: Path) -> None:
+def test_the_network_is_judged_in_a_container(tmp_path: Path) -> None:
     env = {"MIN_BYTES": "1024", "MAX_BYTES": "65536"}
     with training_on_slurm(tmp_path, workload="nccl-tests", env=env) as training:
         training.run("outside")

@@ -1,166 +1,98 @@
 """A job whose ranks, nodes, disk or daemons fail: job.slurm on a real Slurm, tiny trainer."""
 
 import contextlib
+import http.server
+import json
 import os
+import re
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 
 from tests.slow.assets.training.tiny import let_go, losses, starts, steps, tiny_on_slurm
-from tests.slow.assets.training.training import NODES, Training, marked, wait_until
+from tests.slow.assets.training.training import Training, marked, wait_until
 
 pytestmark = pytest.mark.slow
 
+SECRET = "B000/very-secret"
+NOTIFIED = {"NOTIFY": "webhook"}
+HANGS = {"HANG_TIMEOUT_S": "12", "DIES_BY": "SIGSTOP", "DIES_AFTER": "5"}
+# By run, the settings of jobs that need no hand: they run side by side, and tests wait for their ends.
+JOBS = {
+    "whole": {},
+    "killed": {"DIES_AFTER": "5", **NOTIFIED},
+    "hangs-torchrun": HANGS,
+    "hangs-srun": HANGS | {"LAUNCHER": "srun"},
+    "early": {"DIES_AFTER": "1", "DEATHS": "9", "MAX_RESTARTS": "1", **NOTIFIED},
+    "deaf": {"DEAF": "1", "AFTER_FAILURE_S": "5", "DIES_AFTER": "5"},
+    "alone": {"ALONE": "1", "DIES_AFTER": "3"},
+    "torn": {"MAX_STEPS": "6"},
+    "changed": {"MAX_STEPS": "6"},
+}
+
 
 @pytest.fixture(scope="module")
-def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+def webhook() -> Iterator[tuple[str, list[str]]]:
+    """Yield the address of a webhook, and what it gets."""
+    messages: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{SECRET}", messages
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory, webhook: tuple[str, list[str]]) -> Iterator[Training]:
     folder = tmp_path_factory.mktemp("tiny")
+    file = folder / "webhook"
+    file.touch(mode=0o600)
+    file.write_text(webhook[0])
     # Nodes see what is mounted before they start.
     small = folder / "fsx" / "checkpoints" / "tiny" / "full"
     small.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
     is_small = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    with tiny_on_slurm(folder) as training:
+    with tiny_on_slurm(folder, NOTIFY_FILE=str(file)) as training:
         yield training
     if is_small:
         subprocess.run(["umount", "--lazy", small], check=True)
 
 
-@pytest.fixture(scope="module")
-def whole_run(training: Training) -> str:
-    """Output of a run that nothing interrupts; the losses of others are compared with it."""
-    return training.run("whole")
+@pytest.fixture(scope="module", autouse=True)
+def jobs(training: Training) -> dict[str, int]:
+    """Submit all jobs that need no hand, and return their ids; `whole` has ended."""
+    submitted = {run: training.submit(run, **settings) for run, settings in JOBS.items()}
+    training.wait(submitted["whole"], state="COMPLETED")
+    return submitted
 
 
-def test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on(
-    training: Training, whole_run: str
-) -> None:
-    job_id = training.submit("killed", HOLD_AT="6")
-    training.wait_for_step(job_id, "killed", 5)
-    os.kill(int((training.run_dir("killed") / "pid-1").read_text()), signal.SIGKILL)
-    let_go(training, "killed")
-    said = training.wait(job_id, state="COMPLETED")
-    at = int(starts(training, "killed")[1][1])
-    assert f"exit code 1); continues from step {at}; queued again" in said
-    assert f"training from step {at}" in said
-    assert starts(training, "killed") == [("0", "0"), ("1", str(at))]
-    assert steps(training, "killed") == list(range(1, 9))
-    assert losses(training, "killed") == losses(training, "whole")
-    assert "world size 2, restarts: 1" in said
+def events(webhook: tuple[str, list[str]], job_id: int) -> list[str]:
+    """Return the events of a job of which the user is notified."""
+    return [each.partition("]")[0].strip("[") for each in webhook[1] if f"] job {job_id} (" in each]
 
 
-def test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_and_no_loss_differs(
-    training: Training, whole_run: str
-) -> None:
-    training.run("torn", MAX_STEPS="6")
-    newest, before = (training.checkpoints("torn") / f"step-{step:06d}" for step in (6, 4))
-    (newest / "state.json").write_text("")
-    metrics = training.run_dir("torn") / "metrics.jsonl"
-    lines = metrics.read_bytes().splitlines(keepends=True)
-    metrics.write_bytes(b"".join([lines[0], bytes(len(lines[1]) - 1), b"\n", *lines[2:]]))
-    said = training.run("torn")
-    assert f"{newest} is incomplete (state.json has 0 bytes instead of " in said
-    assert f": continuing from {before}\n" in said
-    assert starts(training, "torn")[1] == ("0", "4")
-    assert steps(training, "torn") == [1, *range(3, 9)]
-    assert losses(training, "torn")[1:] == losses(training, "whole")[2:]
-    assert "metrics.jsonl: 1 damaged rows skipped" in said
-    assert "restarts: 1, 1 damaged rows skipped" in said
+def assert_whole(training: Training, *runs: str) -> None:
+    """Assert that runs have each step once, with the losses of a run that nothing interrupts."""
+    for run in runs:
+        assert losses(training, run) == losses(training, "whole"), run
+        assert steps(training, run) == list(range(1, 9)), run
 
 
-def test_changed_bytes_are_found_by_all_nodes(training: Training, whole_run: str) -> None:
-    training.run("changed", MAX_STEPS="6")
-    newest = training.checkpoints("changed") / "step-000006"
-    state = (newest / "state.json").read_bytes()
-    (newest / "state.json").write_bytes(state.replace(b"6", b"5"))
-    said = training.run("changed")
-    assert f"{newest} is incomplete (state.json has other bytes than when it was saved" in said
-    assert "this node alone" not in said
-    assert starts(training, "changed")[1] == ("0", "4")
-    assert losses(training, "changed") == losses(training, "whole")
-
-
-@pytest.mark.root
-def test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on(
-    training: Training, whole_run: str
-) -> None:
-    small = training.checkpoints("full")
-    if not small.is_mount():
-        pytest.skip("this machine refuses to mount a small file system")
-    job_id = training.submit("full", MAX_RESTARTS="0", HOLD_AT="4")
-    training.wait_for_step(job_id, "full", 3)
-    with contextlib.suppress(OSError), (small / "other data").open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(1024))
-    let_go(training, "full")
-    said = training.wait(job_id, state="FAILED")
-    assert f"a checkpoint could not be written into {small}, which has 0.0 GB free" in said
-    assert "No space left on device): fix that, and submit again with the same RUN_NAME." in said
-    (small / "other data").unlink()
-    training.run("full")
-    assert int(starts(training, "full")[1][1]) >= 2
-    assert losses(training, "full") == losses(training, "whole")
-
-
-def test_a_killed_controller_that_starts_again_does_not_interrupt_the_training(
-    training: Training, whole_run: str
-) -> None:
-    job_id = training.submit("controller", STEP_S="2", HOLD_AT="5")
-    # slurmctld saves its state within 5 s; killed earlier, it has forgotten that the job runs.
-    training.wait_for_step(job_id, "controller", 4)
-    begin_again("slurmctld", lambda argv: [word for word in argv if word != "-c"])
-    let_go(training, "controller")
-    training.wait(job_id, state="COMPLETED")
-    assert starts(training, "controller") == [("0", "0")]
-    assert losses(training, "controller") == losses(training, "whole")
-
-
-def test_a_killed_slurmd_that_starts_again_does_not_interrupt_the_training(
-    training: Training, whole_run: str
-) -> None:
-    job_id = training.submit("slurmd", HOLD_AT="3")
-    training.wait_for_step(job_id, "slurmd", 2)
-    begin_again("slurmd", lambda argv: argv, NODES[1])
-    let_go(training, "slurmd")
-    training.wait(job_id, state="COMPLETED")
-    assert starts(training, "slurmd") == [("0", "0")]
-    assert losses(training, "slurmd") == losses(training, "whole")
-
-
-def begin_again(name: str, argv_of: Callable[[list[str]], list[str]], node: str = "") -> None:
-    """Kill a daemon, and start it again as the service manager of a node does."""
-    (daemon,) = (
-        process
-        for process in marked("tiny")
-        if process.name() == name and (not node or node in process.cmdline())
-    )
-    argv, env, folder = daemon.cmdline(), daemon.environ(), daemon.cwd()
-    daemon.kill()
-    daemon.wait(10)
-    subprocess.Popen(
-        argv_of(argv),
-        env=env,
-        cwd=folder,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def test_ranks_that_die_without_checkpoint_end_the_job(training: Training) -> None:
-    job_id = training.submit("early", DIES_AFTER="1", DEATHS="9", MAX_RESTARTS="1")
-    output = training.wait(job_id, state="FAILED")
-    failed = "the training failed (train-dy-p4d-2: exit code 1)"
-    assert f"{failed}; continues from step 0, restart 1 of 1 without a new checkpoint; queued again" in output
-    assert f"{failed}; not started again, since MAX_RESTARTS is 1, and 2 starts failed" in output
-    again = f"TRAINING_SHARED={training.shared} RUN_NAME=early sbatch --nodes 2"
-    assert f"continue it by hand: {again}" in output
-    assert starts(training, "early") == [("0", "0"), ("1", "0")]
-
-
-def test_an_array_s_last_task_restarts_alone(training: Training) -> None:
+def test_an_arrays_last_task_restarts_alone(training: Training) -> None:
     """Slurm takes the id of the last task, which is the array's own, for all tasks."""
     array = training.submit("", "--nodes=1", "--array=0-1", HOLD_AT="6")
     last, other = f"job-{array}", f"job-{array + 1}"
@@ -176,23 +108,159 @@ def test_an_array_s_last_task_restarts_alone(training: Training) -> None:
         assert outcome.read_text() == "finished\n"
 
 
-def test_a_rank_that_fails_is_not_taken_for_a_stop_though_the_others_save(
-    training: Training, whole_run: str
+@pytest.mark.root
+def test_a_full_disk_keeps_earlier_checkpoints(training: Training) -> None:
+    small = training.checkpoints("full")
+    if not small.is_mount():
+        pytest.skip("this machine refuses to mount a small file system")
+    job_id = training.submit("full", MAX_RESTARTS="0", HOLD_AT="4")
+    training.wait_for_step(job_id, "full", 3)
+    with contextlib.suppress(OSError), (small / "other data").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1024))
+    let_go(training, "full")
+    output = training.wait(job_id, state="FAILED")
+    assert f"a checkpoint could not be written into {small}, which has 0.0 GB free" in output
+    assert "No space left on device): fix that, and submit again with the same RUN_NAME." in output
+    (small / "other data").unlink()
+    training.run("full")
+    assert int(starts(training, "full")[1][1]) >= 2
+    assert_whole(training, "full")
+
+
+def test_a_killed_preparation_is_finished_later(training: Training, webhook: tuple[str, list[str]]) -> None:
+    hold = training.shared / "hold"
+    hold.touch()
+    job_id = training.submit("unprepared", PREPARE_HOLD=str(hold), **NOTIFIED)
+    prepare = str(training.shared / "training" / "tiny" / "prepare.sh")
+    wait_until(lambda: bool(running(prepare)), timeout_s=180, what="prepare.sh does not run")
+    for pid in running(prepare):
+        os.kill(pid, signal.SIGKILL)
+    hold.unlink()
+    training.wait(job_id, state="FAILED")
+    assert (events(webhook, job_id), training.metrics("unprepared")) == (["given up"], [])
+    assert webhook[1][-1].endswith("the preparation failed")
+    assert "report" in training.run("unprepared", MAX_STEPS="2")
+
+
+def running(script: str) -> list[int]:
+    """Return the ids of the processes that run a script."""
+    found = []
+    for process in marked("tiny"):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += [process.pid] if script in process.cmdline() else []
+    return found
+
+
+def test_a_killed_rank_restarts_the_job(
+    training: Training, jobs: dict[str, int], webhook: tuple[str, list[str]]
 ) -> None:
-    """Slurm sends SIGTERM to the ranks that are left: as when it asks the job to stop."""
-    said = training.run("alone", ALONE="1", DIES_AFTER="3")
-    assert "the training failed" in said
-    assert losses(training, "alone") == losses(training, "whole")
+    output = training.wait(jobs["killed"], state="COMPLETED")
+    at = int(starts(training, "killed")[1][1])
+    assert f"exit code 1); goes on from step {at}; queued again" in output
+    assert f"training from step {at}" in output
+    assert starts(training, "killed") == [("0", "0"), ("1", str(at))]
+    assert "world size 2, restarts: 1" in output
+    assert_whole(training, "killed")
+    assert events(webhook, jobs["killed"]) == ["started", "queued again", "started", "finished"], output
+    assert SECRET not in output
+
+
+def test_ranks_without_checkpoint_end_the_job(
+    training: Training, jobs: dict[str, int], webhook: tuple[str, list[str]]
+) -> None:
+    output = training.wait(jobs["early"], state="FAILED")
+    failed = r"the training failed \(train-dy-p4d-\d: exit code 1\)"
+    again = "goes on from step 0, restart 1 of 1 without a new checkpoint; queued again"
+    assert re.search(f"{failed}; {again}", output), output
+    assert re.search(f"{failed}; not started again, since MAX_RESTARTS is 1, and 2 starts failed", output)
+    by_hand = f"go on with it by hand: TRAINING_SHARED={training.shared} RUN_NAME=early sbatch --nodes 2"
+    assert by_hand in output
+    assert starts(training, "early") == [("0", "0"), ("1", "0")]
+    assert events(webhook, jobs["early"]) == ["started", "queued again", "started", "given up"]
+
+
+def test_deaf_ranks_are_ended(training: Training, jobs: dict[str, int]) -> None:
+    """NCCL over EFA may wait for a dead peer until its timeout, and Slurm until KillWait.
+
+    Ranks that are left and save after Slurm's SIGTERM do not make a failure a stop.
+    """
+    for run in ("deaf", "alone"):
+        output = training.wait(jobs[run], state="COMPLETED")
+        assert re.search(r"the training failed \(train-dy-p4d-\d: exit code \d+\); goes on from step", output)
+    assert_whole(training, "deaf", "alone")
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "srun"])
+def test_a_stopped_rank_ends_with_stacks(training: Training, jobs: dict[str, int], launcher: str) -> None:
+    run = f"hangs-{launcher}"
+    output = training.wait(jobs[run], state="COMPLETED")
+    found = re.search(r"rank 1 on (\S+) made no step for (\d+) s: it did not answer a signal", output)
+    assert found, output
+    assert 12 <= int(found[2]) < 60
+    assert re.search(rf"the training failed \(rank 1 on {found[1]} made .*\); goes on from step", output)
+    assert_whole(training, run)
+    stacks = {file.name: file for file in (training.run_dir(run) / "stacks" / f"{jobs[run]}-0").glob("*/*")}
+    assert "in meet" in stacks["rank-0.txt"].read_text()
+    assert stacks["rank-1.txt"].parent.name == found[1]
+    assert "File" not in stacks["rank-1.txt"].read_text()
+
+
+def test_damaged_and_changed_bytes_are_found(training: Training, jobs: dict[str, int]) -> None:
+    """Both cost two steps, and no loss differs."""
+    newest = {}
+    for run in ("torn", "changed"):
+        training.wait(jobs[run], state="COMPLETED")
+        newest[run] = training.checkpoints(run) / "step-000006"
+    (newest["torn"] / "state.json").write_text("")
+    metrics = training.run_dir("torn") / "metrics.jsonl"
+    lines = metrics.read_bytes().splitlines(keepends=True)
+    metrics.write_bytes(b"".join([lines[0], bytes(len(lines[1]) - 1), b"\n", *lines[2:]]))
+    state = (newest["changed"] / "state.json").read_bytes()
+    (newest["changed"] / "state.json").write_bytes(state.replace(b"6", b"5"))
+    again = {run: training.submit(run) for run in newest}
+    outputs = {run: training.wait(job_id, state="COMPLETED") for run, job_id in again.items()}
+    assert f"{newest['torn']} is incomplete (state.json has 0 bytes instead of " in outputs["torn"]
+    assert f": going on from {newest['torn'].with_name('step-000004')}\n" in outputs["torn"]
+    assert steps(training, "torn") == [1, *range(3, 9)]
+    assert losses(training, "torn")[1:] == losses(training, "whole")[2:]
+    assert "metrics.jsonl: 1 damaged rows skipped" in outputs["torn"]
+    assert "restarts: 1, 1 damaged rows skipped" in outputs["torn"]
+    other = f"{newest['changed']} is incomplete (state.json has other bytes than when it was saved"
+    assert (other in outputs["changed"], "this node alone" in outputs["changed"]) == (True, False)
+    assert [starts(training, run)[1] for run in newest] == [("0", "4")] * 2
+    assert_whole(training, "changed")
+
+
+def test_a_lost_node_before_a_checkpoint_restarts(training: Training) -> None:
+    job_id = training.submit("lost", CHECKPOINT_EVERY="1000", HOLD_AT="6")
+    training.wait_for_step(job_id, "lost", 5)
+    name = node_of(int((training.run_dir("lost") / "pid-1").read_text()))
+    lose_node(training, name)
+    let_go(training, "lost")
+    # ParallelCluster powers the lost node down, and another instance takes its name.
+    wait_until(lambda: training.slurm.job_state(job_id) != "RUNNING", timeout_s=180, what="not queued again")
+    scontrol(training, "update", f"nodename={name}", "state=power_down_force")
+    states = training.slurm.node_states
+    wait_until(lambda: not states()[name].startswith("down"), timeout_s=180, what=f"{name} stays down")
+    training.wait(job_id, state="COMPLETED")
+    assert starts(training, "lost") == [("0", "0"), ("1", "0")]
+    assert_whole(training, "lost")
+
+
+def node_of(pid: int) -> str:
+    """Return the node of a rank."""
+    (rank,) = (process for process in marked("tiny") if process.pid == pid)
+    return rank.environ()["SLURMD_NODENAME"]
 
 
 def lose_node(training: Training, name: str) -> None:
     """Kill all of a node at once, like a machine that is switched off; Slurm finds that it is gone."""
-    running = marked("tiny")
-    (slurmd,) = (process for process in running if process.name() == "slurmd" and name in process.cmdline())
-    tasks = [process for process in running if process.environ().get("SLURMD_NODENAME") == name]
+    processes = marked("tiny")
+    tasks = [process for process in processes if process.environ().get("SLURMD_NODENAME") == name]
     above = [process.parent() for process in tasks]
-    steps = [process for process in above if process and process.name().startswith("slurmstepd")]
-    for process in (slurmd, *steps, *tasks):
+    stepds = [process for process in above if process and process.name().startswith("slurmstepd")]
+    for process in (daemon("slurmd", name), *stepds, *tasks):
         process.kill()
     scontrol(training, "update", f"nodename={name}", "state=down", "reason=lost")
 
@@ -201,20 +269,33 @@ def scontrol(training: Training, *words: str) -> None:
     subprocess.run(["scontrol", *words], env=training.slurm.client_env(), check=True)
 
 
-def get_node_back(training: Training, name: str, job_id: int) -> None:
-    """ParallelCluster powers the lost node down, and another instance takes its name."""
-    wait_until(lambda: training.slurm.job_state(job_id) == "PENDING", timeout_s=180, what="not queued again")
-    scontrol(training, "update", f"nodename={name}", "state=power_down_force")
-    states = training.slurm.node_states
-    wait_until(lambda: not states()[name].startswith("down"), timeout_s=180, what=f"{name} stays down")
+def daemon(name: str, node: str = "") -> psutil.Process:
+    """Return the process of a daemon, of a node for slurmd."""
+    (found,) = (
+        process
+        for process in marked("tiny")
+        if process.name() == name and (not node or node in process.cmdline())
+    )
+    return found
 
 
-def test_a_node_loss_before_a_checkpoint_restarts(training: Training, whole_run: str) -> None:
-    job_id = training.submit("lost", CHECKPOINT_EVERY="1000", HOLD_AT="6")
-    training.wait_for_step(job_id, "lost", 5)
-    lose_node(training, NODES[1])
-    let_go(training, "lost")
-    get_node_back(training, NODES[1], job_id)
+def begin_again(process: psutil.Process, argv_of: Callable[[list[str]], list[str]]) -> None:
+    """Kill a daemon, and start it again as the service manager of a node does."""
+    argv, env, folder = process.cmdline(), process.environ(), process.cwd()
+    process.kill()
+    process.wait(10)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.Popen(argv_of(argv), env=env, cwd=folder, start_new_session=True, **quiet)
+
+
+def test_killed_daemons_do_not_interrupt_the_training(training: Training) -> None:
+    job_id = training.submit("daemons", STEP_S="2", HOLD_AT="5")
+    # slurmctld saves its state within 5 s; killed earlier, it has forgotten that the job runs.
+    training.wait_for_step(job_id, "daemons", 4)
+    begin_again(daemon("slurmctld"), lambda argv: [word for word in argv if word != "-c"])
+    node = node_of(int((training.run_dir("daemons") / "pid-1").read_text()))
+    begin_again(daemon("slurmd", node), lambda argv: argv)
+    let_go(training, "daemons")
     training.wait(job_id, state="COMPLETED")
-    assert starts(training, "lost") == [("0", "0"), ("1", "0")]
-    assert losses(training, "lost") == losses(training, "whole")
+    assert starts(training, "daemons") == [("0", "0")]
+    assert_whole(training, "daemons")

@@ -1,6 +1,7 @@
 """A job that is asked to stop, by Slurm or by EC2: job.slurm on a real Slurm, tiny trainer."""
 
 import http.server
+import subprocess
 import threading
 from collections.abc import Iterator
 from typing import ClassVar
@@ -12,6 +13,9 @@ from tests.slow.assets.training.training import Training, wait_until
 
 pytestmark = pytest.mark.slow
 
+# No checkpoint but that of a stop.
+ENDLESS = {"MAX_STEPS": "1000", "CHECKPOINT_EVERY": "1000"}
+
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
@@ -19,29 +23,34 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
         yield training
 
 
-def test_cancelled_it_saves_and_says_how_to_go_on(training: Training) -> None:
-    job_id = training.submit("cancelled", MAX_STEPS="1000", CHECKPOINT_EVERY="1000")
-    training.wait_for_step(job_id, "cancelled", 3)
-    training.end(job_id)
-    wait_for_words(training, job_id, "continue it")
+@pytest.fixture(scope="module", autouse=True)
+def timed(training: Training) -> int:
+    """Return a job that reaches its time limit, of a minute at least, while other tests run."""
+    limit = ("--nodes=1", "--time=1", "--signal=TERM@10")
+    return training.submit("timed", *limit, REQUEUE_AT_TIME_LIMIT="1", **ENDLESS)
+
+
+def test_long_saves_survive_scancel_and_a_requeue(training: Training) -> None:
+    """A save may take as long as KillWait, which is the cluster's."""
+    slurm = training.slurm
+    config = subprocess.run(["scontrol", "show", "config"], env=slurm.client_env(), capture_output=True)
+    assert b"KillWait                = 600 sec" in config.stdout
+    jobs = {run: training.submit(run, STOP_SAVE_S="3", **ENDLESS) for run in ("cancelled", "requeued")}
+    for run, job_id in jobs.items():
+        training.wait_for_step(job_id, run, 3)
+    slurm.cancel(jobs["cancelled"])
+    subprocess.run(["scontrol", "requeue", str(jobs["requeued"])], env=slurm.client_env(), check=True)
+    training.wait(jobs["cancelled"], state="CANCELLED")
+    wait_for_words(training, jobs["cancelled"], "go on with it")
     at = steps(training, "cancelled")[-1]
-    assert f"stopped at step {at} and saved" in training.output(job_id)
+    assert f"stopped at step {at} and saved" in training.output(jobs["cancelled"])
     assert f"training from step {at}" in training.run("cancelled", MAX_STEPS=str(at + 2))
-
-
-def test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel(training: Training) -> None:
-    settings = {"REQUEUE_AT_TIME_LIMIT": "1", "MAX_STEPS": "1000", "CHECKPOINT_EVERY": "1000"}
-    job_id = training.submit("timed", "--time=1", "--signal=TERM@10", **settings)
-    wait_for_words(training, job_id, "the job is at its time limit: stopped at step")
-    at = steps(training, "timed")[-1]
-    wait_for_words(training, job_id, f"continues from step {at}; queued again")
-    training.wait_for_step(job_id, "timed", at + 2)
-    assert f"training from step {at}" in training.output(job_id)
-    training.end(job_id)
-    wait_for_words(training, job_id, "and saved, as Slurm asked (time limit, scancel or requeue)")
-    again = f"TRAINING_SHARED={training.shared} RUN_NAME=timed sbatch --nodes 2"
-    wait_for_words(training, job_id, f"unless Slurm has queued it again: {again}")
-    assert training.slurm.job_state(job_id) == "CANCELLED"
+    wait_for_words(training, jobs["requeued"], "restart 1")
+    (checkpoint,) = training.checkpoints("requeued").glob("step-*")
+    at = int(checkpoint.name.removeprefix("step-"))
+    training.wait_for_step(jobs["requeued"], "requeued", at + 1)
+    assert f"training from step {at}" in training.output(jobs["requeued"])
+    training.end(jobs["requeued"])
 
 
 class Metadata(http.server.BaseHTTPRequestHandler):
@@ -54,8 +63,8 @@ class Metadata(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         allowed = self.headers["X-aws-ec2-metadata-token"] == "token"
-        asked = self.path == "/latest/meta-data/spot/instance-action"
-        self._answer(self.notice if allowed and asked else "")
+        is_notice = self.path == "/latest/meta-data/spot/instance-action"
+        self._answer(self.notice if allowed and is_notice else "")
 
     def _answer(self, text: str) -> None:
         self.send_response(200 if text else 404)
@@ -69,9 +78,8 @@ class Metadata(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def metadata() -> Iterator[str]:
     """Address of a metadata service that runs."""
-    Metadata.notice = ""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
@@ -82,28 +90,47 @@ def wait_for_notice(training: Training, job_id: int, restart: int) -> None:
         wait_until(notice.is_file, timeout_s=180, what="no notice has come")
 
 
-def test_a_spot_notice_and_the_job_saves_and_starts_again(training: Training, metadata: str) -> None:
+def test_a_spot_notice_saves_and_starts_again(training: Training, metadata: str) -> None:
     family = training.settings.read_text()
     training.settings.write_text(f"{family}export CAPACITY='spot'\n")
     hold = training.shared / "hold"
     hold.touch()
-    env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata, "MAX_STEPS": "60", "PREPARE_HOLD": str(hold)}
+    env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata, "MAX_STEPS": "12", "PREPARE_HOLD": str(hold)}
     # On a node that is about to go, nothing is begun, and nothing is counted.
-    Metadata.notice = '{"action": "terminate", "time": "2026-11-22T03:00:00Z"}'
+    Metadata.notice = notice = '{"action": "terminate", "time": "2026-11-22T03:00:00Z"}'
     job_id = training.submit("spot", CHECKPOINT_EVERY="1000", HOLD_AT="4", **env)
     wait_for_notice(training, job_id, 0)
     hold.unlink()
     wait_for_words(training, job_id, "the training was not started; queued again")
-    Metadata.notice, notice = "", Metadata.notice
+    Metadata.notice = ""
     training.wait_for_step(job_id, "spot", 3)
     Metadata.notice = notice
     wait_for_notice(training, job_id, 1)
     let_go(training, "spot")
     wait_for_words(training, job_id, "and the training saved at step")
     Metadata.notice = ""
-    said = training.wait(job_id, state="COMPLETED")
+    output = training.wait(job_id, state="COMPLETED")
     training.settings.write_text(family)
     at = starts(training, "spot")[1][1]
-    assert "EC2 takes a node (train-dy-p4d-" in said
-    assert f"the training saved at step {at}; continues from step {at}; queued again" in said
-    assert steps(training, "spot") == list(range(1, 61))
+    assert "EC2 takes a node (train-dy-p4d-" in output
+    assert f"the training saved at step {at}; goes on from step {at}; queued again" in output
+    assert steps(training, "spot") == list(range(1, 13))
+
+
+def test_a_time_limit_requeues_and_scancel_ends(training: Training, timed: int) -> None:
+    wait_for_words(training, timed, "the job is at its time limit: stopped at step")
+    at = starts_after(training, timed)
+    training.wait_for_step(timed, "timed", at + 2)
+    assert f"goes on from step {at}; queued again" in training.output(timed)
+    training.end(timed)
+    wait_for_words(training, timed, "and saved, as Slurm asked (time limit, scancel or requeue)")
+    again = f"TRAINING_SHARED={training.shared} RUN_NAME=timed sbatch --nodes 1"
+    wait_for_words(training, timed, f"unless Slurm has queued it again: {again}")
+    assert training.slurm.job_state(timed) == "CANCELLED"
+
+
+def starts_after(training: Training, job_id: int) -> int:
+    """Return the step from which the newest start goes on, once there is one after the first."""
+    with training.ended_if_late(job_id):
+        wait_until(lambda: len(starts(training, "timed")) > 1, timeout_s=180, what="not started again")
+    return int(starts(training, "timed")[-1][1])

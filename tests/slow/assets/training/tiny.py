@@ -12,9 +12,9 @@ TINY = Path(__file__).parent / "tiny_workload"
 
 @contextmanager
 def tiny_on_slurm(folder: Path, **env: str) -> Iterator[Training]:
-    """A local Slurm of two nodes with the tiny workload."""
+    """A local Slurm with the tiny workload, whose nodes run several jobs side by side."""
     env = {"TRAINING_VENVS": str(folder / "venvs")} | env
-    with training_on_slurm(folder, workload="tiny", env=env) as training:
+    with training_on_slurm(folder, workload="tiny", env=env, nodes=8) as training:
         shutil.copytree(TINY, training.shared / "training" / "tiny")
         yield training
 

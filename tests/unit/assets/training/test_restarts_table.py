@@ -10,7 +10,6 @@ RESTARTS, STOPS, ENDS = (
     f"{SLOW}/test_restarts_stops.py",
     f"{FAST}/test_restarts.py",
 )
-NETWORK = f"{SLOW}/test_job.py"
 RUN = f"{FAST}/trainkit/run"
 NOT_FINITE = "finite|diverge"
 # By row, the tests' files, and words that the name of a test has.
@@ -44,9 +43,9 @@ TESTS = {
         (f"{FAST}/trainkit/test_resuming.py", "global_batch"),
     ],
     "the disk is full": [(RESTARTS, "full_disk")],
-    "the preparation dies": [(f"{SLOW}/test_job.py", "preparation")],
+    "the preparation dies": [(RESTARTS, "preparation")],
     "slurmctld or slurmd dies": [(RESTARTS, "daemons")],
-    "NCCL sends over TCP": [(NETWORK, "tcp")],
+    "NCCL sends over TCP": [(f"{SLOW}/test_job.py", "tcp")],
     "rows of `metrics.jsonl`": [(RESTARTS, "damaged"), (f"{RUN}/test_metrics.py", "damaged")],
 }
 

@@ -21,8 +21,9 @@ from trainkit.run.stopping import Stop, warn_of_short_notice
 MAX_STEPS = int(os.environ.get("MAX_STEPS", "8"))
 STEP_S = float(os.environ.get("STEP_S", "0.2"))
 CHECKPOINT_EVERY = int(os.environ.get("CHECKPOINT_EVERY", "2"))
-# The last rank kills itself after so many steps of a start; 0: never.
+# The last rank sends itself DIES_BY after so many steps of a start; 0: never.
 DIES_AFTER = int(os.environ.get("DIES_AFTER", "0"))
+DIES_BY = signal.Signals[os.environ.get("DIES_BY", "SIGKILL")]
 # Step before which the ranks wait until a test lets them go on (tiny.let_go); 0: none.
 HOLD_AT = int(os.environ.get("HOLD_AT", "0"))
 # How many starts end like that.
@@ -100,7 +101,7 @@ def die_if_asked(run: Run, steps: int) -> None:
     """End as a rank does that runs out of memory, if that is asked for."""
     if run.rank == run.world_size - 1 and DIES_AFTER == steps > 0 and deaths(run) < DEATHS:
         (run.run_dir / f"died-{deaths(run) + 1}").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), DIES_BY)
 
 
 def main() -> None:
