@@ -138,7 +138,7 @@ def test_a_strict_run_on_tcp_is_refused(training: Training, launcher: str) -> No
     assert steps(training, run) == list(range(1, 9))
 
 
-def test_a_strict_run_without_lines_of_nccl_is_refused(training: Training, tmp_path: Path) -> None:
+def test_a_strict_run_without_nccls_lines_ends(training: Training, tmp_path: Path) -> None:
     (tmp_path / "nothing.log").touch()
     silent = TCP | {"NCCL_LINES": str(tmp_path / "nothing.log")}
     job_id = training.submit("silent", STRICT_NETWORK="1", LATE_S="1", **silent)

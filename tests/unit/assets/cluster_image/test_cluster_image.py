@@ -75,9 +75,7 @@ def refuse(ask: Ask) -> Refuse:
     return partial(refusal, ask)
 
 
-def test_official_is_the_newest_image_of_this_version_system_and_architecture(
-    ask: Ask, region: FakeRegion
-) -> None:
+def test_official_is_the_newest_fitting_image(ask: Ask, region: FakeRegion) -> None:
     region.images = {
         NEW: official(created="2026-11-02", root_gib=45),
         "ami-01": official(created="2026-11-03", version="3.16.0"),
@@ -93,9 +91,7 @@ def test_official_is_the_newest_image_of_this_version_system_and_architecture(
     }
 
 
-def test_an_image_that_is_not_deprecated_goes_before_a_newer_one_that_is(
-    ask: Ask, region: FakeRegion
-) -> None:
+def test_a_deprecated_image_comes_last(ask: Ask, region: FakeRegion) -> None:
     # The library chooses the head node's image so.
     region.images[NEW] = official(created="2026-11-02", DeprecationTime="2026-11-03T00:00:00.000Z")
     assert ask()["PhysicalResourceId"] == OLD
@@ -103,9 +99,7 @@ def test_an_image_that_is_not_deprecated_goes_before_a_newer_one_that_is(
     assert ask()["PhysicalResourceId"] == NEW
 
 
-def test_no_official_image_is_refused_with_the_systems_that_have_one(
-    refuse: Refuse, region: FakeRegion
-) -> None:
+def test_no_official_image_is_refused(refuse: Refuse, region: FakeRegion) -> None:
     said = refuse(Os="ubuntu2204")
     assert (
         f"us-east-1 has no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204, x86_64"
@@ -117,14 +111,12 @@ def test_no_official_image_is_refused_with_the_systems_that_have_one(
     assert "Deploy in a region that ParallelCluster supports" in refuse()
 
 
-def test_a_root_volume_smaller_than_the_official_images_is_refused_with_both(refuse: Refuse) -> None:
+def test_a_too_small_root_volume_is_refused(refuse: Refuse) -> None:
     said = refuse(RootGib="34")
     assert "has a root volume of 35 GiB, and 34 GiB are requested" in said
 
 
-def test_an_update_keeps_the_parent_though_a_newer_one_is_there_and_says_so(
-    ask: Ask, region: FakeRegion
-) -> None:
+def test_an_update_keeps_the_parent_and_reports_newer(ask: Ask, region: FakeRegion) -> None:
     region.images[NEW] = official(created="2026-11-02")
     kept = ask(kept=OLD, was={"RootGib": "50"})
     assert (kept["PhysicalResourceId"], kept["Data"]["ImageId"]) == (OLD, OLD)
@@ -133,18 +125,14 @@ def test_an_update_keeps_the_parent_though_a_newer_one_is_there_and_says_so(
     assert KEPT_FOR_GOOD in kept["Data"]["Note"]
 
 
-def test_an_update_takes_the_newest_when_the_parent_is_gone_and_keeps_that(
-    ask: Ask, region: FakeRegion
-) -> None:
+def test_an_update_replaces_a_missing_parent(ask: Ask, region: FakeRegion) -> None:
     region.images = {NEW: official(created="2026-11-02")}
     moved = ask(kept=OLD)
     assert moved["Data"]["ImageId"] == NEW
     assert ask(kept=moved["PhysicalResourceId"]) == moved
 
 
-def test_another_version_takes_another_parent_and_the_way_back_the_very_same(
-    ask: Ask, region: FakeRegion
-) -> None:
+def test_another_version_and_its_rollback_change_the_parent(ask: Ask, region: FakeRegion) -> None:
     region.images["ami-01"] = official(version="3.17.0")
     moved = ask(kept=OLD, PclusterVersion="3.17.0", was={"PclusterVersion": PCLUSTER_VERSION})
     assert moved["Data"]["ImageId"] == "ami-01"
@@ -154,7 +142,7 @@ def test_another_version_takes_another_parent_and_the_way_back_the_very_same(
     assert (back["PhysicalResourceId"], back["Data"]["ImageId"]) == (OLD, OLD)
 
 
-def test_an_image_of_ones_own_that_fits_is_taken(ask: Ask) -> None:
+def test_an_own_image_that_fits_is_taken(ask: Ask) -> None:
     assert ask(OWN, RootGib="35") == {
         "PhysicalResourceId": OWN,
         "Data": {"ImageId": OWN, "Name": "training", "RootGib": "35", "Note": ""},
@@ -162,7 +150,7 @@ def test_an_image_of_ones_own_that_fits_is_taken(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("described", [None, image(State="disabled")])
-def test_an_image_that_is_not_here_is_refused_with_the_region(
+def test_a_missing_image_is_refused_with_the_region(
     refuse: Refuse, region: FakeRegion, described: dict[str, Any] | None
 ) -> None:
     region.images = {OWN: described} if described else {}
@@ -200,7 +188,7 @@ def test_an_image_that_is_not_here_is_refused_with_the_region(
         ({"BlockDeviceMappings": []}, "its root volume is not on EBS"),
     ],
 )
-def test_an_image_that_cannot_be_the_nodes_is_refused_with_why_and_the_mend(
+def test_an_unfit_image_is_refused_with_the_reason(
     refuse: Refuse, region: FakeRegion, change: dict[str, Any], words: str
 ) -> None:
     region.images[OWN] = image(**{"Tags": tagged(), **change})
@@ -224,7 +212,7 @@ def test_all_that_is_wrong_is_said_at_once(refuse: Refuse, region: FakeRegion) -
         (official(os_part="rhel9-hvm"), "it has rhel9-hvm (by its name)"),
     ],
 )
-def test_without_tags_the_name_of_an_official_image_or_of_its_copy_tells_what_it_is(
+def test_the_name_describes_an_untagged_image(
     ask: Ask, refuse: Refuse, region: FakeRegion, described: dict[str, Any], words: str
 ) -> None:
     region.images[OWN] = described
@@ -233,7 +221,7 @@ def test_without_tags_the_name_of_an_official_image_or_of_its_copy_tells_what_it
     assert ask(OWN)["Data"]["Note"] == ""
 
 
-def test_an_image_that_tells_neither_version_nor_system_passes_as_in_the_library_with_a_note(
+def test_an_unknown_image_passes_with_a_note(
     ask: Ask, region: FakeRegion, capsys: pytest.CaptureFixture[str]
 ) -> None:
     region.images[OWN] = image()
@@ -244,9 +232,7 @@ def test_an_image_that_tells_neither_version_nor_system_passes_as_in_the_library
     assert note in capsys.readouterr().out
 
 
-def test_an_update_to_another_image_checks_it_and_the_way_back_is_exact(
-    ask: Ask, refuse: Refuse, region: FakeRegion
-) -> None:
+def test_an_update_checks_another_image(ask: Ask, refuse: Refuse, region: FakeRegion) -> None:
     assert "no such image" in refuse(NEW, kept=OWN, was={"Wanted": OWN})
     region.images[NEW] = image(Tags=tagged())
     moved = ask(NEW, kept=OWN, was={"Wanted": OWN})
@@ -275,7 +261,7 @@ def test_the_way_back_is_always_open(
         assert back["Data"]["Name"]
 
 
-def test_an_update_that_is_no_rollback_is_refused_like_a_create(refuse: Refuse, region: FakeRegion) -> None:
+def test_an_update_is_refused_like_a_create(refuse: Refuse, region: FakeRegion) -> None:
     region.images, region.stack_answers = {}, ["UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"]
     assert "no official image" in refuse(kept=OLD)
 
@@ -285,7 +271,7 @@ def test_a_delete_asks_nothing(ask: Ask, region: FakeRegion) -> None:
     assert not region.options
 
 
-def test_throttled_calls_are_repeated_and_then_told_in_words(refuse: Refuse, region: FakeRegion) -> None:
+def test_throttled_calls_are_repeated_and_then_reported(refuse: Refuse, region: FakeRegion) -> None:
     region.throttled = {"DescribeImages"}
     said = refuse()
     assert "RequestLimitExceeded" in said

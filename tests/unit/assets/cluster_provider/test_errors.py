@@ -43,7 +43,7 @@ def test_what_passes_by_itself_is_transient(
         library.delete("c")
 
 
-def test_a_config_is_not_invalid_because_aws_did_not_answer_a_validator(
+def test_an_unanswered_validator_makes_no_config_invalid(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
     pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "Rate exceeded"), ("WARNING", "old"))]
@@ -84,9 +84,7 @@ def test_of_several_codes_of_aws_the_outermost_counts(
         library.delete("c")
 
 
-def test_an_unexpected_fatal_exception_is_told_by_its_own_name(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
+def test_an_unexpected_fatal_exception_is_named(provider: Provider, library: Any, pcluster: Pcluster) -> None:
     error = OSError("no space left")
     error.content = {"message": "Unexpected fatal exception. Please look at the logs"}  # type: ignore[attr-defined]
     pcluster.answers = [error]
@@ -94,9 +92,7 @@ def test_an_unexpected_fatal_exception_is_told_by_its_own_name(
         library.delete("c")
 
 
-def test_a_deleted_cluster_is_not_found_whichever_of_its_errors_says_so(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
+def test_each_error_of_a_missing_cluster_counts(provider: Provider, library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [
         ApiError(404, message="gone"),
         AwsError("Stack with id c does not exist", "Validation"),

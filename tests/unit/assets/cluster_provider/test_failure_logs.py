@@ -30,7 +30,7 @@ def _save(provider: Provider) -> str | None:
     return url
 
 
-def test_all_that_shows_the_failure_is_saved_under_the_clusters_name_and_its_time(provider: Provider) -> None:
+def test_a_failures_files_are_saved_by_cluster(provider: Provider) -> None:
     assert _save(provider) == URL
     assert sorted(provider.aws.objects) == [
         f"{FOLDER}/{name}"
@@ -48,7 +48,7 @@ def test_all_that_shows_the_failure_is_saved_under_the_clusters_name_and_its_tim
     assert provider.saved["chef-client.log"] == "recipe\nerror"
 
 
-def test_only_the_end_of_a_long_log_is_saved(provider: Provider) -> None:
+def test_the_end_of_a_long_log_is_saved(provider: Provider) -> None:
     provider.library.streams = {"ip.i.cfn-init": "\n".join(str(line) for line in range(2000))}
     _save(provider)
     kept = provider.saved["cfn-init.log"].splitlines()
@@ -63,7 +63,7 @@ def test_it_is_saved_once(provider: Provider) -> None:
     assert provider.aws.objects == before
 
 
-def test_each_failure_of_a_cluster_has_its_own_folder(provider: Provider) -> None:
+def test_each_failure_has_its_own_folder(provider: Provider) -> None:
     _save(provider)
     provider.library.becomes("UPDATE_FAILED", changed="2026-02-02T00:00:00+00:00")
     url = _save(provider)
@@ -77,7 +77,7 @@ def test_each_failure_of_a_cluster_has_its_own_folder(provider: Provider) -> Non
     [("stack_events", "stack-events.json"), ("log_tail", "chef-client.log")],
 )
 @pytest.mark.parametrize("kind", ["throttled", "refused"])
-def test_what_the_library_does_not_have_is_named_and_the_rest_is_saved(
+def test_missing_logs_are_named_and_others_saved(
     provider: Provider, kind: str, operation: str, missing: str
 ) -> None:
     error = getattr(provider, kind)()
@@ -88,7 +88,7 @@ def test_what_the_library_does_not_have_is_named_and_the_rest_is_saved(
     assert len(provider.saved) == 5
 
 
-def test_the_head_nodes_logs_are_named_when_they_cannot_be_listed(provider: Provider) -> None:
+def test_unlisted_logs_of_the_head_node_are_named(provider: Provider) -> None:
     provider.library.fail("head_node_log_streams", provider.refused("there is no log group"))
     assert _save(provider) == URL
     assert provider.saved["missing.txt"] == "head-node-logs: there is no log group"
@@ -100,13 +100,13 @@ def test_the_head_nodes_logs_are_named_when_they_cannot_be_listed(provider: Prov
     ]
 
 
-def test_a_console_that_ec2_does_not_show_is_named(provider: Provider) -> None:
+def test_a_missing_console_is_named(provider: Provider) -> None:
     provider.aws.unreachable.add("ec2")
     _save(provider)
     assert provider.saved["missing.txt"].startswith("console-output.txt: Could not connect")
 
 
-def test_all_that_is_missing_is_named_line_by_line(provider: Provider) -> None:
+def test_each_missing_file_has_its_line(provider: Provider) -> None:
     provider.aws.denied["ec2.get_console_output"] = "UnauthorizedOperation"
     provider.library.fail("log_tail", provider.throttled(), times=2)
     _save(provider)
@@ -134,7 +134,7 @@ def test_a_console_without_a_word_says_why(provider: Provider, changes: dict[str
 
 
 @pytest.mark.parametrize("call", ["s3.list_objects_v2", "s3.put_object"])
-def test_a_bucket_that_takes_nothing_stops_nothing_and_is_not_named(provider: Provider, call: str) -> None:
+def test_a_closed_bucket_stops_nothing(provider: Provider, call: str) -> None:
     provider.aws.denied[call] = "AccessDenied"
     assert _save(provider) is None
     said = str(provider.failure_logs.failure("training", provider.library.cluster))
@@ -149,13 +149,13 @@ def test_what_was_saved_in_part_is_completed(provider: Provider) -> None:
     assert "console-output.txt" in provider.saved
 
 
-def test_what_tells_that_all_is_saved_is_saved_last(provider: Provider) -> None:
+def test_the_mark_of_completeness_is_saved_last(provider: Provider) -> None:
     provider.aws.denied["ec2.get_console_output"] = "UnauthorizedOperation"
     _save(provider)
     assert list(provider.saved)[-2:] == ["missing.txt", "failures.json"]
 
 
-def test_what_shows_a_failed_deletion_is_saved_beside_that_of_the_failed_create(provider: Provider) -> None:
+def test_a_failed_deletion_is_saved_beside_the_create(provider: Provider) -> None:
     provider.delete().poll()
     provider.library.events = [{"logicalResourceId": "Vpc", "resourceStatus": "DELETE_FAILED"}]
     provider.library.becomes("DELETE_FAILED")
@@ -171,9 +171,7 @@ def _event(name: str, status: str, reason: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
-def test_only_what_failed_in_the_last_operation_explains_a_failure(
-    provider: Provider, operation: str
-) -> None:
+def test_the_last_operation_alone_explains_a_failure(provider: Provider, operation: str) -> None:
     provider.library.events = [
         _event("training", f"{operation}_FAILED", "it failed"),
         _event("Queue", f"{operation}_FAILED", "quota"),
@@ -187,7 +185,7 @@ def test_only_what_failed_in_the_last_operation_explains_a_failure(
     assert "of last week" not in said
 
 
-def test_a_rollback_of_the_clusters_stack_belongs_to_what_it_undoes(provider: Provider) -> None:
+def test_a_rollback_belongs_to_its_operation(provider: Provider) -> None:
     provider.library.events = [
         _event("training", "UPDATE_ROLLBACK_COMPLETE"),
         _event("training", "UPDATE_ROLLBACK_IN_PROGRESS"),
@@ -199,14 +197,14 @@ def test_a_rollback_of_the_clusters_stack_belongs_to_what_it_undoes(provider: Pr
     )
 
 
-def test_the_console_of_an_instance_that_shows_only_its_boot_is_taken_as_it_is(provider: Provider) -> None:
+def test_a_console_of_the_boot_alone_is_taken(provider: Provider) -> None:
     provider.aws.is_nitro = False
     _save(provider)
     assert provider.saved["console-output.txt"] == "Linux boots"
     assert "missing.txt" not in provider.saved
 
 
-def test_the_console_is_asked_for_as_it_is_now(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_console_is_requested(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[dict[str, Any]]()
 
     def answer(**arguments: Any) -> dict[str, Any]:

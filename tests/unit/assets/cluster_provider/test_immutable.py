@@ -28,9 +28,7 @@ def _bounded(boundary: str | None, *, capacity: str = "ONDEMAND") -> dict[str, o
 
 
 @pytest.mark.parametrize("fleet", ["RUNNING", "STOPPED"])
-def test_what_a_cluster_mounts_stays_though_the_library_would_change_it(
-    provider: Provider, fleet: str
-) -> None:
+def test_mounts_of_a_cluster_stay(provider: Provider, fleet: str) -> None:
     provider.library.config |= _mounting("/efs") | {"Tags": provider.library.config["Tags"]}
     provider.library.fleet = fleet
     provider.aws.parent_status = "UPDATE_IN_PROGRESS"
@@ -51,7 +49,7 @@ def test_what_a_cluster_mounts_stays_though_the_library_would_change_it(
     ],
     ids=["given", "another", "left out"],
 )
-def test_a_clusters_permissions_boundary_stays_since_no_rollback_could_put_the_former_one_back(
+def test_a_clusters_permissions_boundary_stays(
     provider: Provider, before: str | None, after: str | None, change: str
 ) -> None:
     provider.library.config |= _bounded(before) | {"Tags": provider.library.config["Tags"]}
@@ -64,7 +62,7 @@ def test_a_clusters_permissions_boundary_stays_since_no_rollback_could_put_the_f
     assert provider.library.changes == []
 
 
-def test_the_refusal_of_two_kept_settings_names_the_flags_of_both(provider: Provider) -> None:
+def test_two_kept_settings_name_both_flags(provider: Provider) -> None:
     provider.library.config |= _mounting("/efs") | {"Tags": provider.library.config["Tags"]}
     provider.aws.parent_status = "UPDATE_IN_PROGRESS"
     wanted = json.dumps(_mounting("/home") | _bounded(BOUNDARY) | {"Tags": []})

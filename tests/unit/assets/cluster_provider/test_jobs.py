@@ -27,7 +27,7 @@ def test_no_job_is_an_empty_list(provider: Provider) -> None:
     assert _ask(provider) == []
 
 
-def test_slurm_is_found_where_parallelcluster_installs_it_and_only_running_jobs_are_asked_for(
+def test_running_jobs_are_read_from_parallelclusters_slurm(
     provider: Provider,
 ) -> None:
     provider.aws.invocations = [JOBS]
@@ -39,7 +39,7 @@ def test_slurm_is_found_where_parallelcluster_installs_it_and_only_running_jobs_
     assert "--states=RUNNING" in line
 
 
-def test_a_squeue_that_hangs_does_not_keep_a_worker_of_the_agent(provider: Provider) -> None:
+def test_a_hanging_squeue_is_ended(provider: Provider) -> None:
     provider.aws.invocations = [WAITS]
     _ask(provider)
     (command,) = provider.aws.commands
@@ -53,7 +53,7 @@ def test_the_answer_is_waited_for(provider: Provider) -> None:
     assert len(provider.slept) == 3
 
 
-def test_a_command_that_systems_manager_does_not_know_yet_is_waited_for(provider: Provider) -> None:
+def test_a_new_command_is_waited_for(provider: Provider) -> None:
     unknown = client_error("InvocationDoesNotExist", "GetCommandInvocation")
     provider.aws.invocations = [unknown, unknown, JOBS]
     assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 bert (bob, 0:10)"]
@@ -61,7 +61,7 @@ def test_a_command_that_systems_manager_does_not_know_yet_is_waited_for(provider
     assert _ask(provider) is None
 
 
-def test_a_head_node_that_never_answers_is_given_up(provider: Provider) -> None:
+def test_a_silent_head_node_is_given_up(provider: Provider) -> None:
     provider.aws.invocations = [WAITS]
     assert _ask(provider) is None
     assert 10 <= sum(provider.slept) <= 30
@@ -75,7 +75,7 @@ def test_a_squeue_that_failed_leaves_the_jobs_unknown(provider: Provider, status
 
 
 @pytest.mark.parametrize("call", ["ssm.send_command", "ssm.get_command_invocation"])
-def test_a_head_node_that_cannot_be_asked_leaves_the_jobs_unknown(provider: Provider, call: str) -> None:
+def test_an_unreachable_head_node_leaves_jobs_unknown(provider: Provider, call: str) -> None:
     provider.aws.denied[call] = "InvalidInstanceId"
     assert _ask(provider) is None
 

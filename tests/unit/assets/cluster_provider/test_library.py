@@ -28,7 +28,7 @@ FOUND = {
 }
 
 
-def test_the_played_library_has_the_functions_of_the_real_one_and_their_parameters() -> None:
+def test_the_played_library_fits_the_real_one() -> None:
     tree = ast.parse((PROVIDER / "library.py").read_text())
     real = {
         node.name: [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
@@ -43,9 +43,7 @@ def test_the_played_library_has_the_functions_of_the_real_one_and_their_paramete
     assert played == real
 
 
-def test_a_cluster_is_described_as_far_as_the_provider_needs_it(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
+def test_a_cluster_is_described(provider: Provider, library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [FOUND]
     assert library.find("c") == provider.cluster_state.ClusterState(
         status="UPDATE_FAILED",
@@ -58,7 +56,7 @@ def test_a_cluster_is_described_as_far_as_the_provider_needs_it(
     )
 
 
-def test_a_cluster_that_was_never_updated_changed_when_it_was_made(library: Any, pcluster: Pcluster) -> None:
+def test_a_new_cluster_changed_at_its_creation(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [{"clusterStatus": "CREATE_COMPLETE", "creationTime": "monday"}]
     found = library.find("c")
     assert (found.changed, found.head_node_instance_id, found.tags) == ("monday", None, {})
@@ -70,9 +68,7 @@ def test_a_cluster_that_is_not_there_is_none(library: Any, pcluster: Pcluster) -
 
 
 @pytest.mark.parametrize("operation", ["check_create", "check_update"])
-def test_a_dry_run_that_passed_tells_changes_and_warnings(
-    library: Any, pcluster: Pcluster, operation: str
-) -> None:
+def test_a_dry_run_reports_changes_and_warnings(library: Any, pcluster: Pcluster, operation: str) -> None:
     change = {"parameter": "P", "current_value": "1", "requested_value": "2"}
     warning = {"level": "WARNING", "type": "T", "message": "m"}
     pcluster.answers = [ApiError(412, message="ok", change_set=[change], validation_messages=[warning])]
@@ -101,9 +97,7 @@ def _denied(message: str, *validators: str) -> ApiError:
 
 
 @pytest.mark.parametrize("operation", ["check_create", "check_update"])
-def test_a_policy_that_wants_tags_on_volumes_is_no_refusal_since_launches_tag_them(
-    library: Any, pcluster: Pcluster, operation: str
-) -> None:
+def test_a_policy_for_tags_of_volumes_passes(library: Any, pcluster: Pcluster, operation: str) -> None:
     warning = {"level": "WARNING", "type": "T", "message": "m"}
     passed = ApiError(412, message="ok", validation_messages=[warning])
     pcluster.answers = [_denied(DENIED_VOLUME, *LAUNCHES), passed]
@@ -128,7 +122,7 @@ def test_a_policy_that_wants_tags_on_volumes_is_no_refusal_since_launches_tag_th
     ],
     ids=["instances", "no right at all", "more than launches", "another error"],
 )
-def test_a_launch_that_is_refused_for_anything_else_stays_refused(
+def test_another_refused_launch_stays_refused(
     provider: Provider, library: Any, pcluster: Pcluster, refused: ApiError
 ) -> None:
     pcluster.answers = [refused]
@@ -138,7 +132,7 @@ def test_a_launch_that_is_refused_for_anything_else_stays_refused(
 
 
 @pytest.mark.parametrize("config", [{}, {"Tags": OUR_TAGS}], ids=["no tags", "only ours"])
-def test_a_policy_against_volumes_stays_a_refusal_where_no_tag_of_the_organisation_is_set(
+def test_a_policy_against_volumes_without_tags_refuses(
     provider: Provider, library: Any, pcluster: Pcluster, config: dict[str, Any]
 ) -> None:
     passed = ApiError(412, message="ok", validation_messages=[])
@@ -164,9 +158,7 @@ def test_a_refused_update_keeps_the_librarys_answer(
     assert refused.value.content["update_validation_errors"] == [{"message": "no"}]
 
 
-def test_a_failed_cluster_is_kept_and_what_was_validated_is_not_validated_again(
-    library: Any, pcluster: Pcluster
-) -> None:
+def test_a_failed_cluster_is_kept_without_validation(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [{}, {}]
     library.create("c", {})
     assert library.update("c", {}) is True
@@ -175,7 +167,7 @@ def test_a_failed_cluster_is_kept_and_what_was_validated_is_not_validated_again(
     assert create["suppress_validators"] == update["suppress_validators"] == ["ALL"]
 
 
-def test_compute_nodes_that_run_or_are_about_to_are_counted(library: Any, pcluster: Pcluster) -> None:
+def test_starting_and_running_compute_nodes_count(library: Any, pcluster: Pcluster) -> None:
     states = ["pending", "running", "shutting-down", "terminated", "stopping", "running"]
     pcluster.answers = [{"instances": [{"state": state} for state in states]}, {}]
     assert library.running_compute_nodes("c") == 3
@@ -184,9 +176,7 @@ def test_compute_nodes_that_run_or_are_about_to_are_counted(library: Any, pclust
 
 
 @pytest.mark.parametrize("code", [THROTTLED, DENIED])
-def test_a_fleet_of_unknown_status_is_asked_for_again_when_its_table_does_not_answer(
-    library: Any, pcluster: Pcluster, code: str
-) -> None:
+def test_an_unknown_fleet_status_is_read_again(library: Any, pcluster: Pcluster, code: str) -> None:
     pcluster.answers = [{"status": "UNKNOWN"}, {"status": "PROTECTED"}]
     pcluster.fleet_item = AwsError("no answer", code)
     with pytest.raises(library.TransientError, match="parallelcluster-c gave no status"):
@@ -194,9 +184,7 @@ def test_a_fleet_of_unknown_status_is_asked_for_again_when_its_table_does_not_an
     assert library.fleet_status("c") == "PROTECTED"
 
 
-def test_a_fleets_status_is_read_where_the_library_got_no_answer_for_a_moment(
-    library: Any, pcluster: Pcluster
-) -> None:
+def test_a_fleets_status_survives_a_lost_answer(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [{"status": "UNKNOWN"}]
     pcluster.fleet_item = {"Item": {"Id": "COMPUTE_FLEET", "Data": {"status": "STOPPED"}}}
     assert library.fleet_status("c") == "STOPPED"
@@ -212,7 +200,7 @@ def test_a_fleets_status_is_read_where_the_library_got_no_answer_for_a_moment(
     ],
     ids=str,
 )
-def test_a_table_without_the_fleets_status_is_told_with_the_command_that_puts_it_back(
+def test_a_missing_fleet_status_names_its_remedy(
     library: Any, pcluster: Pcluster, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
@@ -232,7 +220,7 @@ def test_a_table_without_the_fleets_status_is_told_with_the_command_that_puts_it
     )
 
 
-def test_the_command_that_puts_a_fleets_status_back_is_the_same_in_a_log_that_is_json(
+def test_a_fleet_status_remedy_survives_json(
     library: Any, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
@@ -242,7 +230,7 @@ def test_the_command_that_puts_a_fleets_status_back_is_the_same_in_a_log_that_is
     assert json.dumps(str(refusal.value)) == f'"{refusal.value}"'
 
 
-def test_two_who_ask_for_the_fleet_at_once_may_ask_again(
+def test_a_concurrent_change_of_the_fleet_is_repeated(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
     failed = ApiError(400, message="A concurrent update of the status. Please retry the operation.")
@@ -251,16 +239,14 @@ def test_two_who_ask_for_the_fleet_at_once_may_ask_again(
         library.request_fleet("c", "START_REQUESTED")
 
 
-def test_a_clusters_files_are_there_when_its_config_can_be_read(library: Any, pcluster: Pcluster) -> None:
+def test_a_readable_config_means_existing_files(library: Any, pcluster: Pcluster) -> None:
     assert library.stored_config("c") == {"Region": "r"}
     pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("no such key", "NoSuchKey"))
     assert library.stored_config("c") is None
     assert pcluster.resets == ["cache", "session"] * 2
 
 
-def test_a_clusters_files_are_not_given_up_for_a_throttled_call(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
+def test_a_throttled_call_loses_no_files(provider: Provider, library: Any, pcluster: Pcluster) -> None:
     pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
     with pytest.raises(provider.errors.TransientError, match="Unable to load"):
         library.stored_config("c")

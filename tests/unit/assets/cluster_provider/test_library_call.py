@@ -17,7 +17,7 @@ FOUND = {
 }
 
 
-def test_caches_of_the_call_before_are_cleared_at_each_call(library: Any, pcluster: Pcluster) -> None:
+def test_each_call_clears_the_library_s_caches(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [FOUND, FOUND]
     library.find("c")
     library.find("c")
@@ -45,7 +45,7 @@ def test_retries_end(provider: Provider, library: Any, pcluster: Pcluster) -> No
 
 
 @pytest.mark.parametrize("operation", ["create", "update"])
-def test_a_change_is_asked_for_once_since_its_answer_may_be_what_was_lost(
+def test_a_change_is_requested_once(
     provider: Provider, library: Any, pcluster: Pcluster, operation: str
 ) -> None:
     pcluster.answers = [AwsError("slow down", "Throttling")] * 9

@@ -38,13 +38,13 @@ def test_errors_come_before_warnings_and_notes(provider: Provider) -> None:
     assert said == "Invalid. | ERROR T: error | WARNING T: warning | INFO T: info | ODD T: odd"
 
 
-def test_a_refused_change_names_the_parameter_both_values_and_the_reason(provider: Provider) -> None:
+def test_a_refused_change_names_parameter_and_values(provider: Provider) -> None:
     refused = provider.refused("Update failure", update_validation_errors=[refused_change(STOP)])
     said = provider.messages.refusal("training", refused)
     assert said == f"Update failure | SlurmQueues[q].CapacityType: ONDEMAND -> SPOT: {STOP}"
 
 
-def test_an_answer_without_a_message_is_a_sentence_too(provider: Provider) -> None:
+def test_an_answer_without_message_is_a_sentence(provider: Provider) -> None:
     refused = provider.errors.RefusedError({})
     assert provider.messages.refusal("training", refused) == (
         "The ParallelCluster library refused the request"
@@ -52,7 +52,7 @@ def test_an_answer_without_a_message_is_a_sentence_too(provider: Provider) -> No
 
 
 @pytest.mark.parametrize("length", [8, 40, 60])
-def test_the_second_clusters_name_is_another_and_not_too_long(provider: Provider, length: int) -> None:
+def test_the_second_clusters_name_differs_and_fits(provider: Provider, length: int) -> None:
     said = provider.messages.not_ours("c" * length)
     name = said.rpartition("cluster_name=")[2].partition(",")[0]
     assert name.endswith("-2")
@@ -77,7 +77,7 @@ def test_a_failure_tells_the_most_useful_first(provider: Provider) -> None:
     ]
 
 
-def test_a_failure_names_no_address_that_there_is_not(provider: Provider) -> None:
+def test_a_failure_names_existing_addresses(provider: Provider) -> None:
     said = _failure(provider, _state(provider), log_group=None, saved_to=None)
     assert said == (
         "Cluster training is CREATE_FAILED | More: pcluster get-cluster-stack-events --cluster-name training"
@@ -85,7 +85,7 @@ def test_a_failure_names_no_address_that_there_is_not(provider: Provider) -> Non
 
 
 @pytest.mark.parametrize("character", HUGE)
-def test_a_long_reason_leaves_room_for_where_more_is(provider: Provider, character: str) -> None:
+def test_a_long_reason_leaves_room_for_links(provider: Provider, character: str) -> None:
     failures = ({"failureCode": "Boot", "failureReason": character * 9000},)
     said = _failure(provider, _state(provider, failures=failures))
     assert said.startswith("Cluster training is CREATE_FAILED | Boot: ")
@@ -125,7 +125,7 @@ def test_a_text_is_as_long_as_its_json(provider: Provider, character: str) -> No
         assert len(json.dumps(provider.messages.fit(character * length, 1200))) <= 1200
 
 
-def test_a_cut_keeps_as_much_of_the_beginning_as_fits(provider: Provider) -> None:
+def test_a_cut_keeps_the_beginning(provider: Provider) -> None:
     cut = provider.messages.fit("ab" * 5000, 1000)
     kept = cut.partition(" ... (cut")[0]
     assert ("ab" * 5000).startswith(kept)
@@ -162,7 +162,7 @@ def test_draining_without_known_jobs_names_none(provider: Provider) -> None:
         ([STOP, LOGIN_NODES], False, False, False),
     ],
 )
-def test_the_librarys_words_tell_what_would_make_a_change_possible(
+def test_the_librarys_words_name_the_remedy(
     provider: Provider, library_says: list[str], stop: bool, drain: bool, impossible: bool
 ) -> None:
     changes = [refused_change(each) for each in library_says]
@@ -174,11 +174,11 @@ def test_the_librarys_words_tell_what_would_make_a_change_possible(
     )
 
 
-def test_anothers_cluster_comes_with_the_command_that_removes_it(provider: Provider) -> None:
+def test_a_foreign_cluster_names_its_removal(provider: Provider) -> None:
     assert "pcluster delete-cluster --cluster-name abandoned" in provider.messages.not_ours("abandoned")
 
 
-def test_login_nodes_that_must_stop_are_no_reason_for_a_second_cluster(provider: Provider) -> None:
+def test_stopped_login_nodes_need_no_second_cluster(provider: Provider) -> None:
     refused = provider.refused("Update failure", update_validation_errors=[refused_change(LOGIN_NODES)])
     said = provider.messages.refusal("training", refused)
     assert "cannot take this change" not in said

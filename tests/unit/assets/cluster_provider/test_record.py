@@ -18,7 +18,7 @@ BOOTING = _BEGINS | {"logicalResourceId": "HeadNode", "resourceType": "AWS::EC2:
 QUEUE = _BEGINS | {"logicalResourceId": "Queue", "resourceType": "AWS::CloudFormation::Stack"}
 
 
-def test_the_stages_of_a_create_are_noted_in_order_with_their_times(provider: Provider) -> None:
+def test_stages_of_a_create_are_noted_in_order(provider: Provider) -> None:
     asked = provider.create()
     asked.poll()
     provider.library.events = [QUEUE]
@@ -47,7 +47,7 @@ def test_each_stage_is_one_line_of_the_log(provider: Provider) -> None:
     }
 
 
-def test_a_stage_that_lasts_is_one_line_of_the_log(provider: Provider) -> None:
+def test_a_long_stage_is_one_log_line(provider: Provider) -> None:
     asked = provider.create()
     asked.poll()
     provider.library.events = [BOOTING]
@@ -56,7 +56,7 @@ def test_a_stage_that_lasts_is_one_line_of_the_log(provider: Provider) -> None:
     assert provider.aws.log[f"{LOG_GROUP}/progress"].count("Create training: head node booting") == 1
 
 
-def test_a_stage_with_something_new_to_say_is_still_one_stage(provider: Provider) -> None:
+def test_a_stage_with_news_stays_one_stage(provider: Provider) -> None:
     provider.library.exists()
     provider.library.fail("update", provider.throttled())
     asked = provider.update()
@@ -112,7 +112,7 @@ def _stopped(provider: Provider) -> dict[str, Any]:
     )
 
 
-def test_an_update_takes_over_what_the_one_before_did_to_the_fleet_and_no_more(
+def test_an_update_inherits_the_fleets_state_alone(
     provider: Provider,
 ) -> None:
     provider.library.exists()
@@ -126,13 +126,13 @@ def test_an_update_takes_over_what_the_one_before_did_to_the_fleet_and_no_more(
 
 
 @pytest.mark.parametrize("kind", ["create", "delete"])
-def test_a_new_or_a_deleted_cluster_has_no_fleet_of_before(provider: Provider, kind: str) -> None:
+def test_a_new_cluster_inherits_no_fleet(provider: Provider, kind: str) -> None:
     provider.aws.parameters[PARAMETER] = json.dumps(_stopped(provider))
     getattr(provider, kind)()
     assert provider.record_value["fleet_before"] is None
 
 
-def test_a_parameter_that_does_not_exist_yet_is_written(provider: Provider) -> None:
+def test_a_missing_parameter_is_written(provider: Provider) -> None:
     provider.aws.parameters.clear()
     provider.create()
     assert provider.record_value["request_id"] == "Create-1"
@@ -149,7 +149,7 @@ def test_what_cannot_be_noted_is_not_begun(provider: Provider, kind: str, call: 
 
 
 @pytest.mark.parametrize("call", ["ssm.get_parameter", "ssm.put_parameter"])
-def test_a_poll_that_cannot_read_or_write_its_notes_comes_back_later(provider: Provider, call: str) -> None:
+def test_a_poll_without_its_record_comes_back(provider: Provider, call: str) -> None:
     asked = provider.create()
     asked.poll()
     provider.library.becomes("CREATE_COMPLETE")
@@ -169,7 +169,7 @@ def test_the_longest_messages_fit_into_the_parameter(provider: Provider, charact
     assert len(provider.aws.parameters[PARAMETER]) < PARAMETER_BYTES
 
 
-def test_a_stage_at_every_poll_for_an_hour_fits_into_the_parameter(provider: Provider) -> None:
+def test_an_hour_of_stages_fits_the_parameter(provider: Provider) -> None:
     provider.library.validation = ("x" * 9000,)
     asked = provider.create()
     asked.poll()
@@ -180,7 +180,7 @@ def test_a_stage_at_every_poll_for_an_hour_fits_into_the_parameter(provider: Pro
     assert len(provider.stages) == 24
 
 
-def test_the_requests_of_before_fit_into_the_fullest_parameter_and_the_last_ones_are_kept(
+def test_the_newest_requests_fit_a_full_parameter(
     provider: Provider,
 ) -> None:
     provider.library.exists()
@@ -227,7 +227,7 @@ def _another(provider: Provider, began: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
-def test_notes_are_superseded_by_those_of_a_later_request_only(provider: Provider, kind: str) -> None:
+def test_a_later_request_alone_supersedes(provider: Provider, kind: str) -> None:
     began = "2026-01-01T12:00:00.000000+00:00"
     own = provider.record.Record(request_id="Own-1", kind=kind, cluster_name="training", received=began)
     _another(provider, LATER)
@@ -239,7 +239,7 @@ def test_notes_are_superseded_by_those_of_a_later_request_only(provider: Provide
     assert provider.record_value["request_id"] == "Own-1"
 
 
-def test_the_notes_of_a_delete_take_the_place_of_all_others(provider: Provider) -> None:
+def test_a_delete_supersedes_all(provider: Provider) -> None:
     _another(provider, LATER)
     own = provider.record.Record(
         request_id="Delete-1", kind="Delete", cluster_name="training", received=BEFORE
@@ -249,9 +249,7 @@ def test_the_notes_of_a_delete_take_the_place_of_all_others(provider: Provider) 
 
 
 @pytest.mark.parametrize("kind", ["create", "update"])
-def test_a_poll_that_finds_the_notes_of_an_earlier_request_does_nothing_yet(
-    provider: Provider, kind: str
-) -> None:
+def test_a_poll_with_an_earlier_record_waits(provider: Provider, kind: str) -> None:
     if kind == "update":
         provider.library.exists()
     asked = getattr(provider, kind)()
@@ -266,7 +264,7 @@ def test_a_poll_that_finds_the_notes_of_an_earlier_request_does_nothing_yet(
 
 
 @pytest.mark.parametrize("kind", ["create", "update"])
-def test_a_poll_that_finds_the_notes_of_a_later_request_ends(provider: Provider, kind: str) -> None:
+def test_a_poll_with_a_later_record_ends(provider: Provider, kind: str) -> None:
     if kind == "update":
         provider.library.exists()
     asked = getattr(provider, kind)()
@@ -285,7 +283,7 @@ def test_a_deletion_goes_on_whatever_notes_it_finds(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("kind", ["create", "update", "delete"])
-def test_an_event_that_comes_twice_began_when_it_first_came(provider: Provider, kind: str) -> None:
+def test_a_repeated_event_keeps_its_beginning(provider: Provider, kind: str) -> None:
     first = getattr(provider, kind)()
     provider.clock.goes_on(minutes=1)
     assert getattr(provider, kind)().event["Began"] == first.event["Began"] == provider.record_value["began"]
@@ -300,14 +298,14 @@ def test_a_deleted_record_is_none(provider: Provider) -> None:
     record.delete()
 
 
-def test_a_deletion_retries_to_open_its_record_and_goes_on_without(provider: Provider) -> None:
+def test_a_deletion_continues_without_its_record(provider: Provider) -> None:
     provider.aws.denied["ssm.put_parameter"] = "AccessDeniedException"
     provider.delete()
     assert provider.slept == [2, 4, 8, 16]
     assert provider.aws.parameters == {}
 
 
-def test_a_request_that_fails_ends_in_a_stage_that_says_why(provider: Provider) -> None:
+def test_a_failed_request_ends_with_its_reason(provider: Provider) -> None:
     asked = provider.create()
     asked.poll()
     provider.library.becomes("CREATE_FAILED")
@@ -316,7 +314,7 @@ def test_a_request_that_fails_ends_in_a_stage_that_says_why(provider: Provider) 
     assert provider.record_value["messages"] == said
 
 
-def test_a_request_that_is_refused_fails_with_the_librarys_words(provider: Provider) -> None:
+def test_a_refused_request_has_the_librarys_words(provider: Provider) -> None:
     asked = provider.create()
     provider.library.fail("create", provider.refused("no right to iam:CreateRole"))
     asked.fails()
@@ -326,7 +324,7 @@ def test_a_request_that_is_refused_fails_with_the_librarys_words(provider: Provi
     )
 
 
-def test_a_failure_that_cannot_be_noted_is_told_all_the_same(provider: Provider) -> None:
+def test_an_unrecorded_failure_is_reported(provider: Provider) -> None:
     asked = provider.create()
     asked.poll()
     provider.library.becomes("CREATE_FAILED")

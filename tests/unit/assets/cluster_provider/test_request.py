@@ -15,7 +15,7 @@ def _end(provider: Provider, delete: Asked) -> None:
     assert delete.poll()
 
 
-def test_a_create_makes_nothing_once_its_delete_has_ended(provider: Provider) -> None:
+def test_a_create_after_its_delete_makes_nothing(provider: Provider) -> None:
     create = provider.create()
     create.poll()
     delete = provider.delete()
@@ -26,7 +26,7 @@ def test_a_create_makes_nothing_once_its_delete_has_ended(provider: Provider) ->
     assert provider.library.changes == ["create", "delete"]
 
 
-def test_a_failed_create_that_came_twice_makes_nothing_after_its_delete(provider: Provider) -> None:
+def test_a_repeated_create_makes_nothing_after_delete(provider: Provider) -> None:
     first, second = provider.create(), provider.create()
     first.poll()
     provider.library.becomes("CREATE_FAILED")
@@ -39,7 +39,7 @@ def test_a_failed_create_that_came_twice_makes_nothing_after_its_delete(provider
     assert provider.library.changes == ["create", "delete"]
 
 
-def test_an_update_that_is_rolled_back_updates_nothing_any_more(provider: Provider) -> None:
+def test_a_rolled_back_update_updates_nothing(provider: Provider) -> None:
     provider.library.exists()
     first, second = provider.update(), provider.update()
     first.poll()
@@ -53,7 +53,7 @@ def test_an_update_that_is_rolled_back_updates_nothing_any_more(provider: Provid
 
 
 @pytest.mark.parametrize("kind", ["create", "update"])
-def test_a_poll_whose_notes_are_not_there_yet_changes_nothing(provider: Provider, kind: str) -> None:
+def test_a_poll_before_its_record_changes_nothing(provider: Provider, kind: str) -> None:
     if kind == "update":
         provider.library.exists()
     asked = getattr(provider, kind)()
@@ -64,9 +64,7 @@ def test_a_poll_whose_notes_are_not_there_yet_changes_nothing(provider: Provider
 
 
 @pytest.mark.parametrize("polled", [False, True])
-def test_a_create_that_is_overtaken_in_the_middle_of_a_poll_leaves_no_cluster(
-    provider: Provider, polled: bool
-) -> None:
+def test_an_overtaken_create_leaves_no_cluster(provider: Provider, polled: bool) -> None:
     create, deletes, ended = provider.create(), list[Asked](), list[bool]()
 
     def overtake() -> None:
@@ -84,7 +82,7 @@ def test_a_create_that_is_overtaken_in_the_middle_of_a_poll_leaves_no_cluster(
     assert provider.library.changes == ["create", "delete"]
 
 
-def test_a_rollback_that_comes_in_the_middle_of_a_poll_goes_on(provider: Provider) -> None:
+def test_a_rollback_during_a_poll_continues(provider: Provider) -> None:
     provider.library.exists()
     update, rollbacks = provider.update(), list[Asked]()
     provider.library.meanwhile = lambda: rollbacks.append(provider.roll_back())
@@ -101,22 +99,20 @@ def test_a_rollback_that_comes_in_the_middle_of_a_poll_goes_on(provider: Provide
 
 
 @pytest.mark.parametrize("kind", ["create", "update", "delete"])
-def test_the_physical_id_is_the_clusters_name_and_stays_it(provider: Provider, kind: str) -> None:
+def test_the_physical_id_stays_the_clusters_name(provider: Provider, kind: str) -> None:
     if kind != "create":
         provider.library.exists()
     assert getattr(provider, kind)().event["PhysicalResourceId"] == "training"
 
 
 @pytest.mark.parametrize("kind", ["create", "update"])
-def test_an_answer_of_no_says_nothing_more_since_the_framework_takes_nothing_more(
-    provider: Provider, kind: str
-) -> None:
+def test_an_incomplete_answer_has_no_data(provider: Provider, kind: str) -> None:
     if kind == "update":
         provider.library.exists()
     assert getattr(provider, kind)().answer() == {"IsComplete": False}
 
 
-def test_a_cluster_that_stands_but_cannot_be_described_is_asked_for_again(provider: Provider) -> None:
+def test_an_undescribed_cluster_is_read_again(provider: Provider) -> None:
     asked = provider.create()
     asked.poll()
     provider.library.becomes("CREATE_COMPLETE")
@@ -125,7 +121,7 @@ def test_a_cluster_that_stands_but_cannot_be_described_is_asked_for_again(provid
     assert asked.poll()
 
 
-def test_a_create_that_is_delivered_again_after_an_update_changes_nothing(provider: Provider) -> None:
+def test_a_late_create_changes_nothing(provider: Provider) -> None:
     provider.create().poll()
     provider.library.becomes("CREATE_COMPLETE")
     provider.update()
@@ -136,7 +132,7 @@ def test_a_create_that_is_delivered_again_after_an_update_changes_nothing(provid
     assert provider.record_value == before
 
 
-def test_an_update_that_is_delivered_again_after_the_next_changes_nothing(provider: Provider) -> None:
+def test_a_late_update_changes_nothing(provider: Provider) -> None:
     provider.library.exists()
     provider.update(request="Update-1")
     provider.update(request="Update-2")
@@ -146,7 +142,7 @@ def test_an_update_that_is_delivered_again_after_the_next_changes_nothing(provid
     assert provider.record_value["request_id"] == "Rollback-1"
 
 
-def test_a_delete_is_heeded_even_when_it_is_delivered_again(provider: Provider) -> None:
+def test_a_repeated_delete_deletes(provider: Provider) -> None:
     provider.library.exists()
     provider.delete()
     provider.update()

@@ -24,7 +24,7 @@ def _ends(provider: Provider, asked: Asked) -> bool:
 
 
 @pytest.mark.parametrize("polls", [1, 2, 3])
-def test_an_update_that_loses_its_notes_ends_with_the_fleet_as_before(provider: Provider, polls: int) -> None:
+def test_an_update_without_record_restores_the_fleet(provider: Provider, polls: int) -> None:
     provider.library.exists()
     provider.library.wants = [refused_change(STOP)]
     asked = provider.update()
@@ -47,7 +47,7 @@ def test_a_fleet_that_somebody_stopped_before_stays_stopped(provider: Provider) 
     assert provider.library.changes == ["update"]
 
 
-def test_a_rollback_that_loses_its_notes_starts_the_fleet_that_the_update_stopped(provider: Provider) -> None:
+def test_a_rollback_without_record_starts_the_fleet(provider: Provider) -> None:
     provider.library.exists()
     provider.library.wants = [refused_change(STOP)]
     provider.update().poll()
@@ -58,7 +58,7 @@ def test_a_rollback_that_loses_its_notes_starts_the_fleet_that_the_update_stoppe
 
 
 @pytest.mark.parametrize("polls", [1, 2])
-def test_a_create_that_loses_its_notes_makes_one_cluster(provider: Provider, polls: int) -> None:
+def test_a_create_without_record_makes_one_cluster(provider: Provider, polls: int) -> None:
     asked = provider.create()
     for _ in range(polls):
         asked.poll()
@@ -68,7 +68,7 @@ def test_a_create_that_loses_its_notes_makes_one_cluster(provider: Provider, pol
     assert provider.library.changes == ["create"]
 
 
-def test_a_create_that_found_its_cluster_and_loses_its_notes_still_updates_it(provider: Provider) -> None:
+def test_an_adopting_create_without_record_updates(provider: Provider) -> None:
     provider.library.exists("CREATE_COMPLETE")
     provider.library.config["Scheduling"]["SlurmQueues"][0]["CapacityType"] = "SPOT"
     asked = provider.create()

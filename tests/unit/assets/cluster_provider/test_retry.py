@@ -25,7 +25,7 @@ def test_a_call_is_made_until_it_is_answered(provider: Provider, times: int, sle
     assert provider.slept == slept
 
 
-def test_after_half_a_minute_the_last_error_is_told(provider: Provider) -> None:
+def test_the_last_error_is_reported_after_30_s(provider: Provider) -> None:
     call = Throttled(provider, 9)
     with pytest.raises(provider.errors.TransientError, match="Rate exceeded"):
         provider.retry.retry("training", call)
@@ -41,7 +41,7 @@ def test_what_is_refused_is_told_at_once(provider: Provider) -> None:
     assert provider.slept == []
 
 
-def test_what_is_asked_again_is_in_the_functions_log(
+def test_repeated_calls_are_in_the_functions_log(
     provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     provider.retry.retry("describe_cluster", Throttled(provider, 1))

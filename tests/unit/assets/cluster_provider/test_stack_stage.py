@@ -67,7 +67,7 @@ def test_no_events_are_a_stage_too(provider: Provider) -> None:
     assert provider.modules["stack_stage"].current([]) == "cluster resources"
 
 
-def test_a_resource_that_has_no_id_yet_is_under_way(provider: Provider) -> None:
+def test_a_resource_without_id_is_under_way(provider: Provider) -> None:
     begun = _event("HeadNode", "AWS::EC2::Instance")
     del begun["physicalResourceId"]
     assert provider.modules["stack_stage"].current([begun]) == "head node booting"

@@ -52,7 +52,7 @@ def refuse(ask: Ask) -> Refuse:
     return partial(refusal, ask)
 
 
-def test_auto_is_the_first_zone_by_id_that_offers_every_type(ask: Ask) -> None:
+def test_auto_is_the_first_zone_with_every_type(ask: Ask) -> None:
     assert ask("c5.4xlarge", "trn1.32xlarge") == {
         "PhysicalResourceId": "use1-az4",
         "Data": {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"},
@@ -60,14 +60,12 @@ def test_auto_is_the_first_zone_by_id_that_offers_every_type(ask: Ask) -> None:
     assert ask("c5.4xlarge")["PhysicalResourceId"] == "use1-az1"
 
 
-def test_auto_passes_over_zones_that_are_not_available_and_over_local_zones(
-    ask: Ask, region: FakeRegion
-) -> None:
+def test_auto_skips_impaired_and_local_zones(ask: Ask, region: FakeRegion) -> None:
     region.zones[2] = zone("use1-az4", "us-east-1d", state="impaired")
     assert ask("trn1.32xlarge")["PhysicalResourceId"] == "use1-az6"
 
 
-def test_no_zone_with_every_type_is_refused_with_the_zones_of_each(refuse: Refuse) -> None:
+def test_no_common_zone_is_refused_with_each_types(refuse: Refuse) -> None:
     said = refuse("c5.4xlarge", "hpc7a.96xlarge")
     assert "No zone of us-east-1 offers all" in said
     assert "(hpc7a.96xlarge: none; c5.4xlarge: use1-az1, use1-az4, use1-az6)" in said
@@ -75,9 +73,7 @@ def test_no_zone_with_every_type_is_refused_with_the_zones_of_each(refuse: Refus
 
 
 @pytest.mark.parametrize("nowhere", [["zz.metal"], []])
-def test_a_refusal_of_many_types_fits_into_a_custom_resources_answer(
-    refuse: Refuse, region: FakeRegion, nowhere: list[str]
-) -> None:
+def test_a_refusal_of_many_types_fits(refuse: Refuse, region: FakeRegion, nowhere: list[str]) -> None:
     types = [f"u7inh-32tb.{number}xlarge" for number in range(60)]
     region.offers |= {name: ["use1-az1", "use1-az4"] for name in types}
     said = refuse(*types, "p6.48xlarge", *nowhere, zone="use1-az6")  # refuse measures it
@@ -87,26 +83,26 @@ def test_a_refusal_of_many_types_fits_into_a_custom_resources_answer(
 
 
 @pytest.mark.parametrize("asked", ["use1-az6", "us-east-1a"])
-def test_a_zone_is_asked_for_by_id_or_name(ask: Ask, asked: str) -> None:
+def test_a_zone_is_given_by_id_or_name(ask: Ask, asked: str) -> None:
     zone = ask("c5.4xlarge", zone=asked)["Data"]
     assert (zone["Id"], zone["Name"]) == ("use1-az6", "us-east-1a")
 
 
-def test_a_zone_that_lacks_a_type_is_refused_with_those_that_do(refuse: Refuse) -> None:
+def test_a_zone_without_a_type_is_refused(refuse: Refuse) -> None:
     said = refuse("c5.4xlarge", "trn1.32xlarge", zone="us-east-1b")
     assert "zone=us-east-1b is use1-az1 (us-east-1b), which does not offer trn1.32xlarge" in said
     assert "c5.4xlarge, trn1.32xlarge: use1-az4 (us-east-1d), use1-az6 (us-east-1a)" in said
     assert "-c zone=use1-az4" in said
 
 
-def test_a_zone_that_lacks_a_type_that_no_zone_has_names_no_zone_to_type(refuse: Refuse) -> None:
+def test_a_type_of_no_zone_suggests_none(refuse: Refuse) -> None:
     said = refuse("hpc7a.96xlarge", zone="use1-az1")
     assert "hpc7a.96xlarge: none" in said
     assert "-c zone=" not in said
 
 
 @pytest.mark.parametrize("asked", ["us-west-2a", "use1-az9", "us-east-1-atl-1a"])
-def test_a_zone_that_is_not_there_is_refused_with_those_that_do(refuse: Refuse, asked: str) -> None:
+def test_an_unknown_zone_is_refused(refuse: Refuse, asked: str) -> None:
     said = refuse("trn1.32xlarge", zone=asked)
     assert f"zone={asked}: us-east-1 has no such zone" in said
     assert "use1-az4 (us-east-1d), use1-az6 (us-east-1a)" in said
@@ -126,23 +122,19 @@ def test_the_zone_of_a_reservation_wins(ask: Ask, region: FakeRegion, place: dic
     assert ask("c5.4xlarge", reservation=RESERVATION, zone="us-east-1a")["Data"]["Id"] == "use1-az6"
 
 
-def test_the_id_of_a_shared_reservations_zone_counts_not_its_owners_name(
-    ask: Ask, region: FakeRegion
-) -> None:
+def test_a_shared_reservations_zone_counts_by_id(ask: Ask, region: FakeRegion) -> None:
     region.reservations[RESERVATION] = {"AvailabilityZone": "us-east-1b", "AvailabilityZoneId": "use1-az6"}
     assert ask("c5.4xlarge", reservation=RESERVATION)["Data"]["Name"] == "us-east-1a"
 
 
-def test_another_zone_than_the_reservations_is_refused_with_both(refuse: Refuse, region: FakeRegion) -> None:
+def test_another_zone_than_the_reservations_is_refused(refuse: Refuse, region: FakeRegion) -> None:
     region.reservations[RESERVATION] = {"AvailabilityZoneId": "use1-az6"}
     said = refuse("c5.4xlarge", reservation=RESERVATION, zone="us-east-1d")
     assert f"{RESERVATION} is in use1-az6 (us-east-1a), and zone=us-east-1d is use1-az4" in said
     assert "-c zone=use1-az6, or leave zone out" in said
 
 
-def test_a_reservations_zone_without_the_head_nodes_type_is_refused(
-    refuse: Refuse, region: FakeRegion
-) -> None:
+def test_a_reservations_zone_needs_the_head_nodes_type(refuse: Refuse, region: FakeRegion) -> None:
     region.offers["c5.4xlarge"] = ["use1-az1"]
     region.reservations[RESERVATION] = {"AvailabilityZoneId": "use1-az6"}
     said = refuse("c5.4xlarge", "p6.48xlarge", reservation=RESERVATION)
@@ -152,7 +144,7 @@ def test_a_reservations_zone_without_the_head_nodes_type_is_refused(
 
 
 @pytest.mark.parametrize("place", [{}, {RESERVATION: {"AvailabilityZoneId": "use1-atl1-az1"}}])
-def test_a_reservation_that_is_nowhere_for_this_account_is_refused(
+def test_an_unknown_reservation_is_refused(
     refuse: Refuse, region: FakeRegion, place: dict[str, dict[str, str]]
 ) -> None:
     region.reservations |= place
@@ -160,19 +152,19 @@ def test_a_reservation_that_is_nowhere_for_this_account_is_refused(
 
 
 @pytest.mark.parametrize("asked", ["auto", "use1-az4", "us-east-1d"])
-def test_an_update_keeps_the_zone_though_another_comes_first(ask: Ask, asked: str) -> None:
+def test_an_update_keeps_the_zone(ask: Ask, asked: str) -> None:
     assert ask("c5.4xlarge", zone=asked, kept="use1-az4") == {
         "PhysicalResourceId": "use1-az4",
         "Data": {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"},
     }
 
 
-def test_an_update_keeps_a_zone_that_is_not_available_just_now(ask: Ask, region: FakeRegion) -> None:
+def test_an_update_keeps_an_impaired_zone(ask: Ask, region: FakeRegion) -> None:
     region.zones[2] = zone("use1-az4", "us-east-1d", state="impaired")
     assert ask("c5.4xlarge", kept="use1-az4")["PhysicalResourceId"] == "use1-az4"
 
 
-def test_an_update_to_a_type_that_the_zone_lacks_is_refused_with_those_that_do(refuse: Refuse) -> None:
+def test_an_update_to_a_lacking_type_is_refused(refuse: Refuse) -> None:
     said = refuse("c5.4xlarge", "p6.48xlarge", kept="use1-az4")
     assert "stays in use1-az4 (us-east-1d) for good, and that zone does not offer p6.48xlarge." in said
     assert "Zones that offer all of c5.4xlarge, p6.48xlarge: use1-az6 (us-east-1a)." in said
@@ -198,7 +190,7 @@ def test_the_way_back_is_always_open(ask: Ask, region: FakeRegion) -> None:
     assert back["Data"] == {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"}
 
 
-def test_the_other_zone_is_the_first_available_one_beside_the_networks(ask: Ask, region: FakeRegion) -> None:
+def test_the_other_zone_is_the_first_available(ask: Ask, region: FakeRegion) -> None:
     assert ask("c5.4xlarge")["Data"]["OtherName"] == "us-east-1d", "us-east-1b is the network's"
     region.zones[1] = zone("use1-az1", "us-east-1b", state="impaired")
     assert ask("c5.4xlarge", zone="use1-az4")["Data"]["OtherName"] == "us-east-1a"
@@ -210,9 +202,7 @@ def test_a_region_with_one_zone_has_no_other(ask: Ask, region: FakeRegion) -> No
 
 
 @pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
-def test_an_update_keeps_the_other_zone_though_another_comes_first(
-    ask: Ask, region: FakeRegion, status: str
-) -> None:
+def test_an_update_keeps_the_other_zone(ask: Ask, region: FakeRegion, status: str) -> None:
     """A subnet cannot move: CloudFormation makes the new one first, and its range is taken."""
     region.stack_answers = [status]
     region.stack_outputs = {"ZoneName": "us-east-1d", "OtherZoneName": "us-east-1a"}
@@ -224,7 +214,7 @@ def test_a_delete_asks_nothing(ask: Ask, region: FakeRegion) -> None:
     assert not region.options
 
 
-def test_throttled_calls_are_repeated_and_then_told_in_words(refuse: Refuse, region: FakeRegion) -> None:
+def test_throttled_calls_are_repeated_and_then_reported(refuse: Refuse, region: FakeRegion) -> None:
     region.throttled = {"DescribeInstanceTypeOfferings"}
     said = refuse("c5.4xlarge")
     assert "RequestLimitExceeded" in said

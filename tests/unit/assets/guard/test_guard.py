@@ -84,7 +84,7 @@ def test_what_would_replace_data_is_refused(guard: Guard, may: str, old: str, ne
         guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)})
 
 
-def test_a_refusal_names_flag_both_values_and_the_safe_way(guard: Guard) -> None:
+def test_a_refusal_names_values_and_safe_way(guard: Guard) -> None:
     with pytest.raises(RuntimeError) as refusal:
         guard.update({"fsx_type": _kept("persistent2")}, {"fsx_type": _kept("scratch2")})
     assert str(refusal.value) == (
@@ -117,7 +117,7 @@ def test_what_cannot_be_taken_back_comes_alone(guard: Guard, may: str, old: str,
     guard.update({**before, "gib": after["gib"]}, after)
 
 
-def test_a_change_that_may_come_alone_only_is_refused_beside_another(guard: Guard) -> None:
+def test_a_change_that_comes_alone_is_refused_otherwise(guard: Guard) -> None:
     before = {"mibps": _kept("100", "alone"), "x": _kept("1", "changes")}
     after = {"mibps": _kept("", "alone"), "x": _kept("2", "changes")}
     with pytest.raises(RuntimeError, match=r"mibps: 100 -> \(own\) .* Deploy without -c mibps=... first"):
@@ -134,7 +134,7 @@ def test_a_refusal_of_everything_fits_into_an_answer(guard: Guard) -> None:
     assert str(refusal.value).endswith("(cut)")
 
 
-def test_a_value_that_comes_or_goes_with_what_it_protects_is_no_change(guard: Guard) -> None:
+def test_a_value_may_go_with_its_resource(guard: Guard) -> None:
     """The own file system's type goes when fsx_id is given; it comes with a release that knows it."""
     guard.update({"fsx_id": _kept("", "adopts"), "fsx_type": _kept("a")}, {"fsx_id": _kept("fs-1", "adopts")})
     guard.update({}, {"fsx_type": _kept("a")})
@@ -156,7 +156,7 @@ def test_a_create_in_a_new_stack_passes(guard: Guard, status: str) -> None:
     assert guard.ask("Create") == {"PhysicalResourceId": "guard"}
 
 
-def test_a_create_in_a_stack_that_existed_before_is_refused(guard: Guard) -> None:
+def test_a_create_in_an_existing_stack_is_refused(guard: Guard) -> None:
     """Another app's stack of this name: what the new template lacks would be deleted at the end."""
     guard.region.stack_answers = ["UPDATE_IN_PROGRESS"]
     with pytest.raises(RuntimeError) as refusal:
@@ -170,14 +170,14 @@ def test_a_create_in_a_stack_that_existed_before_is_refused(guard: Guard) -> Non
     assert len(said) < MOST_CHARACTERS
 
 
-def test_a_create_is_refused_while_nobody_says_whether_the_stack_is_new(guard: Guard) -> None:
+def test_a_create_in_an_unknown_stack_is_refused(guard: Guard) -> None:
     """A first deploy that is refused loses nothing."""
     guard.region.stack_answers = [DENIED]
     with pytest.raises(RuntimeError, match=r"not allowed.*cloudformation:DescribeStacks"):
         guard.ask("Create")
 
 
-def test_a_role_that_is_not_known_everywhere_yet_is_no_reason_to_refuse(guard: Guard) -> None:
+def test_a_new_role_is_waited_for(guard: Guard) -> None:
     guard.region.stack_answers = [DENIED, DENIED, "CREATE_IN_PROGRESS"]
     guard.ask("Create")
     assert guard.slept == [1, 2]
@@ -192,7 +192,7 @@ def test_a_role_that_is_not_known_everywhere_yet_is_no_reason_to_refuse(guard: G
         ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", False),
     ],
 )
-def test_a_rollback_always_passes_and_an_update_does_not(guard: Guard, status: str, passes: bool) -> None:
+def test_a_rollback_always_passes(guard: Guard, status: str, passes: bool) -> None:
     """It comes as an Update with old and new swapped; refused, it would leave the stack stuck."""
     guard.region.stack_answers = [status]
     old, new = {"fsx_gib": _kept("2400", "grows")}, {"fsx_gib": _kept("1200", "grows")}
@@ -210,9 +210,7 @@ def test_a_throttled_question_is_asked_again(guard: Guard) -> None:
     assert guard.slept == [1, 2]
 
 
-def test_when_nobody_says_whether_it_rolls_back_it_refuses_and_says_how_to_go_on(
-    guard: Guard, modules: dict[str, Any]
-) -> None:
+def test_an_unknown_rollback_is_refused_with_a_remedy(guard: Guard, modules: dict[str, Any]) -> None:
     guard.region.stack_answers = [DENIED]
     with pytest.raises(RuntimeError) as refusal:
         guard.update({"a": _kept("1")}, {"a": _kept("2")})
