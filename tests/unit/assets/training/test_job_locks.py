@@ -48,8 +48,9 @@ class Cluster:
         self.folder, self.shared = folder, folder / "fsx"
         self.tiny = self.shared / "training" / "tiny"
         self.tiny.mkdir(parents=True)
-        for file in (*TRAINING.glob("*.sh"), TRAINING / "variables.tsv"):
-            shutil.copy(file, self.tiny.parent)
+        for file in (*TRAINING.glob("*.sh"), *TRAINING.glob("*.py"), TRAINING / "trainkit"):
+            (self.tiny.parent / file.name).symlink_to(file)
+        shutil.copy(TRAINING / "variables.tsv", self.tiny.parent)
         (self.tiny / "train.sh").write_text("")
         (self.tiny / "prepare.sh").write_text("")
         (folder / "etc" / "partitions").mkdir(parents=True)
@@ -123,6 +124,19 @@ def test_one_of_two_jobs_claims_a_run(cluster: Cluster) -> None:
     ended = sorted(ends(cluster.submit(8, RUN_NAME="mine"), cluster.submit(9, RUN_NAME="mine")))
     assert [code for code, _ in ended] == [0, 1], ended
     assert re.search(r"job [89] already trains the run mine of tiny", ended[1][1])
+
+
+def test_a_job_that_notifies_nobody_is_refused(cluster: Cluster) -> None:
+    code, output = cluster.run(RUN_NAME="mine", NOTIFY="webhook", NOTIFY_FILE=str(cluster.folder / "none"))
+    assert "job.slurm: NOTIFY is webhook, but notifications cannot be sent.\n  " in output
+    assert (code, (cluster.shared / "runs" / "tiny").exists()) == (1, False)
+
+
+def test_mpirun_needs_intel_mpi(cluster: Cluster) -> None:
+    (cluster.tiny / "train.sh").write_text("# Launchers: torchrun mpirun\n")
+    code, output = cluster.run(LAUNCHER="mpirun")
+    assert "tiny has no Intel MPI: its requirements.txt does not name impi-rt" in output
+    assert code == 1
 
 
 def test_a_spot_notice_requeues_a_preparation(cluster: Cluster) -> None:
