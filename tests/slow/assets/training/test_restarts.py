@@ -284,8 +284,8 @@ def begin_again(process: psutil.Process, argv_of: Callable[[list[str]], list[str
     argv, env, folder = process.cmdline(), process.environ(), process.cwd()
     process.kill()
     process.wait(10)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.Popen(argv_of(argv), env=env, cwd=folder, start_new_session=True, **quiet)
+    quiet = subprocess.DEVNULL
+    subprocess.Popen(argv_of(argv), env=env, cwd=folder, start_new_session=True, stdout=quiet, stderr=quiet)
 
 
 def test_killed_daemons_do_not_interrupt_the_training(training: Training) -> None:

@@ -51,7 +51,7 @@ class Volta:
     def installed(self) -> list[str]:
         """Return the version of torch, and the index that the other package is from."""
         code = "import tinything, torch; print(torch.__version__, tinything.FROM)"
-        command = [self.venv / "bin" / "python", "-c", code]
+        command = [str(self.venv / "bin" / "python"), "-c", code]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
     def in_job(self, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
