@@ -1,9 +1,10 @@
-"""A machine for one install step: a root folder, a closed PATH, stubs that write down calls."""
+"""A machine for steps: a folder that is its disk, and stubs of programs that write down their calls."""
 
 import base64
 import hashlib
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -21,19 +22,46 @@ APT = "apt-get -o DPkg::Lock::Timeout=60 -qq"
 
 
 class Machine:
-    """A machine that runs steps; `calls` are the stubs' calls, one per line, as `name argument argument`."""
+    """A node, or with `venv` a machine that builds an image; `calls` are its stubs', as `name argument`.
 
-    def __init__(self, folder: Path, *, venv: Path) -> None:
-        self.folder, self.root, self.bin = folder, folder / "root", folder / "bin"
+    An image's machine has REAL programs and stubs, and no others; a node those of this machine, too.
+    """
+
+    def __init__(self, folder: Path, *, venv: Path | None = None) -> None:
+        self.folder, self.root, self.bin, self.etc = folder, folder / "root", folder / "bin", folder / "etc"
         self.opt = self.root / "opt" / "training-cluster"
-        self.bundle = folder / "bundle"
+        self.bundle = folder / "bundles" / ("a" * 64)
         self._calls = folder / "calls"
-        for made in (self.root / "etc", self.root / "proc", self.bin, self.opt):
+        for made in (self.root / "etc", self.bin, self.opt, self.bundle, self.etc / "partitions"):
             made.mkdir(parents=True)
-        shutil.copytree(ASSETS / "bootstrap", self.bundle / "bootstrap")
+        (self.bundle / "bootstrap").symlink_to(ASSETS / "bootstrap")
+        path = f"{self.bin}:{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
+        self.environment = {
+            "PATH": str(self.bin) if venv else path,
+            "HOME": str(folder),
+            "BUNDLE": str(self.bundle),
+            "TRAINING_ROOT": str(self.root),
+            "TRAINING_OPT": str(self.opt),
+            "TRAINING_ETC": str(self.etc),
+            "TRAINING_STATE": str(self.root / "var/lib/training-cluster"),
+            "TRAINING_SHARED": str(self.root / "fsx"),
+            "TRAINING_EFS": str(self.root / "efs"),
+            "NODE_TYPE": "Image" if venv else "ComputeFleet",
+            "RECIPE": "cpu",
+            "PARTITION": "",
+            "OS": "ubuntu2404",
+            "ROOT": str(self.root),
+        }
+        for line in render_versions().splitlines():
+            name, value = line.removeprefix("export ").split("=", 1)
+            self.environment[name] = value.strip("'")
+        if venv:
+            self._build_images(venv)
+
+    def _build_images(self, venv: Path) -> None:
         shutil.copytree(ASSETS / "training", self.bundle / "training")
-        (self.root / "etc" / "os-release").write_text("ID=ubuntu\nVERSION_CODENAME=noble\n")
-        (self.root / "proc" / "version").write_text("Linux (x86_64-linux-gnu-gcc-13 13.2)\n")
+        self.write("etc/os-release", "ID=ubuntu\nVERSION_CODENAME=noble\n")
+        self.write("proc/version", "Linux (x86_64-linux-gnu-gcc-13 13.2)\n")
         for name in REAL:
             if path := shutil.which(name, path="/usr/bin:/bin"):
                 (self.bin / name).symlink_to(path)
@@ -49,44 +77,38 @@ class Machine:
         copy = f'[[ -d "{venv}" ]] || {{ {make}; }} || [[ -d "{venv}" ]] || exit\n'
         copy += f'mkdir -p "${{@: -1}}"; exec cp -a "{venv}/." "${{@: -1}}"'
         self.program("python3", f'if [[ "$1 $2 $3" == "-I -m venv" ]]; then {copy}; fi\nexec "{python}" "$@"')
-        self.environment = {
-            "PATH": str(self.bin),
-            "HOME": str(folder),
-            "BUNDLE": str(self.bundle),
-            "TRAINING_ROOT": str(self.root),
-            "TRAINING_OPT": str(self.opt),
-            "NODE_TYPE": "Image",
-            "OS": "ubuntu2404",
-            "ROOT": str(self.root),
-            # pip finds our wheels, and nothing else.
+        # pip finds our wheels, and nothing else.
+        self.environment |= {
             "PIP_NO_INDEX": "1",
-            "PIP_FIND_LINKS": str(folder / "wheels"),
+            "PIP_FIND_LINKS": str(self.folder / "wheels"),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }
-        for line in render_versions().splitlines():
-            name, value = line.removeprefix("export ").split("=", 1)
-            self.environment[name] = value.strip("'")
 
     def program(self, name: str, script: str = "", *, at: Path | None = None) -> Path:
-        """Write a stub that logs its call, then runs a script."""
-        path = at or self.bin / name
+        """Write a stub that logs its call, then runs a script; a name with a / is a path below the root."""
+        path = at or (self.root if "/" in name else self.bin) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        noted = f'said="{name} $*"; echo "${{said//$NEWLINE/ }}" >>"{self._calls}"'
+        noted = f'call="{path.name} $*"; echo "${{call//$NEWLINE/ }}" >>"{self._calls}"'
         path.write_text(f"#!/bin/bash\nNEWLINE=$'\\n'\n{noted}\n{script}\n")
         path.chmod(0o755)
         return path
 
-    def serve(self, content: str, *, killed: bool = False) -> str:
-        """Let curl fetch this content, or half of it before it is killed; return the content's SHA-256."""
+    def write(self, path: str, text: str) -> Path:
+        """Write a file of the machine's disk."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def text(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+    def serve(self, content: str) -> str:
+        """Let curl fetch this content; return its SHA-256."""
         source = self.folder / "served"
         source.write_text(content)
-        half = f'head -c {len(content) // 2} "{source}" >"$file"; kill -9 $$'
-        self.program(
-            "curl",
-            'while (($#)); do if [[ $1 == --output ]]; then file="$2"; fi; shift; done\n'
-            + (half if killed else f'cat "{source}" >"$file"'),
-        )
+        self.program("curl", f'while [[ $1 != --output ]]; do shift; done; cat "{source}" >"$2"')
         return hashlib.sha256(content.encode()).hexdigest()
 
     def wheel(self, name: str, version: str, files: dict[str, str], *, requires: str = "") -> str:
@@ -144,16 +166,28 @@ class Machine:
             check=False,
         )
 
+    def does(self, step: str, **environment: str) -> str:
+        """Run a step that has to succeed; return its messages."""
+        done = self.run(step, **environment)
+        succeeds(done)
+        return done.stderr
+
     def calls(self) -> list[str]:
         """Return the stubs' calls since the last call of this, without those that only read."""
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
         self._calls.unlink(missing_ok=True)
         return [line for line in lines if line.split()[0] not in QUESTIONS]
 
-    def files(self) -> dict[str, tuple[int, int]]:
-        """Return every file of the machine with size and time of its last change."""
+    def files(self) -> dict[str, object]:
+        """Return the size and last change of every file of the machine, and the target of every link."""
         found = [path for path in self.root.rglob("*") if path.is_symlink() or path.is_file()]
-        return {str(p): (p.lstat().st_size, p.lstat().st_mtime_ns) for p in found}
+        stats = {path: path.lstat() for path in found}
+        return {
+            str(path): path.readlink()
+            if path.is_symlink()
+            else (stats[path].st_size, stats[path].st_mtime_ns)
+            for path in found
+        }
 
 
 def fails(done: subprocess.CompletedProcess[str], *words: str) -> None:

@@ -3,8 +3,10 @@
 import subprocess
 from pathlib import Path
 
-from tests.unit.assets.bootstrap.start_step_node import Node
-from training_cluster.cluster.job_environment import render_job_environments, render_links
+import pytest
+
+from tests.unit.assets.bootstrap.step_machine import Machine
+from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.rules.context import read_settings
 
 
@@ -83,7 +85,7 @@ def test_paths_of_the_seeds_are_links() -> None:
     assert "/neuron_shared /efs" in render_links(read_settings({"family": "trn1"}))
 
 
-def bucket(node: Node) -> str:
+def bucket(node: Machine) -> str:
     (node.bundle / "partitions").mkdir(exist_ok=True)
     (node.bundle / "partitions" / "gpu.env").write_text("export FAMILY='p4d'\n")
     node.does("60")
@@ -93,8 +95,8 @@ def bucket(node: Node) -> str:
     return done.stdout.strip()
 
 
-def test_a_job_knows_the_bucket_of_its_scripts(tmp_path: Path) -> None:
-    node = Node(tmp_path)
+def test_a_job_knows_the_bucket_that_its_nodes_scripts_came_from(tmp_path: Path) -> None:
+    node = Machine(tmp_path)
     assert bucket(node) == "p4d"
     (node.etc / "bootstrap-arguments").write_text("s3://team-data-1/bootstrap/training\n")
     assert bucket(node) == "p4d team-data-1"

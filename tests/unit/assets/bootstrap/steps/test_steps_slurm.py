@@ -1,0 +1,184 @@
+"""Steps 77, 78 and 89: job ids, accounts, and the wait for a fabric."""
+
+# ruff: noqa: E501 - lines of sacctmgr
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from tests.unit.assets.bootstrap.health.health_node import fabric_report, link_report
+from tests.unit.assets.bootstrap.step_machine import Machine, fails
+from training_cluster.users.file import read_users
+from training_cluster.users.render import render_users
+
+# slurmctld takes the setting of slurm.conf when it is told to.
+SCONTROL = """
+case "$*" in
+  'show config') echo "FirstJobId             = $(cat {conf}.taken 2>/dev/null || echo 1) "; echo "x = 1" ;;
+  reconfigure) sed -n 's/^FirstJobId=//p' {conf} >{conf}.taken ;;
+esac
+"""
+
+
+class Head(Machine):
+    """The head node of one of the clusters that share a file system."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.conf = self.write(
+            "opt/slurm/etc/slurm.conf", "ClusterName=x\ninclude slurm_parallelcluster.conf\n"
+        )
+        self.program("scontrol", SCONTROL.format(conf=self.conf))
+        self.program("sleep")
+        self.environment |= {"NODE_TYPE": "HeadNode", "TRAINING_SHARED": str(folder.parent / "fsx")}
+
+    @property
+    def first_id(self) -> int:
+        lines = [line for line in self.conf.read_text().splitlines() if line.startswith("FirstJobId")]
+        return int(lines[0].removeprefix("FirstJobId=")) if lines else 1
+
+
+@pytest.fixture
+def heads(tmp_path: Path) -> list[Head]:
+    (tmp_path / "fsx").mkdir()
+    return [Head(tmp_path / name) for name in "abc"]
+
+
+def test_each_cluster_has_its_own_job_ids(heads: list[Head]) -> None:
+    for head in heads:
+        head.does("77")
+    assert [head.first_id for head in heads] == [1, 100_001, 200_001]
+    assert "include slurm_parallelcluster.conf\n" in heads[1].conf.read_text()
+    assert heads[0].calls() == [], "the first one needs no setting"
+    head = heads[1]
+    head.calls()
+    head.does("77")
+    assert (head.first_id, head.calls()) == (100_001, ["scontrol show config"])
+    head.conf.write_text("ClusterName=x\n")  # an update of ParallelCluster writes it anew
+    Path(f"{head.conf}.taken").unlink()
+    head.does("77")
+    assert head.first_id == 100_001
+    assert "scontrol reconfigure" in head.calls()
+
+
+def test_ids_that_name_something_stay_free(tmp_path: Path) -> None:
+    """Lustre was made anew: it has the bucket's checkpoints and no registry."""
+    for name, first in {
+        "checkpoints/gpt2/job-17": 100_001,
+        "runs/gpt2/job-312345": 400_001,
+        "runs/job-99.log": 100_001,
+        "runs/gpt2/my-run": 1,
+        "runs/gpt2/job-of-mine": 1,
+        "runs/gpt2/job-99999999": 1,
+    }.items():
+        folder = tmp_path / name.replace("/", "-")
+        (folder / "fsx" / name).mkdir(parents=True)
+        head = Head(folder / "head")
+        head.does("77")
+        assert head.first_id == first, name
+
+
+def test_a_slurmctld_that_ignores_it_fails_the_step(heads: list[Head]) -> None:
+    heads[0].does("77")
+    head = heads[1]
+    head.program("scontrol", "exit 1")
+    fails(head.run("77"), "slurmctld did not apply FirstJobId=100001")
+    head.program("scontrol", SCONTROL.format(conf=head.conf))
+    head.does("77")
+    assert head.first_id == 100_001
+    assert Path(f"{head.conf}.taken").read_text() == "100001\n"
+
+
+def test_a_users_registry_fails_the_step(heads: list[Head], tmp_path: Path) -> None:
+    registry = tmp_path / "fsx" / ".job-ids"
+    registry.symlink_to(tmp_path)
+    owner = pwd.getpwuid(os.geteuid()).pw_name
+    fails(heads[0].run("77"), f"{registry} is a symbolic link of {owner}: move it away")
+
+
+ACCOUNTS_FILE = """
+accounts:
+  nlp: {gid: 6001, share: 2, max_nodes: 8, max_gpu_hours: 500}
+users:
+  alice: {uid: 5001, account: nlp, max_nodes: 4, max_jobs: 3}
+  bob: {uid: 5002, locked: true}
+"""
+LOADED = """\
+Cluster - 'training':Fairshare=1
+Parent - 'root'
+User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
+User - 'ubuntu':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
+Account - 'nlp':Description='nlp':Organization='training':Fairshare=2:GrpTRES=node=8:GrpTRESMins=gres/gpu=30000
+Account - 'users':Description='users':Organization='training':Fairshare=1
+Parent - 'nlp'
+User - 'alice':DefaultAccount='nlp':Fairshare=1:GrpTRES=node=4:MaxJobs=3:MaxSubmitJobs=-1
+Parent - 'users'
+User - 'bob':DefaultAccount='users':Fairshare=1:GrpTRES=node=-1:MaxJobs=-1:MaxSubmitJobs=0
+"""
+
+
+def test_accounts_and_limits_are_the_files(node: Machine, tmp_path: Path) -> None:
+    node.environment["NODE_TYPE"] = "HeadNode"
+    file = tmp_path / "users.yaml"
+    file.write_text(ACCOUNTS_FILE)
+    for name, content in render_users(read_users(str(file)), home="ebs").items():
+        path = node.bundle / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    node.write("etc/parallelcluster/cfnconfig", "cfn_cluster_user=ubuntu\n")
+    node.program(
+        "scontrol",
+        "printf 'AccountingStorageType   = accounting_storage/slurmdbd\\nClusterName = training\\n'",
+    )
+    associations = "nlp|alice\\nold|alice\\nold|carol\\n"
+    loads = f'case "$*" in *load*) cp "$3" {tmp_path}/loaded ;; *show*) printf "{associations}" ;; esac'
+    node.program("sacctmgr", loads)
+    node.does("78")
+    assert (tmp_path / "loaded").read_text() == LOADED
+    assert [call for call in node.calls() if "remove" in call] == [
+        "sacctmgr --immediate --quiet remove user where name=alice account=old cluster=training"
+    ]
+    node.program("sacctmgr", "echo no database; exit 1")
+    done = node.run("78")
+    fails(done, "sacctmgr refused the accounts of the users file: see the lines above")
+    assert "no database" in done.stderr
+    node.calls()
+    node.program("scontrol", "echo 'AccountingStorageType   = accounting_storage/none'")
+    node.does("78")
+    assert node.calls() == ["scontrol show config"]
+
+
+@pytest.mark.parametrize(
+    ("reports", "cuda", "waits"),
+    [
+        (0, "", 0),
+        (3, "", 3),
+        (0, "[[ -e $ROOT/slept ]] || { echo 'error 802 (the NVLink fabric is not ready)'; exit 9; }", 1),
+        (0, "echo 'CUDA sees 7 of 8 GPUs'; exit 9", 0),
+    ],
+    ids=["ready", "soon ready", "no report of a fabric", "another fault"],
+)
+def test_a_start_waits_for_the_fabric(node: Machine, reports: int, cuda: str, waits: int) -> None:
+    """The first reports are of a fabric that is not ready. On a running node a job waits for nothing."""
+    (node.etc / "partitions" / "gpu.env").write_text("export ACCELERATORS_PER_NODE='8'\n")
+    node.write("links", link_report([[True] * 18] * 8))
+    for name, state in {"waits": "In Progress,N/A,N/A", "ready": "Completed,Success,N/A"}.items():
+        node.write(name, fabric_report([state] * 8))
+    node.program("python3", cuda)
+    node.program("sleep", "echo >>$ROOT/slept")
+    node.program(
+        "nvidia-smi",
+        'case "$1" in\n-q) echo >>$ROOT/asked\n'
+        f"if (($(wc -l <$ROOT/asked) <= {reports})); then cat $ROOT/waits; else cat $ROOT/ready; fi ;;\n"
+        "nvlink) cat $ROOT/links ;;\n--query-gpu=*) echo Disabled ;;\nesac",
+    )
+    node.environment |= {"RECIPE": "gpu", "PARTITION": "gpu"}
+    node.does("89", BOOTSTRAP_MOMENT="refresh")
+    assert node.calls() == []
+    assert "the fabric is ready, after " in node.does("89")
+    assert len([call for call in node.calls() if call.startswith("sleep")]) == waits
+    node.write("ready", fabric_report(["In Progress,N/A,N/A"] * 8))
+    done = node.run("89", FABRIC_WAIT_S="0")
+    fails(done, "the fabric of the GPU 00000000:00:00.0 is not ready (In Progress): CUDA ends")
