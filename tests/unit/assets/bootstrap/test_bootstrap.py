@@ -1,195 +1,212 @@
-"""bootstrap.sh as a node runs it; `aws s3 cp` is a copy from a folder here (the slow tests use S3)."""
+"""bootstrap.sh as a node runs it, with a bundle of one line; slow tests run real steps, with S3."""
 
+import fcntl
+import hashlib
+import io
+import os
+import subprocess
+import tarfile
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.bootstrap.bootstrap_node import Node
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.steps import budget_s, start_steps
+from training_cluster.paths import ASSETS
+
+SOURCE = "s3://bucket/bootstrap/training"
+# What a script says, in its order: ParallelCluster keeps both.
+COMMAND = ("bash", "-c", 'exec bash "$@" >&2', "_", str(ASSETS / "bootstrap" / "bootstrap.sh"), SOURCE)
+
+
+class Node:
+    """A node's disk under one folder, and a bucket that is another folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.bucket = root, root / "bucket"
+        self.bucket.mkdir()
+        self.bundles = root / "opt" / "training-cluster" / "bundles"
+        for name, script in {"aws": f'cp "{self.bucket}/$(basename "$4")" "$5"', "sleep": ""}.items():
+            program = root / "bin" / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+        self.node_type = "HeadNode"
+
+    def config(self) -> Path:
+        """Return the place of the cluster config on a node of this type."""
+        folder = "shared_login_nodes" if self.node_type == "LoginNode" else "shared"
+        return self.root / "opt" / "parallelcluster" / folder / "cluster-config.yaml"
+
+    def publish(self, steps: str = "true") -> str:
+        """Put a bundle in the bucket, and its checksum in the cluster config; return the checksum."""
+        text = f'echo "$BOOTSTRAP_MOMENT $1 $NODE_TYPE $BUNDLE" >>{self.root}/ran\n{steps}\n'.encode()
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w:gz") as archive:
+            member = tarfile.TarInfo("bootstrap/run-steps.sh")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+        digest = hashlib.sha256(file.getvalue()).hexdigest()
+        self.shipped(digest).write_bytes(file.getvalue())
+        self.want(digest)
+        return digest
+
+    def shipped(self, digest: str) -> Path:
+        return self.bucket / f"bundle-{digest}.tar.gz"
+
+    def want(self, digest: str, *, minutes_ago: float = 0) -> None:
+        """Name a bundle in the cluster config, which was written a while ago."""
+        config = self.config()
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(f"HeadNode: {{OnNodeUpdated: {{Args: [bundle-sha256={digest}]}}}}\n")
+        os.utime(config, (time.time() - 60 * minutes_ago,) * 2)
+
+    def environment(self, moment: str) -> dict[str, str]:
+        return {
+            "PATH": f"{self.root / 'bin'}:/usr/bin:/bin",
+            "TRAINING_ROOT": str(self.root),
+            "TRAINING_ETC": str(self.root / "etc"),
+            "NODE_TYPE": self.node_type,
+            "BOOTSTRAP_MOMENT": moment,
+        }
+
+    def boot(self, *arguments: str, moment: str = "start") -> subprocess.CompletedProcess[str]:
+        environment = self.environment(moment)
+        return subprocess.run([*COMMAND, *arguments], env=environment, capture_output=True, text=True)
+
+    def boots(self, *arguments: str, moment: str = "start") -> str:
+        """Boot with success; return the messages."""
+        done = self.boot(*arguments, moment=moment)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def fails(self, *words: str, arguments: tuple[str, ...] = (), moment: str = "start") -> None:
+        """Boot with a failure whose last line has these words."""
+        done = self.boot(*arguments, moment=moment)
+        assert done.returncode == 1, done.stderr
+        assert [word for word in words if word not in done.stderr.splitlines()[-1]] == [], done.stderr
+
+    def current(self) -> str:
+        return str((self.bundles / "current").readlink())
+
+    def ran(self) -> list[str]:
+        return (self.root / "ran").read_text().splitlines()
+
+    def log(self) -> str:
+        return (self.root / "var/log/training-cluster/bootstrap.log").read_text()
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+    node = Node(tmp_path)
+    (tmp_path / "var/log/training-cluster").mkdir(parents=True)
+    return node
 
 
-def test_the_head_node_gets_environment_folders_and_scripts(node: Node) -> None:
-    node.publish()
-    done = node.boot()
-    assert done.returncode == 0, done.stderr
-    assert "FAMILY='p4d'" in node.environment("gpu").read_text()
-    assert (node.shared / "training" / "job.slurm").is_file()
-    assert (node.root / "efs").stat().st_mode & 0o7777 == 0o1777
-    for folder in ("datasets", "checkpoints", "runs", "venvs"):
-        assert (node.shared / folder).stat().st_mode & 0o7777 == 0o1777
+def test_a_node_runs_its_configs_bundle(node: Node) -> None:
+    """It is fetched once, and noted for the prolog."""
+    first = node.publish()
+    node.publish("exit 1")
+    node.want(first)
+    node.boots()
+    assert node.ran() == [f"start start HeadNode {node.bundles / first}"]
+    assert node.current() == first
+    assert (node.root / "etc" / "bootstrap-arguments").read_text() == f"{SOURCE}\n"
+    node.shipped(first).unlink()
+    node.boots()
+    second = node.publish("echo newer")
+    node.want(first)
+    node.boots(f"bundle-sha256={second}", moment="refresh")
+    assert node.ran()[-1] == f"refresh refresh HeadNode {node.bundles / second}"
+    assert node.current() == second
 
 
-def test_a_compute_node_leaves_the_shared_folder_alone(node: Node) -> None:
-    node.publish()
-    assert node.boot(node_type="ComputeFleet").returncode == 0
-    assert node.environment("gpu").is_file()
-    assert list(node.shared.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_second_boot_changes_nothing_that_jobs_see(node: Node) -> None:
-    node.publish()
-    node.boot()
-    checkpoint = node.shared / "checkpoints" / "step-1"
-    checkpoint.write_text("precious")
-    before = node.files()
-    assert node.boot().returncode == 0
-    after = node.files()
-    assert before.keys() == after.keys()
-    assert {path for path in after if before[path] != after[path]} == {
-        str(node.environment("gpu")),
-        str(node.root / "etc" / "bootstrap-arguments"),
-    }
-
-
-@pytest.mark.slow
-def test_a_changed_script_replaces_the_old_ones_at_once(node: Node) -> None:
-    node.publish()
-    node.boot()
-    (node.shared / "training" / "job.slurm").write_text("changed by hand\n")
-    digest = node.publish("m6i")
-    done = node.boot(f"bundle-sha256={digest}")
-    assert done.returncode == 0, done.stderr
-    assert (node.shared / "training" / "job.slurm").read_text().startswith("#!/usr/bin/env bash")
-    assert "FAMILY='m6i'" in node.environment("cpu").read_text()
-
-
-def test_a_damaged_bundle_is_refused_and_nothing_is_installed(node: Node) -> None:
+def test_a_bundle_whose_steps_failed_is_not_current(node: Node) -> None:
     digest = node.publish()
-    (node.prefix / f"bundle-{digest}.tar.gz").write_bytes(b"half of it")
-    done = node.boot()
-    assert done.returncode == 1
-    assert "is not the bundle of the cluster config" in done.stderr.splitlines()[-1]
+    node.boots()
+    node.publish("exit 1")
+    assert node.boot().returncode == 1
+    assert node.current() == digest
+
+
+def test_a_damaged_bundle_installs_nothing(node: Node) -> None:
+    digest = node.publish()
+    node.shipped(digest).write_bytes(b"half of it")
+    node.fails("is not the bundle of the cluster config")
     assert not (node.root / "etc").exists()
     assert list(node.bundles.iterdir()) == []
 
 
-@pytest.mark.slow
-def test_of_two_bundles_a_node_takes_the_one_that_its_cluster_config_names(node: Node) -> None:
-    old = node.publish()
-    node.publish("m6i")
-    node.want(old)
-    assert node.boot().returncode == 0
-    assert node.environment("gpu").is_file()
-    assert not node.environment("cpu").exists()
-
-
-@pytest.mark.slow
-def test_a_bundle_that_is_there_is_not_fetched_again(node: Node) -> None:
-    digest = node.publish()
-    node.boot()
-    (node.prefix / f"bundle-{digest}.tar.gz").unlink()
-    done = node.boot()
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
-def test_the_current_bundle_and_its_source_are_noted_for_the_prolog(node: Node) -> None:
-    digest = node.publish()
-    node.boot()
-    assert (node.bundles / "current").readlink() == Path(digest)
-    assert (node.root / "etc" / "bootstrap-arguments").read_text() == "s3://bucket/bootstrap/training\n"
-
-
-@pytest.mark.slow
-def test_a_bundle_whose_steps_failed_is_not_the_current_one(node: Node) -> None:
-    digest = node.publish()
-    node.boot()
-    (node.root / "assets" / "bootstrap" / "steps" / "99-fail.sh").write_text(
-        "# Moment: start\n# Recipes: all\n# Nodes: all\n"
-        "# Where: any\n# Required: yes\n# Budget: 9 s\nexit 1\n"
-    )
+def test_without_a_checksum_nothing_runs(node: Node) -> None:
     node.publish()
-    assert node.boot().returncode == 1
-    assert (node.bundles / "current").readlink() == Path(digest)
-
-
-@pytest.mark.parametrize("config", [None, "HeadNode: {}\n"], ids=["no config", "no checksum in it"])
-def test_a_node_that_is_told_no_checksum_runs_nothing(node: Node, config: str | None) -> None:
-    node.publish()
-    path = node.slash / "opt" / "parallelcluster" / "shared" / "cluster-config.yaml"
-    path.unlink() if config is None else path.write_text(config)
-    done = node.boot()
-    assert done.returncode == 1
-    assert str(path) in done.stderr.splitlines()[-1]
-    assert not node.bundles.exists()
-
-
-def test_a_login_node_reads_the_config_that_login_nodes_have(node: Node) -> None:
-    node.publish()
-    (node.slash / "opt" / "parallelcluster" / "shared" / "cluster-config.yaml").unlink()
-    assert node.boot(node_type="LoginNode").returncode == 0
-    assert node.boot(node_type="ComputeFleet").returncode == 1
-
-
-def test_an_argument_that_is_no_checksum_is_refused(node: Node) -> None:
-    node.publish()
-    done = node.boot("0" * 64)
-    assert done.returncode == 1
-    assert "is not a checksum: usage: bootstrap.sh" in done.stderr.splitlines()[-1]
-
-
-def test_a_missing_object_is_tried_again_and_then_named(node: Node) -> None:
+    node.fails("is not a checksum: usage: bootstrap.sh", arguments=("0" * 64,))
+    node.config().write_text("HeadNode: {}\n")
+    node.fails(str(node.config()), "names no bundle")
+    node.config().unlink()
+    node.fails(str(node.config()), "is missing")
     node.want("0" * 64)
     done = node.boot()
-    assert done.returncode == 1
     assert "attempt 5 of 5" in done.stderr
-    assert (
-        f"gave up on s3://bucket/bootstrap/training/bundle-{'0' * 64}.tar.gz" in done.stderr.splitlines()[-1]
-    )
+    assert f"gave up on {SOURCE}/bundle-{'0' * 64}.tar.gz" in done.stderr.splitlines()[-1]
+    node.node_type = "Toaster"
+    node.fails("unknown node type 'Toaster'")
+    assert not (node.root / "ran").exists()
 
 
-def test_an_unknown_node_type_is_refused(node: Node) -> None:
+def test_login_nodes_have_their_own_config(node: Node) -> None:
+    node.node_type = "LoginNode"
     node.publish()
-    done = node.boot(node_type="Toaster")
-    assert done.returncode == 1
-    assert "unknown node type 'Toaster'" in done.stderr
+    node.boots()
+    node.node_type = "ComputeFleet"
+    node.fails("is missing")
 
 
-def test_every_node_has_the_seeds_paths_of_the_shared_folders(node: Node) -> None:
-    node.publish("trn1")
-    assert node.boot(node_type="ComputeFleet").returncode == 0
-    links = {p.name: str(p.readlink()) for p in node.slash.iterdir() if p.is_symlink()}
-    assert links == {"lustre": "/fsx", "neuron_shared": "/efs"}
+@pytest.mark.parametrize("node_type", ["HeadNode", "LoginNode"])
+def test_a_node_follows_what_it_missed(node: Node, node_type: str) -> None:
+    """An update, its rollback, and a bundle that cannot be fetched at first."""
+    node.node_type = node_type
+    first = node.publish()
+    node.boots()
+    second = node.publish("echo newer")
+    node.want(second, minutes_ago=9)
+    assert node.boots(moment="follow") == "", "an update may be in progress"
+    assert node.current() == first
+    node.want(second, minutes_ago=11)
+    away = node.shipped(second).rename(node.bucket / "away")
+    node.fails(f"gave up on {SOURCE}/{node.shipped(second).name}", moment="follow")
+    assert node.current() == first
+    away.rename(node.shipped(second))
+    node.boots(moment="follow")
+    assert node.ran()[-1] == f"follow start {node_type} {node.bundles / second}"
+    assert node.current() == second
+    assert f"missed an update or a rollback: it runs {first}\n" in node.log()
+    node.want(first, minutes_ago=11)
+    node.boots(moment="follow")
+    assert node.current() == first
+    before = node.log(), node.ran()
+    assert node.boots(moment="follow") == "", "it has the right bundle"
+    assert (node.log(), node.ran()) == before
 
 
-@pytest.mark.slow
-def test_with_home_on_efs_its_shared_folder_is_a_link_into_it(node: Node) -> None:
-    node.publish("trn1", home="efs")
-    assert node.boot().returncode == 0
-    assert (node.root / "slash" / "efs").readlink() == Path("/home/efs")
-    assert (node.root / "slash" / "neuron_shared").readlink() == Path("/efs")
-    assert (node.root / "slash" / "home" / "efs").is_dir()
+def test_the_timer_goes_and_an_update_waits(node: Node) -> None:
+    """While another bootstrap.sh runs."""
+    first = node.publish()
+    node.boots()
+    second = node.publish("echo newer")
+    node.want(second, minutes_ago=11)
+    with (node.root / "run" / "training-cluster.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        node.boots(moment="follow")
+        update = subprocess.Popen(COMMAND, env=node.environment("start"), stderr=subprocess.PIPE)
+        with pytest.raises(subprocess.TimeoutExpired):
+            update.communicate(timeout=0.5)
+        assert node.current() == first
+    update.communicate(timeout=60)
+    assert (update.returncode, node.current()) == (0, second)
 
 
-@pytest.mark.slow
-def test_what_stands_in_a_links_place_is_left_alone_and_said(node: Node) -> None:
-    node.publish()
-    mine = node.root / "slash" / "lustre" / "mine"
-    mine.parent.mkdir(parents=True)
-    mine.write_text("precious")
-    done = node.boot()
-    assert done.returncode == 0
-    assert "lustre exists already: not linked to /fsx" in done.stderr
-    assert mine.read_text() == "precious"
-
-
-@pytest.mark.slow
-def test_an_efs_that_somebody_uses_keeps_its_root_as_it_is(node: Node) -> None:
-    node.publish()
-    (node.root / "efs" / "theirs").mkdir(parents=True)
-    before = (node.root / "efs").stat().st_mode
-    assert node.boot().returncode == 0
-    assert (node.root / "efs").stat().st_mode == before
-
-
-def test_the_head_node_has_time_for_all_its_steps() -> None:
+def test_the_head_node_has_time_for_steps() -> None:
     base = load_base()
     ours = budget_s(start_steps(node="HeadNode", recipe="cpu"))
     assert base.compute_node.boot_s + ours <= base.head_node.bootstrap_timeout_s
