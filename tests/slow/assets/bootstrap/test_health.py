@@ -103,7 +103,7 @@ def test_a_killed_prolog_costs_its_job_a_start(
 ) -> None:
     """Slurm takes a prolog that a signal ended for a node that failed; ParallelCluster replaces that node."""
     before = set(cluster.reasons())
-    killed = cluster.node.root / "killed"
+    killed = cluster.node.folder / "killed"
     hang = f'if mkdir "{killed}" 2>/dev/null; then echo $SLURMD_NODENAME >"{killed}/on"; exec sleep 60; fi\n'
     cluster.node.stub("nvidia-smi", f"{hang}seq -f 'GPU %g: NVIDIA A100 (UUID: GPU-x)' 8")
     job_id = cluster.submit(1)
@@ -148,8 +148,8 @@ def test_a_check_takes_at_most_two_nodes(cluster: Cluster) -> None:
 def test_a_node_that_loses_a_gpu_drains(cluster: Cluster) -> None:
     before = cluster.reasons()
     # Those of the tests above would brake the check.
-    shutil.rmtree(cluster.node.slash / "opt/slurm/etc/training-cluster-verdicts")
-    lost = cluster.node.root / "lost"
+    shutil.rmtree(cluster.node.root / "opt/slurm/etc/training-cluster-verdicts")
+    lost = cluster.node.folder / "lost"
     cluster.break_nodes()
     programs = cluster.node.programs / "nvidia-smi"
     programs.write_text(

@@ -169,7 +169,7 @@ def test_what_is_wrong_on_all_nodes_at_once_drains_none(prolog: Prolog, fault: s
     if fault == "no bundle":
         (node.bundles / "current").unlink()
     elif fault == "no config":
-        (node.slash / "opt" / "parallelcluster" / "shared" / "cluster-config.yaml").unlink()
+        (node.root / "opt" / "parallelcluster" / "shared" / "cluster-config.yaml").unlink()
     elif fault == "no arguments":
         node.want("b" * 64)
         (node.etc / "bootstrap-arguments").unlink()
@@ -258,7 +258,7 @@ def test_an_idle_node_is_judged_under_the_name_that_parallelcluster_gave_it(prol
     assert prolog.judge_idle().returncode == 9
     assert prolog.scontrol() == [DRAINED]
     assert f"health: gpu-dy-p4d-1, idle: {SICK}\n" in node.health_log()
-    named = node.slash / "etc" / "parallelcluster" / "slurm_plugin" / "slurm_nodename"
+    named = node.root / "etc" / "parallelcluster" / "slurm_plugin" / "slurm_nodename"
     named.parent.mkdir()
     named.write_text("gpu-st-p4d-7\n")
     prolog.judge_idle()
@@ -270,7 +270,7 @@ def test_a_wrong_check_is_braked_without_a_job_too(prolog: Prolog) -> None:
     smi(node, gpus="list-gpus-7.txt")
     node.stub("pgrep", "exit 1")
     node.stub("hostname", "echo gpu-dy-p4d-1")
-    verdicts = node.slash / "opt/slurm/etc/training-cluster-verdicts" / node.queue
+    verdicts = node.root / "opt/slurm/etc/training-cluster-verdicts" / node.queue
     verdicts.mkdir(parents=True)
     for number in (2, 3):
         (verdicts / f"gpu-dy-p4d-{number}").write_text(f"{time.time():.0f} boot {checks_version()} 10-gpus\n")

@@ -1,11 +1,11 @@
 """A node's disk under one folder, with the bundle on it and programs that answer as a test likes."""
 
-import os
 import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from tests.unit.assets.bootstrap.step_machine import Machine
 from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.paths import ASSETS
 from training_cluster.rules.context import read_settings
@@ -13,7 +13,6 @@ from training_cluster.rules.context import read_settings
 HEALTH = ASSETS / "bootstrap" / "health"
 RECORDED = Path(__file__).parent / "recorded"
 UNHEALTHY = 9
-BUNDLE_SHA256 = "a" * 64
 NOW = "1792656000.123456789"
 CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,0.0,0.01,0.0003,0.0001,16.1"
 
@@ -25,57 +24,38 @@ def checks_version() -> str:
     return subprocess.check_output(["bash", "-c", program], text=True).strip()
 
 
-class HealthNode:
-    """The files and programs that prolog.sh and check-node.sh use on a node of ParallelCluster."""
+class HealthNode(Machine):
+    """A node of ParallelCluster with what prolog.sh and check-node.sh read; its stubs are in /usr/bin."""
 
-    def __init__(self, root: Path, *, family: str = "p4d", **flags: str) -> None:
-        self.root, self.slash, self.etc = root, root / "slash", root / "etc"
-        self.bundles = self.slash / "opt" / "training-cluster" / "bundles"
-        self.prolog_folder = self.slash / "opt" / "slurm" / "etc" / "scripts" / "prolog.d"
-        self.calls = root / "calls"
-        self.programs = self.slash / "usr" / "bin"
-        self.programs.mkdir(parents=True)
-        self.bundle = self.bundles / BUNDLE_SHA256
-        self.bundle.mkdir(parents=True)
-        (self.bundle / "bootstrap").symlink_to(ASSETS / "bootstrap")
-        (self.bundles / "current").symlink_to(BUNDLE_SHA256)
-        (self.etc / "partitions").mkdir(parents=True)
-        settings = read_settings({"family": family, **flags})
-        environments = render_job_environments(settings)
+    def __init__(self, folder: Path, *, family: str = "p4d", **flags: str) -> None:
+        super().__init__(folder)
+        self.bundles, self.programs = self.bundle.parent, self.root / "usr" / "bin"
+        self.prolog_folder = self.root / "opt" / "slurm" / "etc" / "scripts" / "prolog.d"
+        (self.bundles / "current").symlink_to(self.bundle.name)
+        environments = render_job_environments(read_settings({"family": family, **flags}))
         self.queue = next(iter(environments))
         for partition, text in environments.items():
             (self.etc / "partitions" / f"{partition}.env").write_text(text)
         (self.etc / "bootstrap-arguments").write_text("s3://bucket/bootstrap/training\n")
-        self.be_a_parallelcluster_node()
-        self.want(BUNDLE_SHA256)
-
-    def be_a_parallelcluster_node(self) -> None:
-        folder = self.slash / "etc" / "parallelcluster"
-        folder.mkdir(parents=True)
-        (folder / "cfnconfig").write_text(
-            f"cfn_node_type=ComputeFleet\ncfn_scheduler_queue_name={self.queue}\n"
-        )
+        config = f"cfn_node_type=ComputeFleet\ncfn_scheduler_queue_name={self.queue}\n"
+        self.write("etc/parallelcluster/cfnconfig", config)
+        self.want(self.bundle.name)
 
     def want(self, digest: str) -> None:
-        config = self.slash / "opt" / "parallelcluster" / "shared" / "cluster-config.yaml"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(
-            f"HeadNode: {{CustomActions: {{OnNodeUpdated: {{Args: [bundle-sha256={digest}]}}}}}}\n"
-        )
+        arguments = f"{{Args: [bundle-sha256={digest}]}}"
+        text = f"HeadNode: {{CustomActions: {{OnNodeUpdated: {arguments}}}}}\n"
+        self.write("opt/parallelcluster/shared/cluster-config.yaml", text)
 
     def set_fact(self, name: str, value: str) -> None:
         with (self.etc / "partitions" / f"{self.queue}.env").open("a") as file:
             file.write(f"export {name}='{value}'\n")
 
-    def stub(self, name: str, script: str) -> None:
-        """Write a program that logs its arguments, one call per line, and runs `script`."""
-        program = self.programs / name
-        program.write_text(f'#!/bin/sh\necho "{name} $*" >>"{self.calls}"\n{script}\n')
-        program.chmod(0o755)
+    def stub(self, name: str, script: str = "") -> None:
+        self.program(f"usr/bin/{name}", script)
 
     def called(self) -> list[str]:
-        """Return the calls of the programs, one per line."""
-        return self.calls.read_text().splitlines() if self.calls.exists() else []
+        """Return all calls of the stubs."""
+        return self._calls.read_text().splitlines() if self._calls.exists() else []
 
     def be_well(self) -> None:
         """Make it a healthy p4d node, without EFA and local disks."""
@@ -84,24 +64,14 @@ class HealthNode:
         self.stub("journalctl", "")
         self.stub("chronyc", f"echo '{CLOCK},Normal'")
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return {
-            "PATH": os.environ["PATH"],
-            "TRAINING_ROOT": str(self.slash),
-            "TRAINING_ETC": str(self.etc),
-            "BUNDLE": str(self.bundle),
-        }
-
     def install_prolog(self) -> Path:
         """Run the step that installs the prolog on a head node."""
-        step = ASSETS / "bootstrap" / "steps" / "90-install-prolog.sh"
-        subprocess.run(["bash", str(step)], env=self.environment | {"NODE_TYPE": "HeadNode"}, check=True)
+        self.does("90", NODE_TYPE="HeadNode")
         (prolog,) = self.prolog_folder.iterdir()
         return prolog
 
     def health_log(self) -> str:
-        log = self.slash / "var" / "log" / "training-cluster" / "health.log"
+        log = self.root / "var" / "log" / "training-cluster" / "health.log"
         return log.read_text() if log.exists() else ""
 
 
@@ -115,7 +85,7 @@ def gpu_node(root: Path, *, family: str = "p4d") -> HealthNode:
     node = HealthNode(root, family=family)
     node.stub("chronyc", f"echo '{CLOCK},Normal'")
     node.stub("mountpoint", "")
-    (node.slash / "scratch").mkdir()
+    (node.root / "scratch").mkdir()
     node.stub("journalctl", recorded("kernel-well.txt"))
     node.stub("fi_info", recorded("fi_info-p4d.txt"))
     smi(node)
@@ -166,12 +136,12 @@ def smi(
     modes: str = "Disabled",
     programs: str = "",
 ) -> None:
-    (node.root / "report").write_text(report)
-    (node.root / "links").write_text(links)
+    (node.folder / "report").write_text(report)
+    (node.folder / "links").write_text(links)
     node.stub(
         "nvidia-smi",
-        f'case "$1" in\n--list-gpus) {recorded(gpus)} ;;\n-q) cat {node.root}/report ;;\n'
-        f"nvlink) cat {node.root}/links ;;\n--query-gpu=mig.mode.current) echo '{modes}' ;;\n"
+        f'case "$1" in\n--list-gpus) {recorded(gpus)} ;;\n-q) cat {node.folder}/report ;;\n'
+        f"nvlink) cat {node.folder}/links ;;\n--query-gpu=mig.mode.current) echo '{modes}' ;;\n"
         f"--query-compute-apps=pid) printf '{programs}' ;;\n--query-gpu=*) {recorded(errors)} ;;\n"
         f"--query-remapped-rows=*) {recorded(rows)} ;;\nesac\nexit {status}",
     )

@@ -64,7 +64,7 @@ def test_a_check_with_a_fault_of_its_own_is_no_verdict_on_the_node(tmp_path: Pat
 
 def test_checks_write_where_no_job_writes(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
-    memory = node.slash / "run"
+    memory = node.root / "run"
     memory.mkdir()
     node.stub("mktemp", f'exec {shutil.which("mktemp")} "$@"')
     assert check(node).returncode == 0
@@ -85,7 +85,7 @@ def test_a_check_can_be_switched_off_on_the_head_node(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     node.stub("chronyc", "exit 1")
     assert check(node).returncode == UNHEALTHY
-    skipped = node.slash / "opt" / "slurm" / "etc" / "training-cluster-skipped-checks"
+    skipped = node.root / "opt" / "slurm" / "etc" / "training-cluster-skipped-checks"
     skipped.parent.mkdir(parents=True)
     skipped.write_text("60-clock\n")
     done = check(node)
@@ -95,7 +95,7 @@ def test_a_check_can_be_switched_off_on_the_head_node(tmp_path: Path) -> None:
 
 def test_a_rehearsals_node_is_not_asked_for_hardware_that_it_only_plays(tmp_path: Path) -> None:
     node = HealthNode(tmp_path, family="p5")
-    (node.slash / "etc" / "parallelcluster" / "cfnconfig").unlink()
+    (node.root / "etc" / "parallelcluster" / "cfnconfig").unlink()
     done = check(node)
     assert done.returncode == 0, done
     assert "10-gpus: not checked, this is no ParallelCluster node" in done.stderr

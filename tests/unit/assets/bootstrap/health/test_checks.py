@@ -32,7 +32,7 @@ def test_a_gpu_node_that_is_well_is_fit_and_every_program_is_asked_as_it_underst
         "chronyc -n -c tracking",
         "fi_info -p efa -t FI_EP_RDM",
         "journalctl --dmesg --boot --no-pager --quiet --output=cat",
-        f"mountpoint --quiet {node.slash}/scratch",
+        f"mountpoint --quiet {node.root}/scratch",
         "nvidia-smi --list-gpus",
         "nvidia-smi --query-compute-apps=pid --format=csv,noheader",
         "nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader",
@@ -273,7 +273,7 @@ def test_an_interface_counts_once_though_libfabric_lists_it_twice(tmp_path: Path
 def test_local_disks_that_cannot_be_written_to_are_told(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     # Root may write anywhere but where nothing is; on a node it is a mount that turned read-only.
-    (node.slash / "scratch").rmdir()
+    (node.root / "scratch").rmdir()
     assert found(node) == "the local NVMe disks on /scratch cannot be written to"
 
 
@@ -281,7 +281,7 @@ def test_the_root_volume_is_asked_for_in_mebibytes(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     node.stub("df", "printf ' Avail\\n   1024\\n'")
     assert check(node).returncode == 0
-    assert f"df --output=avail --block-size=1M {node.slash}/" in node.called()
+    assert f"df --output=avail --block-size=1M {node.root}/" in node.called()
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_the_root_volume_is_asked_for_in_mebibytes(tmp_path: Path) -> None:
 def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: str) -> None:
     node = HealthNode(tmp_path, family="trn1")
     node.be_well()
-    devices = node.slash / "dev"
+    devices = node.root / "dev"
     devices.mkdir()
     for n in range(16):
         (devices / f"neuron{n}").touch()
@@ -322,9 +322,9 @@ def test_a_neuron_device_with_an_uncorrectable_error_is_named(
 ) -> None:
     node = HealthNode(tmp_path, family="trn1")
     node.be_well()
-    (node.slash / "dev").mkdir()
+    (node.root / "dev").mkdir()
     for n in range(16):
-        (node.slash / "dev" / f"neuron{n}").touch()
+        (node.root / "dev" / f"neuron{n}").touch()
     node.stub("journalctl", f"echo '{line}'")
     assert check(node).stdout == (f"{sentence}\n" if sentence else "")
 

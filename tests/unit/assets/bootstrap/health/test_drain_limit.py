@@ -22,7 +22,7 @@ class BrakedNode:
     def __init__(self, root: Path) -> None:
         self.node = gpu_node(root)
         smi(self.node, gpus="list-gpus-7.txt")
-        self.verdicts = self.node.slash / "opt/slurm/etc/training-cluster-verdicts"
+        self.verdicts = self.node.root / "opt/slurm/etc/training-cluster-verdicts"
 
     def others(
         self, *said: str, minutes_ago: float = 1, partition: str | None = None, checks_of: str = ""
@@ -85,7 +85,7 @@ def test_a_check_drains_until_it_has_called_three_nodes_and_most_of_them_unhealt
 def test_who_reads_of_a_brake_reads_how_to_loose_it(braked: BrakedNode) -> None:
     braked.others(SICK, SICK)
     said = braked.check().stderr
-    skipped = braked.node.slash / "opt/slurm/etc/training-cluster-skipped-checks"
+    skipped = braked.node.root / "opt/slurm/etc/training-cluster-skipped-checks"
     assert f"if it is wrong: echo 10-gpus | sudo tee -a {skipped}; " in said
     assert f"if it is right: sudo rm -r {braked.verdicts}/gpu\n" in said
 
@@ -200,17 +200,17 @@ def test_the_head_node_publishes_how_many_checks_are_braked(
     node.stub("sinfo", "echo 'gpu|gpu-dy-x-1|idle|10.0.0.1|Unknown|none'")
     node.stub("squeue", "")
     node.stub("sdiag", "")
-    node.stub("aws", f'for last in "$@"; do :; done; echo "$last" >{node.root}/data')
+    node.stub("aws", f'for last in "$@"; do :; done; echo "$last" >{node.folder}/data')
     program = ASSETS / "bootstrap" / "metrics" / "head_node.py"
     subprocess.run(
         [
             *(sys.executable, "-B", str(program), "--cluster", "training", "--region", "eu-west-1"),
-            *("--state", str(node.root / "state"), "--runs", str(node.root / "runs")),
+            *("--state", str(node.folder / "state"), "--runs", str(node.folder / "runs")),
         ],
-        env={"PATH": f"{node.programs}:{os.environ['PATH']}", "TRAINING_ROOT": str(node.slash)},
+        env={"PATH": f"{node.programs}:{os.environ['PATH']}", "TRAINING_ROOT": str(node.root)},
         check=True,
     )
-    data = json.loads((node.root / "data").read_text())
+    data = json.loads((node.folder / "data").read_text())
     published = [each for each in data if each["MetricName"] == "BrakedChecks"]
     assert [each["StatisticValues"]["Sum"] for each in published] == values
     assert [each["Dimensions"] for each in published] == [
