@@ -9,6 +9,11 @@ import pytest
 
 from tests.unit.assets.bootstrap.health.health_node import HEALTH, HealthNode, checks_version, smi
 
+NEW = "b" * 64
+SICK = "unhealthy, drained: nvidia-smi lists 7 of 8 GPUs"
+NAME = "gpu-dy-p4d-1"
+DRAINED = f"scontrol update nodename={NAME} state=drain reason=training-cluster: nvidia-smi lists 7 of 8 GPUs"
+
 
 class Prolog:
     """The installed prolog on a node, and its calls of Slurm's commands."""
@@ -18,44 +23,42 @@ class Prolog:
         self.node.be_well()
         smi(self.node)
         self.path = self.node.install_prolog()
-        self.node.stub("scontrol", "")
+        self.node.stub("scontrol")
 
-    def run(self) -> subprocess.CompletedProcess[str]:
-        """Run it as slurmd does: with its own variables and nothing else."""
-        slurm = {"SLURMD_NODENAME": "gpu-dy-p4d-1", "SLURM_JOB_ID": "17", "SLURM_JOB_PARTITION": "other"}
-        unhurried = {"HEALTH_SETTLE_S": "0"}
-        return subprocess.run(
-            [str(self.path)], env=slurm | unhurried, capture_output=True, text=True, timeout=60
-        )
+    def run(self, moment: str = "prolog") -> int:
+        """Run it or the epilog as slurmd does: with its own variables and nothing else."""
+        program = self.path.parent.parent / f"{moment}.d" / self.path.name
+        slurm = {"SLURMD_NODENAME": NAME, "SLURM_JOB_ID": "17", "SLURM_JOB_PARTITION": "other"}
+        environment = slurm | {"HEALTH_SETTLE_S": "0"}
+        done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.stdout == ""
+        return done.returncode
 
-    def run_epilog(self) -> subprocess.CompletedProcess[str]:
-        """Run the installed epilog as slurmd does."""
-        epilog = self.path.parent.parent / "epilog.d" / self.path.name
-        slurm = {"SLURMD_NODENAME": "gpu-dy-p4d-1", "SLURM_JOB_ID": "17", "SLURM_JOB_PARTITION": "other"}
-        unhurried = {"HEALTH_SETTLE_S": "0"}
-        return subprocess.run(
-            [str(epilog)], env=slurm | unhurried, capture_output=True, text=True, timeout=60
-        )
-
-    def judge_idle(self) -> subprocess.CompletedProcess[str]:
+    def judge(self, moment: str = "idle") -> subprocess.CompletedProcess[str]:
         """Judge the node as its timer does: without a job, and without Slurm's variables."""
-        script = HEALTH / "judge-node.sh"
         environment = self.node.environment | {"HEALTH_SETTLE_S": "0"}
         environment["PATH"] = f"{self.node.programs}:{environment['PATH']}"
-        return subprocess.run(
-            ["bash", str(script), "idle"], env=environment, capture_output=True, text=True, timeout=60
-        )
+        command = ["bash", str(HEALTH / "judge-node.sh"), moment]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
-    def ship(self, bootstrap: str) -> None:
-        """Let the node's bundle have this bootstrap.sh, beside the real checks."""
+    def lose_a_gpu(self) -> None:
+        smi(self.node, gpus="list-gpus-7.txt")
+
+    def ship(self, bootstrap: str, **health: str) -> None:
+        """Let the node's bundle have this bootstrap.sh, and the real checks or these."""
         mine = self.node.bundle / "bootstrap"
         mine.unlink()
         mine.mkdir()
-        (mine / "health").symlink_to(HEALTH)
         (mine / "bootstrap.sh").write_text(bootstrap)
+        if not health:
+            (mine / "health").symlink_to(HEALTH)
+            return
+        (mine / "health").mkdir()
+        for name, text in health.items():
+            (mine / "health" / f"{name}-node.sh").write_text(text)
 
-    def scontrol(self) -> list[str]:
-        """Return the calls that change something."""
+    def changes(self) -> list[str]:
+        """Return the calls that change something in Slurm."""
         return [line for line in self.node.called() if line.startswith("scontrol update")]
 
 
@@ -64,65 +67,73 @@ def prolog(tmp_path: Path) -> Prolog:
     return Prolog(tmp_path)
 
 
-def test_on_a_fit_node_the_prolog_passes(prolog: Prolog) -> None:
-    done = prolog.run()
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert prolog.node.health_log().endswith("health: gpu-dy-p4d-1, job 17: healthy\n")
-    assert prolog.scontrol() == []
+def test_a_fit_node_takes_its_job(prolog: Prolog) -> None:
+    """On the right bundle, no bootstrap runs."""
+    prolog.node.stub("flock", "exit 1")
+    assert (prolog.run(), prolog.run("epilog")) == (0, 0)
+    log = prolog.node.health_log().splitlines()
+    assert log[0].endswith(f"health: {NAME}, job 17: healthy")
+    assert log[-1].endswith(f"health: {NAME}, after job 17: healthy")
+    assert prolog.changes() == []
+    assert [line for line in prolog.node.called() if line.startswith("flock")] == []
 
 
-def test_an_unhealthy_node_is_drained_with_the_reason(prolog: Prolog) -> None:
-    smi(prolog.node, gpus="list-gpus-7.txt")
-    assert prolog.run().returncode == 1
-    reason = "training-cluster: nvidia-smi lists 7 of 8 GPUs"
-    assert prolog.scontrol() == [f"scontrol update nodename=gpu-dy-p4d-1 state=drain reason={reason}"]
-    assert "unhealthy, drained: nvidia-smi lists 7 of 8 GPUs" in prolog.node.health_log()
-
-
-def test_a_node_that_slurm_does_not_let_drain_still_refuses_the_job(prolog: Prolog) -> None:
-    smi(prolog.node, gpus="list-gpus-7.txt")
+def test_an_unhealthy_node_is_drained(prolog: Prolog) -> None:
+    prolog.lose_a_gpu()
+    assert (prolog.run(), prolog.changes()) == (1, [DRAINED])
+    assert f"health: {NAME}, job 17: {SICK}\n" in prolog.node.health_log()
+    assert (prolog.run("epilog"), prolog.changes()) == (0, [DRAINED] * 2)
+    assert f"health: {NAME}, after job 17: {SICK}\n" in prolog.node.health_log()
     prolog.node.stub("scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
-    assert prolog.run().returncode == 1
+    assert prolog.run() == 1, "the job starts elsewhere all the same"
     assert "scontrol failed" in prolog.node.health_log()
 
 
-@pytest.mark.slow
-def test_a_node_that_missed_an_update_is_brought_up_to_date_before_it_is_checked(prolog: Prolog) -> None:
-    node, new = prolog.node, "b" * 64
-    node.want(new)
-    script = f'echo "bootstrap $* $NODE_TYPE" >>"{node.calls}"; ln -sfn {new} "$TRAINING_BUNDLES/current"'
-    prolog.ship(script)
-    (node.bundles / new / "bootstrap" / "health").mkdir(parents=True)
-    (node.bundles / new / "bootstrap" / "health" / "check-node.sh").write_text("echo new rule; exit 9\n")
-    (node.bundles / new / "bootstrap" / "health" / "judge-node.sh").write_text(
-        (HEALTH / "judge-node.sh").read_text()
-    )
-    assert prolog.run().returncode == 1
-    assert "bootstrap s3://bucket/bootstrap/training ComputeFleet" in "\n".join(node.called())
+def test_a_leaving_node_keeps_its_first_reason(prolog: Prolog) -> None:
+    prolog.lose_a_gpu()
+    for state, is_drained in {
+        "IDLE+CLOUD+DRAIN": False,
+        "IDLE+CLOUD+POWERING_DOWN": False,
+        "DOWN+CLOUD": False,
+        "ALLOCATED+CLOUD": True,
+        "MIXED+CLOUD+POWERING_UP": True,
+    }.items():
+        before = len(prolog.changes())
+        prolog.node.stub("scontrol", f"echo 'NodeName={NAME} Arch=x86_64 State={state} ThreadsPerCore=1'")
+        assert prolog.run("epilog") == 0
+        assert len(prolog.changes()) - before == is_drained, state
+    assert "unhealthy, not drained again: nvidia-smi lists 7 of 8 GPUs" in prolog.node.health_log()
+
+
+def test_a_missed_update_comes_before_the_checks(prolog: Prolog) -> None:
+    node = prolog.node
+    node.want(NEW)
+    prolog.ship(f'echo "$* $NODE_TYPE" >>"{node.folder}/ran"; ln -sfn {NEW} "$TRAINING_BUNDLES/current"')
+    health = node.bundles / NEW / "bootstrap" / "health"
+    health.mkdir(parents=True)
+    (health / "check-node.sh").write_text("echo new rule; exit 9\n")
+    (health / "judge-node.sh").write_text((HEALTH / "judge-node.sh").read_text())
+    assert prolog.run() == 1
+    assert (node.folder / "ran").read_text() == "s3://bucket/bootstrap/training ComputeFleet\n"
     assert "runs the new bundle" in node.health_log()
     assert "unhealthy, drained: new rule" in node.health_log()
 
 
 @pytest.mark.slow
-def test_a_refresh_that_hangs_is_ended_with_all_that_it_started_and_not_tried_at_each_job(
-    prolog: Prolog,
-) -> None:
-    node, new = prolog.node, "b" * 64
-    node.want(new)
-    left = node.calls.parent / "left-running"
+def test_a_refresh_that_hangs_is_ended(prolog: Prolog) -> None:
+    """With all that it started."""
+    left = prolog.node.folder / "left-running"
+    prolog.node.want(NEW)
     prolog.ship(f"timeout 60 bash -c 'sleep 4; touch {left}' | cat\n")
-    text = prolog.path.read_text()
-    prolog.path.write_text(text.replace("REFRESH_S=30", "REFRESH_S=1"))
-    assert prolog.run().returncode == 0
-    assert "the bootstrap failed" in node.health_log()
+    prolog.path.write_text(prolog.path.read_text().replace("REFRESH_S=30", "REFRESH_S=1"))
+    assert prolog.run() == 0
+    assert "the bootstrap failed" in prolog.node.health_log()
     time.sleep(4)
     assert not left.exists()
-    assert prolog.run().returncode == 0
-    assert "failed here in the last 15 min" in node.health_log()
 
 
-def test_a_prolog_that_takes_all_its_limits_ends_before_slurm_gives_its_job_up() -> None:
-    """It does after BatchStartTimeout, which ParallelCluster's slurm.conf sets to 180 s."""
+def test_a_prolog_ends_before_its_job_does() -> None:
+    """Slurm gives a job up after BatchStartTimeout, which ParallelCluster's slurm.conf sets to 180 s."""
     prolog, judge, check, drain = (
         (HEALTH.parent / name).read_text()
         for name in ("prolog.sh", "health/judge-node.sh", "health/check-node.sh", "health/drain_limit.sh")
@@ -147,16 +158,11 @@ def test_a_prolog_that_takes_all_its_limits_ends_before_slurm_gives_its_job_up()
     assert worst_s < 180
 
 
-def test_a_node_of_the_right_bundle_runs_no_bootstrap(prolog: Prolog) -> None:
-    prolog.node.stub("flock", "exit 1")
-    prolog.run()
-    assert [line for line in prolog.node.called() if line.startswith("flock")] == []
-
-
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "output"),
     [
         ("no bundle", "has no health/check-node.sh: the job starts unchecked"),
+        ("an older bundle", "has no health/judge-node.sh: the job starts unchecked"),
         ("no config", "names no bundle"),
         ("no arguments", "bootstrap-arguments is missing: continues with"),
         ("no bucket", "the bootstrap failed (see the lines above): continues with"),
@@ -164,135 +170,57 @@ def test_a_node_of_the_right_bundle_runs_no_bootstrap(prolog: Prolog) -> None:
         ("a broken check", "the checks themselves failed (2): the job starts unchecked"),
     ],
 )
-def test_what_is_wrong_on_all_nodes_at_once_drains_none(prolog: Prolog, fault: str, said: str) -> None:
+def test_what_is_wrong_everywhere_drains_none(prolog: Prolog, fault: str, output: str) -> None:
     node = prolog.node
     if fault == "no bundle":
         (node.bundles / "current").unlink()
+    elif fault == "an older bundle":
+        prolog.ship("exit 1\n", check="exit 9\n")
     elif fault == "no config":
         (node.root / "opt" / "parallelcluster" / "shared" / "cluster-config.yaml").unlink()
     elif fault == "no arguments":
-        node.want("b" * 64)
+        node.want(NEW)
         (node.etc / "bootstrap-arguments").unlink()
     elif fault == "no partition":
         (node.etc / "partitions" / f"{node.queue}.env").unlink()
-    else:
+    elif fault == "no bucket":
+        node.want(NEW)
         prolog.ship("echo gave up on s3://bucket >&2; exit 1\n")
-        node.want("b" * 64)
-        if fault == "a broken check":
-            health = node.bundle / "bootstrap" / "health"
-            health.unlink()
-            health.mkdir()
-            (health / "check-node.sh").write_text("if then\n")
-            (health / "judge-node.sh").write_text((HEALTH / "judge-node.sh").read_text())
-    assert prolog.run().returncode == 0
-    assert said in node.health_log()
-    assert prolog.scontrol() == []
+    else:
+        judge = (HEALTH / "judge-node.sh").read_text()
+        prolog.ship("exit 1\n", check="if then\n", judge=judge)
+    assert prolog.run() == 0
+    assert output in node.health_log()
+    if fault == "no bucket":
+        assert prolog.run() == 0
+        assert "failed here in the last 15 min" in node.health_log(), "not at each job"
+    assert prolog.run("epilog") == 0
+    assert prolog.changes() == []
 
 
-SICK = "unhealthy, drained: nvidia-smi lists 7 of 8 GPUs"
-DRAINED = (
-    "scontrol update nodename=gpu-dy-p4d-1 state=drain reason=training-cluster: nvidia-smi lists 7 of 8 GPUs"
-)
-
-
-def test_a_node_that_a_job_left_unhealthy_is_drained_at_once_by_the_epilog(prolog: Prolog) -> None:
-    smi(prolog.node, gpus="list-gpus-7.txt")
-    assert prolog.run_epilog().returncode == 0
-    assert prolog.scontrol() == [DRAINED]
-    assert f"health: gpu-dy-p4d-1, after job 17: {SICK}\n" in prolog.node.health_log()
-
-
-def test_a_node_that_a_job_left_healthy_stays(prolog: Prolog) -> None:
-    done = prolog.run_epilog()
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert prolog.node.health_log().endswith("health: gpu-dy-p4d-1, after job 17: healthy\n")
-    assert prolog.scontrol() == []
-
-
-def test_on_an_older_bundle_that_cannot_be_replaced_a_job_starts_unchecked_and_the_log_says_so(
-    prolog: Prolog,
-) -> None:
-    prolog.ship("exit 1\n")
-    health = prolog.node.bundle / "bootstrap" / "health"
-    health.unlink()
-    health.mkdir()
-    (health / "check-node.sh").write_text("exit 9\n")
-    assert prolog.run().returncode == 0
-    assert "has no health/judge-node.sh: the job starts unchecked" in prolog.node.health_log()
-    assert prolog.run_epilog().returncode == 0
-    assert prolog.scontrol() == []
-
-
-def test_an_epilog_without_a_bundle_drains_no_node(prolog: Prolog) -> None:
-    (prolog.node.bundles / "current").unlink()
-    assert prolog.run_epilog().returncode == 0
-    assert prolog.scontrol() == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "state", ["IDLE+CLOUD+DRAIN", "MIXED+CLOUD+DRAIN", "IDLE+CLOUD+POWERING_DOWN", "DOWN+CLOUD"]
-)
-def test_the_first_reason_of_a_node_that_leaves_already_stays(prolog: Prolog, state: str) -> None:
-    smi(prolog.node, gpus="list-gpus-7.txt")
-    prolog.node.stub("scontrol", f"echo 'NodeName=gpu-dy-p4d-1 Arch=x86_64 State={state} ThreadsPerCore=1'")
-    assert prolog.run_epilog().returncode == 0
-    assert prolog.scontrol() == []
-    assert "unhealthy, not drained again: nvidia-smi lists 7 of 8 GPUs" in prolog.node.health_log()
-    assert prolog.run().returncode == 1
-
-
-@pytest.mark.parametrize("state", ["ALLOCATED+CLOUD", "IDLE+CLOUD", "MIXED+CLOUD+POWERING_UP"])
-def test_a_node_in_service_is_drained(prolog: Prolog, state: str) -> None:
-    smi(prolog.node, gpus="list-gpus-7.txt")
-    prolog.node.stub("scontrol", f"echo 'NodeName=gpu-dy-p4d-1 Arch=x86_64 State={state} ThreadsPerCore=1'")
-    assert prolog.run_epilog().returncode == 0
-    assert prolog.scontrol() == [DRAINED]
-
-
-def test_an_idle_node_is_judged_under_the_name_that_parallelcluster_gave_it(prolog: Prolog) -> None:
+def test_an_idle_node_is_judged_by_its_name(prolog: Prolog) -> None:
+    """As ParallelCluster gave it; a wrong check is braked without a job, too."""
     node = prolog.node
-    smi(node, gpus="list-gpus-7.txt")
+    prolog.lose_a_gpu()
+    node.stub("pgrep")
+    assert (prolog.judge().returncode, prolog.changes(), node.health_log()) == (0, [], ""), "it has a job"
+    assert "pgrep --full slurmstepd: \\[" in node.called()
     node.stub("pgrep", "exit 1")
-    node.stub("hostname", "echo gpu-dy-p4d-1")
-    assert prolog.judge_idle().returncode == 9
-    assert prolog.scontrol() == [DRAINED]
-    assert f"health: gpu-dy-p4d-1, idle: {SICK}\n" in node.health_log()
-    named = node.root / "etc" / "parallelcluster" / "slurm_plugin" / "slurm_nodename"
-    named.parent.mkdir()
-    named.write_text("gpu-st-p4d-7\n")
-    prolog.judge_idle()
-    assert "nodename=gpu-st-p4d-7 " in prolog.scontrol()[-1]
-
-
-def test_a_wrong_check_is_braked_without_a_job_too(prolog: Prolog) -> None:
-    node = prolog.node
-    smi(node, gpus="list-gpus-7.txt")
-    node.stub("pgrep", "exit 1")
-    node.stub("hostname", "echo gpu-dy-p4d-1")
+    node.stub("hostname", f"echo {NAME}")
+    assert (prolog.judge().returncode, prolog.changes()) == (9, [DRAINED])
+    assert f"health: {NAME}, idle: {SICK}\n" in node.health_log()
+    node.write("etc/parallelcluster/slurm_plugin/slurm_nodename", "gpu-st-p4d-7\n")
+    prolog.judge()
+    assert "nodename=gpu-st-p4d-7 " in prolog.changes()[-1]
     verdicts = node.root / "opt/slurm/etc/training-cluster-verdicts" / node.queue
-    verdicts.mkdir(parents=True)
     for number in (2, 3):
         (verdicts / f"gpu-dy-p4d-{number}").write_text(f"{time.time():.0f} boot {checks_version()} 10-gpus\n")
-    assert prolog.judge_idle().returncode == 0
-    (call,) = prolog.scontrol()
-    assert call.startswith("scontrol update nodename=gpu-dy-p4d-1 comment=training-cluster: braked at ")
-    assert call.endswith(", idle: nvidia-smi lists 7 of 8 GPUs")
-
-
-def test_a_node_with_a_job_is_not_idle(prolog: Prolog) -> None:
-    smi(prolog.node, gpus="list-gpus-7.txt")
-    prolog.node.stub("pgrep", "exit 0")
-    assert prolog.judge_idle().returncode == 0
-    assert prolog.scontrol() == []
-    assert prolog.node.health_log() == ""
-    assert "pgrep --full slurmstepd: \\[" in prolog.node.called()
+    assert prolog.judge().returncode == 0
+    assert "comment=training-cluster: braked at " in prolog.changes()[-1]
+    assert prolog.changes()[-1].endswith(", idle: nvidia-smi lists 7 of 8 GPUs")
 
 
 def test_a_wrong_moment_is_refused(prolog: Prolog) -> None:
-    script = ["bash", str(HEALTH / "judge-node.sh"), "sometimes"]
-    done = subprocess.run(script, env=prolog.node.environment, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (
-        1,
-        "judge-node.sh: the moment is sometimes; allowed: before, after, idle\n",
-    )
+    done = prolog.judge("sometimes")
+    message = "judge-node.sh: the moment is sometimes; allowed: before, after, idle\n"
+    assert (done.returncode, done.stderr) == (1, message)
