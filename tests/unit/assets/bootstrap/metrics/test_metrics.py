@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -74,10 +75,12 @@ class Node:
         data: list[Datum] = json.loads((self.root / "data").read_text())
         return data
 
-    def nodes(self) -> dict[tuple[str, str], float]:
-        """Return the published nodes by partition and state."""
-        found = {}
-        for datum in self.published():
+    def nodes(self, *, braked: int = 0) -> dict[tuple[str, str], float]:
+        """Return the published nodes by partition and state; `braked` checks are published, too."""
+        found, published = {}, self.published()
+        checks = [datum for datum in published if datum["MetricName"] == "BrakedChecks"]
+        assert [datum["StatisticValues"]["Sum"] for datum in checks] == [braked] * bool(braked)
+        for datum in (datum for datum in published if datum not in checks):
             dimensions = {each["Name"]: each["Value"] for each in datum["Dimensions"]}
             assert dimensions.pop("ClusterName") == "training"
             assert datum["MetricName"] == "Nodes"
@@ -90,7 +93,26 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def test_the_states_of_a_partitions_nodes_are_counted_and_the_rest_are_zero(node: Node) -> None:
+WORDS = {
+    "allocated": "allocated allocated+ mixed mixed+ completing allocated@ allocated$ allocated-",
+    "idle": "idle planned reserved idle- idle@",
+    "powering_up": "idle# mixed# allocated# powering_up",
+    "powering_down": "idle% idle! allocated! mixed% power_down powering_down",
+    "down": "down down* down# down% drained draining draining@ fail inval maint idle* unknown* new",
+    "": "idle~ down~ drained~ powered_down",
+}
+
+
+def test_every_word_of_sinfos_is_one_state(node: Node) -> None:
+    """A partition for each word has one node in that state, and none in others."""
+    of = {f"{state}-{number}": word for state in WORDS for number, word in enumerate(WORDS[state].split())}
+    node.says("sinfo", "".join(nodes_of(name, word, 1) for name, word in of.items()))
+    assert node.run("head_node.py").returncode == 0
+    found = {(name, state) for (name, state), number in node.nodes().items() if number}
+    assert found == {(name, name.partition("-")[0]) for name in of if name[0] != "-"}
+
+
+def test_states_are_counted_and_others_zero(node: Node) -> None:
     node.says(
         "sinfo",
         nodes_of("gpu", "idle~", 10)
@@ -123,42 +145,26 @@ def test_the_states_of_a_partitions_nodes_are_counted_and_the_rest_are_zero(node
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "state"),
-    [
-        ("allocated allocated+ mixed mixed+ completing allocated@ allocated$ allocated-", "allocated"),
-        ("idle planned reserved idle- idle@", "idle"),
-        ("idle# mixed# allocated# powering_up", "powering_up"),
-        ("idle% idle! allocated! mixed% power_down powering_down", "powering_down"),
-        ("down down* down# down% drained draining draining@ fail inval maint idle* unknown* new", "down"),
-        ("idle~ down~ drained~ powered_down", None),
-    ],
-)
-def test_every_word_of_sinfos_is_one_state(node: Node, words: str, state: str | None) -> None:
-    for word in words.split():
-        node.says("sinfo", nodes_of("gpu", word, 7))
-        assert node.run("head_node.py").returncode == 0
-        counted = {found for (_, found), nodes in node.nodes().items() if nodes == 7}
-        assert counted == ({state} if state else set()), word
-
-
-@pytest.mark.parametrize(
-    ("broken", "script"), [("sinfo", "exit 1"), ("aws", "echo 'AccessDenied' >&2; exit 254")]
-)
-def test_a_tool_that_fails_fails_this_minute_and_publishes_nothing(
-    node: Node, broken: str, script: str
-) -> None:
+def test_braked_checks_count_for_an_hour(node: Node) -> None:
+    """A failure publishes nothing, nor does a cluster without nodes."""
+    verdicts = node.root / "opt/slurm/etc/training-cluster-verdicts/gpu"
+    verdicts.mkdir(parents=True)
+    for name, minutes_ago in (("10-gpus", 1), ("40-efa", 61)):
+        (verdicts / f".braked-{name}").touch()
+        os.utime(verdicts / f".braked-{name}", (time.time() - 60 * minutes_ago,) * 2)
     node.says("sinfo", nodes_of("gpu", "idle", 2))
-    node.has(broken, script)
-    assert node.run("head_node.py").returncode != 0
-    assert not (node.root / "data").exists()
-
-
-def test_a_cluster_without_nodes_publishes_nothing(node: Node) -> None:
+    assert node.run("head_node.py").returncode == 0
+    node.nodes(braked=1)
+    (node.root / "data").unlink()
+    (verdicts / ".braked-10-gpus").unlink()
     node.says("sinfo", "")
     assert node.run("head_node.py").returncode == 0
+    node.has("sinfo", "exit 1")
+    assert node.run("head_node.py").returncode != 0
     assert not (node.root / "data").exists()
+    node.says("sinfo", nodes_of("gpu", "idle", 2))
+    node.has("aws", "exit 254")
+    assert node.run("head_node.py").returncode != 0
 
 
 def _statistics(node: Node) -> dict[str, dict[str, float]]:
@@ -169,20 +175,14 @@ def _statistics(node: Node) -> dict[str, dict[str, float]]:
     return {datum["MetricName"]: datum["StatisticValues"] for datum in node.published()}
 
 
-def test_all_gpus_of_a_node_are_one_set_of_statistics(node: Node) -> None:
-    node.says("nvidia-smi", gpu(0, 100, 40960) + gpu(1, 50, 0))
+def test_all_gpus_are_one_set_of_statistics(node: Node) -> None:
+    node.says("nvidia-smi", gpu(0, 100, 40960) + gpu(1, 50, 0) + gpu(2, "[N/A]", "[N/A]"))
     done = node.run("compute_node.py", "gpu")
     assert done.returncode == 0, done.stderr
     assert _statistics(node) == {
         "AcceleratorUtilization": {"SampleCount": 2, "Sum": 150, "Minimum": 50, "Maximum": 100},
         "AcceleratorMemoryUsed": {"SampleCount": 2, "Sum": 50, "Minimum": 0, "Maximum": 50},
     }
-
-
-def test_a_gpu_that_does_not_say_is_left_out(node: Node) -> None:
-    node.says("nvidia-smi", gpu(0, "[N/A]", 100))
-    assert node.run("compute_node.py", "gpu").returncode == 0
-    assert set(_statistics(node)) == {"AcceleratorMemoryUsed"}
 
 
 def _report(*runtimes: Datum, **hardware: int) -> str:
@@ -205,7 +205,9 @@ def _runtime(cores: dict[str, float], **memory: int) -> Datum:
     }
 
 
-def test_neuroncores_that_no_job_uses_are_idle_and_memory_is_of_all_devices(node: Node) -> None:
+def test_neuroncores_without_a_job_are_idle(node: Node) -> None:
+    """Memory is of all devices. neuron-monitor never ends by itself, and two cores may be one logical."""
+    node.has("timeout", 'echo "$@" >timeout.arguments; shift; "$@"; exit 124')
     reports = [
         _report(),
         _report(_runtime({"0": 90.0}, neuron_device=400), _runtime({"1": 70.0}, device=100)),
@@ -217,24 +219,13 @@ def test_neuroncores_that_no_job_uses_are_idle_and_memory_is_of_all_devices(node
         "AcceleratorUtilization": {"SampleCount": 4, "Sum": 160, "Minimum": 0, "Maximum": 90},
         "AcceleratorMemoryUsed": {"SampleCount": 1, "Sum": 25, "Minimum": 25, "Maximum": 25},
     }
-
-
-def test_two_physical_neuroncores_may_be_one_logical(node: Node) -> None:
-    node.says("neuron-monitor", _report(_runtime({"0": 50.0}), logical_neuroncore_config=2) + "\n")
-    node.run("compute_node.py", "neuron")
-    assert _statistics(node)["AcceleratorUtilization"]["SampleCount"] == 2
-
-
-def test_neuron_monitor_never_ends_by_itself_and_is_ended(node: Node) -> None:
-    node.has("timeout", 'echo "$@" >timeout.arguments; shift; "$@"; exit 124')
-    node.says("neuron-monitor", _report(_runtime({"0": 50.0})) + "\n")
-    assert node.run("compute_node.py", "neuron").returncode == 0
     seconds, program, _, config = (node.root / "timeout.arguments").read_text().split()
     assert (int(seconds) < 20, program) == (True, "neuron-monitor")
     assert json.loads(Path(config).read_text())["period"] == "5s"
-
-
-def test_a_neuron_monitor_that_says_nothing_is_a_failure(node: Node) -> None:
+    node.says("neuron-monitor", _report(_runtime({"0": 50.0}), logical_neuroncore_config=2) + "\n")
+    node.run("compute_node.py", "neuron")
+    assert _statistics(node)["AcceleratorUtilization"]["SampleCount"] == 2
+    (node.root / "data").unlink()
     node.says("neuron-monitor", "")
     done = node.run("compute_node.py", "neuron")
     assert done.returncode == 1

@@ -46,6 +46,14 @@ class Exporter(Node):
             *("--storage", str(self.root), *more),
         )
 
+    def is_read_by_promtool(self) -> None:
+        text = "".join(file.read_text() for file in sorted(self.files.glob("*.prom")))
+        checked = subprocess.run(
+            [PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, check=False
+        )
+        assert not [line for line in checked.stderr.splitlines() if "error" in line.lower()], checked.stderr
+        assert checked.returncode in (0, 3), checked.stderr  # 3: advice about names
+
     def samples(self) -> dict[str, float]:
         return dict(self._lines())
 
@@ -67,12 +75,33 @@ def node(tmp_path: Path) -> Exporter:
     return node
 
 
-def test_a_gpu_is_described_by_one_call(node: Exporter) -> None:
+NVLINK = r"""case "$*" in
+*-gt*) printf 'GPU 0: H100 (UUID: 1)\n\t Link 0: Data Tx: 10 KiB\n\t Link 0: Data Rx: 1 KiB\n'
+  printf '\t Link 1: Data Tx: 20 KiB\nGPU 1: H100\n\t Link 0: Data Tx: 5 KiB\n' ;;
+*-e*) printf 'GPU 0: H100\n\t Link 0: Replay Errors: 2\n\t Link 1: Replay Errors: 3\n'
+  printf '\t Link 1: CRC Errors: 0\n' ;;
+*) cat nvidia-smi.txt ;;
+esac"""
+
+
+def test_a_compute_node_describes_its_hardware(node: Exporter) -> None:
+    """Counters of all EFA devices and of a GPU's links are added up; errors name their device."""
+    for device, errors in (("rdmap0s6", 0), ("rdmap1s6", 7)):
+        counters = node.root / "sys/class/infiniband" / device / "ports/1/hw_counters"
+        counters.mkdir(parents=True)
+        for name, value in {"tx_bytes": 100, "retrans_pkts": errors, "lifespan": 10}.items():
+            (counters / name).write_text(f"{value}\n")
+    node.says(
+        "lctl",
+        "snapshot_time 1.2 secs.nsecs\nread_bytes 4 samples [bytes] 1 4096 8192 999\n"
+        "write_bytes 2 samples [bytes] 1 4096 100 9\nopen 31 samples [usec] 1 2 3 4\n",
+    )
     slow = "0x0000000000000044, 3, 1, Completed, Success"
     node.says(
         "nvidia-smi",
         gpu(0, 97, 40960, rest=slow) + gpu(1, "[N/A]", 0, rest="N/A, N/A, N/A, In Progress, N/A"),
     )
+    node.has("nvidia-smi", NVLINK)
     node.says("journalctl", XID.format(79) + "\n" + XID.format(13) + "\n" + XID.format(13) + "\n")
     done = node.writes("compute_node.py", "gpu")
     assert done.returncode == 0, done.stderr
@@ -88,9 +117,21 @@ def test_a_gpu_is_described_by_one_call(node: Exporter) -> None:
     assert (found['gpu_fabric_ready{gpu="0"}'], found['gpu_fabric_ready{gpu="1"}']) == (1, 0)
     assert found['gpu_xid_errors_total{gpu="0",xid="79",class="fatal"}'] == 1
     assert found['gpu_xid_errors_total{gpu="0",xid="13",class="application"}'] == 2
+    assert found['gpu_nvlink_bytes_total{gpu="0",direction="tx"}'] == 30 * 1024
+    assert found['gpu_nvlink_bytes_total{gpu="1",direction="tx"}'] == 5 * 1024
+    assert found['gpu_nvlink_errors_total{gpu="0",kind="replay"}'] == 5
+    assert {name: value for name, value in found.items() if name.startswith("efa_")} == {
+        'efa_hw_counter_total{counter="tx_bytes"}': 200,
+        'efa_hw_counter_total{counter="retrans_pkts"}': 7,
+        'efa_device_errors_total{device="rdmap1s6",counter="retrans_pkts"}': 7,
+    }
+    assert found['lustre_client_bytes_total{direction="read"}'] == 8192
+    assert found['lustre_client_bytes_total{direction="write"}'] == 100
+    assert found['lustre_client_operations_total{operation="open"}'] == 31
+    node.is_read_by_promtool()
 
 
-def test_a_driver_that_knows_fewer_fields_is_asked_for_the_others(node: Exporter) -> None:
+def test_an_older_driver_knows_fewer_fields(node: Exporter) -> None:
     node.has(
         "nvidia-smi",
         """case "$*" in
@@ -104,24 +145,7 @@ def test_a_driver_that_knows_fewer_fields_is_asked_for_the_others(node: Exporter
     assert node.samples()['gpu_power_watts{gpu="0"}'] == 3
 
 
-def test_the_links_of_a_gpu_are_added_up(node: Exporter) -> None:
-    node.has(
-        "nvidia-smi",
-        """case "$*" in
-          *-gt*) printf 'GPU 0: H100 (UUID: 1)\\n\\t Link 0: Data Tx: 10 KiB\\n\\t Link 0: Data Rx: 1 KiB\\n'
-                 printf '\\t Link 1: Data Tx: 20 KiB\\nGPU 1: H100\\n\\t Link 0: Data Tx: 5 KiB\\n' ;;
-          *-e*) printf 'GPU 0: H100\\n\\t Link 0: Replay Errors: 2\\n\\t Link 1: Replay Errors: 3\\n'
-                printf '\\t Link 1: CRC Errors: 0\\n' ;;
-        esac""",
-    )
-    node.writes("compute_node.py", "gpu")
-    found = node.samples()
-    assert found['gpu_nvlink_bytes_total{gpu="0",direction="tx"}'] == 30 * 1024
-    assert found['gpu_nvlink_bytes_total{gpu="1",direction="tx"}'] == 5 * 1024
-    assert found['gpu_nvlink_errors_total{gpu="0",kind="replay"}'] == 5
-
-
-def test_a_reader_that_fails_says_so_and_leaves_no_old_value(node: Exporter) -> None:
+def test_a_failing_reader_leaves_no_old_value(node: Exporter) -> None:
     node.says("nvidia-smi", gpu(0, 50, 0))
     assert node.writes("compute_node.py", "gpu").returncode == 0
     node.has("nvidia-smi", "echo 'Failed to initialize NVML' >&2; exit 9")
@@ -135,35 +159,20 @@ def test_a_reader_that_fails_says_so_and_leaves_no_old_value(node: Exporter) -> 
     assert found["host_cpus"] == os.cpu_count()
 
 
-def test_the_counters_of_all_efa_devices_are_added_up_and_errors_name_their_device(node: Exporter) -> None:
-    for device, errors in (("rdmap0s6", 0), ("rdmap1s6", 7)):
-        counters = node.root / "sys/class/infiniband" / device / "ports/1/hw_counters"
-        counters.mkdir(parents=True)
-        for name, value in {"tx_bytes": 100, "retrans_pkts": errors, "lifespan": 10}.items():
-            (counters / name).write_text(f"{value}\n")
-    node.writes("compute_node.py", "none")
-    found = {name: value for name, value in node.samples().items() if name.startswith("efa_")}
-    assert found == {
-        'efa_hw_counter_total{counter="tx_bytes"}': 200,
-        'efa_hw_counter_total{counter="retrans_pkts"}': 7,
-        'efa_device_errors_total{device="rdmap1s6",counter="retrans_pkts"}': 7,
-    }
-
-
-def test_a_nodes_traffic_with_lustre_is_in_its_clients_statistics(node: Exporter) -> None:
+def test_the_head_node_describes_nodes_and_jobs(node: Exporter) -> None:
+    now = int(time.time())
     node.says(
-        "lctl",
-        "snapshot_time 1.2 secs.nsecs\nread_bytes 4 samples [bytes] 1 4096 8192 999\n"
-        "write_bytes 2 samples [bytes] 1 4096 100 9\nopen 31 samples [usec] 1 2 3 4\n",
+        "squeue",
+        f'7|RUNNING|ann|1000|nlp|gpu|2|{now - 100}|{now - 40}|None|a|b "x"\n'
+        f"8|PENDING|ann|1000|nlp|gpu|4|{now - 500}|N/A|Resources|big\nhalf of a name\n"
+        f"9|PENDING|bob|1001|nlp|gpu|4|{now - 50}|N/A|Resources|big\n",
     )
-    node.writes("compute_node.py", "none")
-    found = node.samples()
-    assert found['lustre_client_bytes_total{direction="read"}'] == 8192
-    assert found['lustre_client_bytes_total{direction="write"}'] == 100
-    assert found['lustre_client_operations_total{operation="open"}'] == 31
-
-
-def test_the_head_node_names_nodes_with_their_reasons_and_addresses(node: Exporter) -> None:
+    node.says(
+        "sdiag",
+        "Server thread count:  3\nAgent queue size:    1\n\nMain schedule statistics (microseconds):\n"
+        "\tLast cycle:   2500000\n\tLast queue length: 12\n\nBackfilling stats\n\tLast cycle: 40\n"
+        "\nRemote Procedure Call statistics by message type\n\tLast cycle: 9\n",
+    )
     node.says(
         "sinfo",
         "gpu|gpu-dy-x-1|mixed|10.0.0.1|Unknown|none\n"
@@ -186,18 +195,6 @@ def test_the_head_node_names_nodes_with_their_reasons_and_addresses(node: Export
     assert targets[0]["labels"] == {"node": "gpu-dy-x-1", "partition": "gpu"}
     assert found['cluster_usd_per_hour{partition="gpu"}'] == 30
     assert found["cluster_budget_usd"] == 100
-
-
-def test_jobs_are_counted_by_state_user_account_and_partition(node: Exporter) -> None:
-    now = int(time.time())
-    node.says(
-        "squeue",
-        f'7|RUNNING|ann|1000|nlp|gpu|2|{now - 100}|{now - 40}|None|a|b "x"\n'
-        f"8|PENDING|ann|1000|nlp|gpu|4|{now - 500}|N/A|Resources|big\nhalf of a name\n"
-        f"9|PENDING|bob|1001|nlp|gpu|4|{now - 50}|N/A|Resources|big\n",
-    )
-    node.head()
-    found = node.samples()
     running = 'job="7",user="ann",account="nlp",partition="gpu"'
     assert found['slurm_jobs{state="pending",user="bob",account="nlp",partition="gpu"}'] == 1
     assert found[f"slurm_job_wait_seconds{{{running}}}"] == 60
@@ -205,21 +202,11 @@ def test_jobs_are_counted_by_state_user_account_and_partition(node: Exporter) ->
     assert found[rf'slurm_job_info{{{running},name="a|b \"x\""}}'] == 1
     waited = found['slurm_queue_wait_seconds{partition="gpu",reason="Resources"}']
     assert 500 <= waited < 520
-
-
-def test_slurmctlds_figures_are_those_of_their_part(node: Exporter) -> None:
-    node.says(
-        "sdiag",
-        "Server thread count:  3\nAgent queue size:    1\n\nMain schedule statistics (microseconds):\n"
-        "\tLast cycle:   2500000\n\tLast queue length: 12\n\nBackfilling stats\n\tLast cycle: 40\n"
-        "\nRemote Procedure Call statistics by message type\n\tLast cycle: 9\n",
-    )
-    node.head()
-    found = node.samples()
     assert found['slurm_sdiag{figure="server_threads"}'] == 3
     assert found['slurm_sdiag{figure="main_last_cycle_seconds"}'] == 2.5
     assert found['slurm_sdiag{figure="main_queue"}'] == 12
     assert found['slurm_sdiag{figure="backfill_last_cycle_seconds"}'] == pytest.approx(4e-5)
+    node.is_read_by_promtool()
 
 
 def _run(node: Exporter, path: str, *rows: str, owner: str = "") -> Path:
@@ -242,7 +229,7 @@ def _running(job: int, *, uid: int) -> str:
     return f"{job}|RUNNING|ann|{uid}|nlp|gpu|2|1|2|None|x\n"
 
 
-def test_the_newest_row_of_each_running_job_is_published_with_its_user(node: Exporter) -> None:
+def test_each_running_jobs_newest_row_is_published(node: Exporter) -> None:
     uid = os.getuid()
     node.says("squeue", _running(7, uid=uid) + _running(8, uid=uid) + _running(9, uid=uid))
     _run(node, "gpt2/job-7", _row(1, 0), _row(2, 2), _row(3, 4), '{"step": 3, "val_loss": 2.0}', "{half")
@@ -274,7 +261,7 @@ def test_no_user_makes_root_read_what_is_not_theirs(node: Exporter) -> None:
     assert not [name for name in node.samples() if name.startswith("training_")]
 
 
-def test_spend_adds_up_over_a_month_and_starts_anew_with_the_next(node: Exporter) -> None:
+def test_spend_adds_up_over_a_month(node: Exporter) -> None:
     node.head()
     assert node.samples()["cluster_spend_usd"] == 0
     kept = node.root / "state" / "spend.json"
@@ -289,20 +276,7 @@ def test_spend_adds_up_over_a_month_and_starts_anew_with_the_next(node: Exporter
     assert node.head().returncode == 0
 
 
-@pytest.mark.parametrize("program", ["compute", "head"])
-def test_promtool_reads_every_file(node: Exporter, program: str) -> None:
-    node.says("nvidia-smi", gpu(0, 50, 0))
-    done = node.writes("compute_node.py", "gpu") if program == "compute" else node.head()
-    assert done.returncode == 0, done.stderr
-    text = "".join(file.read_text() for file in sorted(node.files.glob("*.prom")))
-    checked = subprocess.run(
-        [PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, check=False
-    )
-    assert not [line for line in checked.stderr.splitlines() if "error" in line.lower()], checked.stderr
-    assert checked.returncode in (0, 3), checked.stderr  # 3: advice about names
-
-
-def test_the_fatal_xids_are_those_that_drain_a_node() -> None:
+def test_fatal_xids_are_those_that_drain() -> None:
     check = (ASSETS / "bootstrap/health/checks/20-gpu-xid.sh").read_text()
     codes = {int(code) for code in re.findall(r"^  \[(\d+)\]=", check, re.MULTILINE)}
     text = (METRICS / "xids.py").read_text()
@@ -313,7 +287,7 @@ def test_the_fatal_xids_are_those_that_drain_a_node() -> None:
     assert asked and asked[1] in text, "the driver's own verdict, XID 154"
 
 
-def test_a_job_is_noted_on_its_node_from_prolog_to_epilogue(tmp_path: Path) -> None:
+def test_a_job_is_noted_on_its_node(tmp_path: Path) -> None:
     def call(moment: str, job: str, user: str = "ann") -> int:
         text = (METRICS / "job-file.sh").read_text().replace("\n", f"\nreadonly MOMENT={moment}\n", 1)
         return subprocess.run(
