@@ -87,7 +87,7 @@ def test_an_image_without_efa_software_gets_the_nodes(start: Start) -> None:
     ]
 
 
-def test_an_image_with_libraries_of_its_own_keeps_them(start: Start) -> None:
+def test_an_image_keeps_its_own_libraries(start: Start) -> None:
     start.has(start.image, "usr/lib64/libibverbs.so.1.14", "lib/x86_64-linux-gnu/libnl-3.so.200")
     start.set("PATH=/usr/bin\nLD_LIBRARY_PATH=/usr/local/cuda/lib64\n")
     start.run()
@@ -97,7 +97,7 @@ def test_an_image_with_libraries_of_its_own_keeps_them(start: Start) -> None:
     assert start.environ()[-1].startswith("LD_LIBRARY_PATH=/usr/local/cuda/lib64:/opt/amazon/efa/lib:")
 
 
-def test_an_image_with_efa_software_gets_only_the_path_of_its_own_plugin(start: Start) -> None:
+def test_efa_software_of_an_image_stays(start: Start) -> None:
     start.has(start.image, "opt/amazon/efa/lib/libfabric.so.1", "opt/amazon/aws-ofi-nccl/lib/libnccl-net.so")
     start.run()
     assert start.mounts() == []
@@ -105,7 +105,7 @@ def test_an_image_with_efa_software_gets_only_the_path_of_its_own_plugin(start: 
 
 
 @pytest.mark.parametrize("missing", ["dev/infiniband/uverbs0", "opt/amazon/efa/lib/libfabric.so.1"])
-def test_a_node_without_cards_or_software_changes_no_container(start: Start, missing: str) -> None:
+def test_a_node_without_efa_changes_nothing(start: Start, missing: str) -> None:
     path = start.node / missing
     path.unlink()
     if "amazon" in missing:

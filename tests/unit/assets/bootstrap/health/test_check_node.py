@@ -8,7 +8,6 @@ import psutil
 import pytest
 
 from tests.unit.assets.bootstrap.health.health_node import (
-    HEALTH,
     UNHEALTHY,
     HealthNode,
     check,
@@ -23,7 +22,7 @@ from training_cluster.rules.context import read_settings
 READ_BY_CHECKS = {"ACCELERATOR_KIND", "ACCELERATORS_PER_NODE", "EFA_INTERFACES", "SCRATCH"}
 
 
-def test_a_node_without_accelerators_is_asked_for_none(tmp_path: Path) -> None:
+def test_a_node_without_accelerators_needs_none(tmp_path: Path) -> None:
     node = HealthNode(tmp_path, family="m6i")
     node.be_well()
     for program in ("nvidia-smi", "fi_info", "journalctl", "mountpoint"):
@@ -32,7 +31,7 @@ def test_a_node_without_accelerators_is_asked_for_none(tmp_path: Path) -> None:
     assert node.called() == ["chronyc -n -c tracking"]
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_reported(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     smi(node, gpus="list-gpus-7.txt")
     node.stub("mountpoint", "exit 32")
@@ -40,7 +39,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_that_hangs_is_a_verdict_and_nobody_waits_for_it(tmp_path: Path) -> None:
+def test_a_program_that_hangs_is_a_verdict(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     # No signal ends a program that waits for a lost GPU; one that ignores all but SIGKILL comes near.
     node.stub("nvidia-smi", "trap '' TERM; exec sleep 20.0625")
@@ -52,7 +51,7 @@ def test_a_program_that_hangs_is_a_verdict_and_nobody_waits_for_it(tmp_path: Pat
     assert [p for p in psutil.process_iter(["cmdline"]) if "20.0625" in (p.info["cmdline"] or [])] == []
 
 
-def test_a_check_with_a_fault_of_its_own_is_no_verdict_on_the_node(tmp_path: Path) -> None:
+def test_a_faulty_check_is_no_verdict(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     node.stub("chronyc", "echo 'a new release prints it otherwise'")
     node.stub("journalctl", "echo 'unknown option' >&2; exit 1")
@@ -72,7 +71,7 @@ def test_checks_write_where_no_job_writes(tmp_path: Path) -> None:
     assert list(memory.iterdir()) == []
 
 
-def test_checks_that_have_no_room_for_their_results_are_no_verdict_on_the_node(tmp_path: Path) -> None:
+def test_checks_without_room_are_no_verdict(tmp_path: Path) -> None:
     """A training that was killed leaves its shared tensors in /dev/shm, and may fill it."""
     node = gpu_node(tmp_path)
     node.stub("mktemp", f"echo {tmp_path}/nowhere")
@@ -81,7 +80,7 @@ def test_checks_that_have_no_room_for_their_results_are_no_verdict_on_the_node(t
     assert "cannot write to /dev/shm: nothing was checked" in done.stderr
 
 
-def test_a_check_can_be_switched_off_on_the_head_node(tmp_path: Path) -> None:
+def test_the_head_node_switches_a_check_off(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     node.stub("chronyc", "exit 1")
     assert check(node).returncode == UNHEALTHY
@@ -93,7 +92,7 @@ def test_a_check_can_be_switched_off_on_the_head_node(tmp_path: Path) -> None:
     assert f"60-clock: not checked, {skipped} names it" in done.stderr
 
 
-def test_a_rehearsals_node_is_not_asked_for_hardware_that_it_only_plays(tmp_path: Path) -> None:
+def test_a_rehearsals_node_needs_no_hardware(tmp_path: Path) -> None:
     node = HealthNode(tmp_path, family="p5")
     (node.root / "etc" / "parallelcluster" / "cfnconfig").unlink()
     done = check(node)
@@ -103,14 +102,7 @@ def test_a_rehearsals_node_is_not_asked_for_hardware_that_it_only_plays(tmp_path
     assert check(node).returncode == UNHEALTHY
 
 
-def test_every_check_says_for_which_nodes_it_is() -> None:
-    for path in sorted((HEALTH / "checks").iterdir()):
-        header = path.read_text().split("set -euo")[0]
-        assert "\n# Kinds: " in header, path.name
-        assert "\n# Where: " in header, path.name
-
-
-@pytest.mark.parametrize("family", family_names())
-def test_every_partition_tells_what_the_checks_ask_of_it(family: str) -> None:
-    for text in render_job_environments(read_settings({"family": family})).values():
-        assert {name for name in READ_BY_CHECKS if f"export {name}='" not in text} == set()
+def test_every_partition_tells_what_checks_ask() -> None:
+    for family in family_names():
+        for text in render_job_environments(read_settings({"family": family})).values():
+            assert {name for name in READ_BY_CHECKS if f"export {name}='" not in text} == set(), family

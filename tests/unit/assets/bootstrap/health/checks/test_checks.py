@@ -22,7 +22,10 @@ from tests.unit.assets.bootstrap.health.health_node import (
 )
 
 
-def test_a_gpu_node_that_is_well_is_fit_and_every_program_is_asked_as_it_understands(tmp_path: Path) -> None:
+def test_a_well_gpu_node_is_fit(tmp_path: Path) -> None:
+    """Every program is asked as it understands. Errors of jobs and mended ones keep no node from work."""
+    well = (RECORDED / "kernel-well.txt").read_text()
+    assert [code for code in ("13", "31", "43", "45", "63", "94", "154") if f": {code}, " not in well] == []
     node = gpu_node(tmp_path)
     started = time.monotonic()
     done = check(node)
@@ -44,6 +47,21 @@ def test_a_gpu_node_that_is_well_is_fit_and_every_program_is_asked_as_it_underst
         "nvidia-smi nvlink --status",
         f"python3 -I {HEALTH}/checks/../gpu_cuda.py 8",
     ]
+
+
+def test_odd_gpu_nodes_are_fit(tmp_path: Path) -> None:
+    """GPUs without remapped rows or ECC, GPUs in use, interfaces listed twice, and just enough disk."""
+    node = gpu_node(tmp_path)
+    for values in ("ecc-v100-well.txt", "ecc-none.txt"):
+        smi(node, errors=values, rows="rows-none.txt")
+        assert check(node).returncode == 0
+    smi(node, programs="4711\\n4712\\n")
+    node.stub("python3", "echo 'CUDA takes memory'; exit 9")
+    node.set_fact("EFA_INTERFACES", "1")
+    node.stub("fi_info", recorded("fi_info-direct.txt"))
+    node.stub("df", "printf ' Avail\\n   1024\\n'")
+    assert check(node).returncode == 0
+    assert f"df --output=avail --block-size=1M {node.root}/" in node.called()
 
 
 @pytest.mark.parametrize(
@@ -79,9 +97,7 @@ def test_a_gpu_node_that_is_well_is_fit_and_every_program_is_asked_as_it_underst
     ],
     ids=lambda value: next(iter(value.values())) if isinstance(value, dict) else "",
 )
-def test_a_gpu_that_is_lost_or_has_lost_memory_is_named(
-    tmp_path: Path, answers: dict[str, str], sentence: str
-) -> None:
+def test_a_lost_gpu_or_memory_is_named(tmp_path: Path, answers: dict[str, str], sentence: str) -> None:
     node = gpu_node(tmp_path)
     smi(node, **answers)  # type: ignore[arg-type]
     assert sentence in found(node).split("; ")
@@ -144,7 +160,7 @@ ALL_UP = [[True] * 18] * 8
         "no link",
     ],
 )
-def test_a_fabric_that_is_not_ready_and_links_that_are_down_are_named(
+def test_a_broken_fabric_or_link_is_named(
     tmp_path: Path, states: list[str], links: list[list[bool]], sentence: str
 ) -> None:
     node = gpu_node(tmp_path, family="p5")
@@ -154,7 +170,7 @@ def test_a_fabric_that_is_not_ready_and_links_that_are_down_are_named(
     assert (done.returncode, done.stdout) == ((UNHEALTHY, f"{sentence}\n") if sentence else (0, "")), done
 
 
-def test_a_node_with_mig_is_judged_by_its_fabric_and_not_by_its_links_or_cuda(tmp_path: Path) -> None:
+def test_mig_hides_links_and_cuda(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     links = link_report([*[[True] * 12] * 7, [False] * 12])
     smi(node, report=fabric_report(["N/A,N/A,N/A"] * 8, mig="Enabled"), links=links, modes="Enabled")
@@ -162,34 +178,13 @@ def test_a_node_with_mig_is_judged_by_its_fabric_and_not_by_its_links_or_cuda(tm
     assert check(node).returncode == 0
 
 
-def test_one_gpu_alone_has_no_fabric_to_wait_for(tmp_path: Path) -> None:
+def test_one_gpu_alone_has_no_fabric(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     smi(node, report=fabric_report(["Not Started,N/A,N/A"]), links="")
     for number, status in (("1", 0), ("8", UNHEALTHY)):
         environment = {"PATH": f"{node.programs}:/usr/bin:/bin", "ACCELERATORS_PER_NODE": number}
         script = ["bash", str(HEALTH / "checks" / "12-gpu-fabric.sh")]
         assert subprocess.run(script, env=environment, capture_output=True).returncode == status
-
-
-def test_cuda_that_does_not_start_is_told(tmp_path: Path) -> None:
-    node = gpu_node(tmp_path)
-    node.stub("python3", "echo 'CUDA does not start: cuInit fails with CUDA error 802'; exit 9")
-    assert found(node) == "CUDA does not start: cuInit fails with CUDA error 802"
-
-
-def test_gpus_that_another_job_uses_are_left_alone(tmp_path: Path) -> None:
-    node = gpu_node(tmp_path)
-    smi(node, programs="4711\\n4712\\n")
-    node.stub("python3", "echo 'CUDA takes memory'; exit 9")
-    assert check(node).returncode == 0
-    assert [line for line in node.called() if line.startswith("python3")] == []
-
-
-@pytest.mark.parametrize("values", ["ecc-v100-well.txt", "ecc-none.txt"])
-def test_a_gpu_without_remapped_rows_or_ecc_is_fit(tmp_path: Path, values: str) -> None:
-    node = gpu_node(tmp_path)
-    smi(node, errors=values, rows="rows-none.txt")
-    assert check(node).returncode == 0
 
 
 FALLS_BACK = "libfabric has no efa provider here, so jobs would fall back to TCP: "
@@ -226,6 +221,9 @@ HAS_LOGGED = f"{recorded('kernel-well.txt')}; echo 'NVRM: Xid (PCI:0000:cb:00): 
             "libfabric finds 2 of 4 EFA interfaces",
         ),
         ("mountpoint", "exit 32", "the local NVMe disks are not mounted on /scratch"),
+        # Root may write anywhere but where nothing is; on a node it is a mount that turned read-only.
+        ("mountpoint", 'rmdir "$2"', "the local NVMe disks on /scratch cannot be written to"),
+        ("python3", "echo 'CUDA does not start'; exit 9", "CUDA does not start"),
         (
             "chronyc",
             f"echo '{CLOCK},Not synchronised'",
@@ -249,39 +247,10 @@ HAS_LOGGED = f"{recorded('kernel-well.txt')}; echo 'NVRM: Xid (PCI:0000:cb:00): 
     ],
     ids=lambda value: value if value.isalpha() or value == "fi_info" else "",
 )
-def test_what_keeps_a_node_from_work_is_told(
-    tmp_path: Path, program: str, script: str, sentence: str
-) -> None:
+def test_what_keeps_a_node_from_work(tmp_path: Path, program: str, script: str, sentence: str) -> None:
     node = gpu_node(tmp_path)
     node.stub(program, script)
     assert found(node) == sentence
-
-
-def test_errors_that_programs_cause_or_that_were_mended_keep_no_node_from_work(tmp_path: Path) -> None:
-    well = (RECORDED / "kernel-well.txt").read_text()
-    assert [code for code in ("13", "31", "43", "45", "63", "94", "154") if f": {code}, " not in well] == []
-    assert check(gpu_node(tmp_path)).returncode == 0
-
-
-def test_an_interface_counts_once_though_libfabric_lists_it_twice(tmp_path: Path) -> None:
-    node = gpu_node(tmp_path)
-    node.set_fact("EFA_INTERFACES", "1")
-    node.stub("fi_info", recorded("fi_info-direct.txt"))
-    assert check(node).returncode == 0
-
-
-def test_local_disks_that_cannot_be_written_to_are_told(tmp_path: Path) -> None:
-    node = gpu_node(tmp_path)
-    # Root may write anywhere but where nothing is; on a node it is a mount that turned read-only.
-    (node.root / "scratch").rmdir()
-    assert found(node) == "the local NVMe disks on /scratch cannot be written to"
-
-
-def test_the_root_volume_is_asked_for_in_mebibytes(tmp_path: Path) -> None:
-    node = gpu_node(tmp_path)
-    node.stub("df", "printf ' Avail\\n   1024\\n'")
-    assert check(node).returncode == 0
-    assert f"df --output=avail --block-size=1M {node.root}/" in node.called()
 
 
 @pytest.mark.parametrize(
@@ -317,9 +286,7 @@ def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: 
         ("NEURON_HW_ERR=SRAM_CORRECTABLE_ERROR nd-id=3", ""),
     ],
 )
-def test_a_neuron_device_with_an_uncorrectable_error_is_named(
-    tmp_path: Path, line: str, sentence: str
-) -> None:
+def test_a_broken_neuron_device_is_named(tmp_path: Path, line: str, sentence: str) -> None:
     node = HealthNode(tmp_path, family="trn1")
     node.be_well()
     (node.root / "dev").mkdir()
@@ -329,35 +296,20 @@ def test_a_neuron_device_with_an_uncorrectable_error_is_named(
     assert check(node).stdout == (f"{sentence}\n" if sentence else "")
 
 
-@pytest.mark.parametrize(
-    ("name", "status", "sentence"),
-    [
-        ("10-gpus", UNHEALTHY, "nvidia-smi is missing, so it is unknown whether its 8 GPUs work"),
-        (
-            "15-gpu-memory",
-            UNHEALTHY,
-            "nvidia-smi is missing, so it is unknown whether its GPUs' memory is sound",
-        ),
-        (
-            "12-gpu-fabric",
-            UNHEALTHY,
-            "nvidia-smi is missing, so it is unknown whether its GPUs' fabric is ready",
-        ),
-        ("14-gpu-cuda", UNHEALTHY, "nvidia-smi is missing, so it is unknown whether CUDA starts"),
-        ("20-gpu-xid", 1, "journalctl is missing, so it is unknown whether its GPUs' driver logged errors"),
-        ("40-efa", 1, "fi_info is missing, so it is unknown whether its 4 EFA interfaces work"),
-        ("60-clock", 1, "chronyc is missing, so it is unknown whether its clock is right"),
-    ],
-)
-def test_a_program_that_the_node_should_have_and_lacks_is_told_and_only_nvidias_is_a_verdict(
-    tmp_path: Path, name: str, status: int, sentence: str
-) -> None:
-    # This machine may have some of them: the check gets a PATH of its own.
+def test_of_missing_programs_nvidias_is_a_verdict(tmp_path: Path) -> None:
+    """This machine may have some of them: the check gets a PATH of its own."""
     (tmp_path / "dirname").symlink_to("/usr/bin/dirname")
-    done = subprocess.run(
-        ["/bin/bash", str(HEALTH / "checks" / f"{name}.sh")],
-        env={"PATH": str(tmp_path), "ACCELERATORS_PER_NODE": "8", "EFA_INTERFACES": "4"},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, f"{done.stdout}{done.stderr}") == (status, f"{sentence}\n")
+    environment = {"PATH": str(tmp_path), "ACCELERATORS_PER_NODE": "8", "EFA_INTERFACES": "4"}
+    for name, status, program, unknown in (
+        ("10-gpus", UNHEALTHY, "nvidia-smi", "its 8 GPUs work"),
+        ("12-gpu-fabric", UNHEALTHY, "nvidia-smi", "its GPUs' fabric is ready"),
+        ("14-gpu-cuda", UNHEALTHY, "nvidia-smi", "CUDA starts"),
+        ("15-gpu-memory", UNHEALTHY, "nvidia-smi", "its GPUs' memory is sound"),
+        ("20-gpu-xid", 1, "journalctl", "its GPUs' driver logged errors"),
+        ("40-efa", 1, "fi_info", "its 4 EFA interfaces work"),
+        ("60-clock", 1, "chronyc", "its clock is right"),
+    ):
+        script = ["/bin/bash", str(HEALTH / "checks" / f"{name}.sh")]
+        done = subprocess.run(script, env=environment, capture_output=True, text=True)
+        sentence = f"{program} is missing, so it is unknown whether {unknown}\n"
+        assert (done.returncode, f"{done.stdout}{done.stderr}") == (status, sentence)
