@@ -43,6 +43,8 @@ TESTED_WITH = {
         ),
         "tests/slow/rehearsal/local_aws/test_local_aws.py",
     ),
+    # Stand-ins for Pyxis and Enroot, in which jobs run.
+    "rehearsal/containers": "tests/slow/assets/training/test_job_container.py",
     # Stand-ins for a GPU and a network, which real workloads load in their own environments.
     "rehearsal/shims": "tests/slow/assets/training/test_gpt2_megatron.py",
 }

@@ -70,7 +70,7 @@ def bundle(tmp_path: Path) -> Bundle:
     return Bundle(tmp_path)
 
 
-def test_steps_run_in_order_with_what_they_need_to_know(bundle: Bundle) -> None:
+def test_steps_run_in_order_with_their_variables(bundle: Bundle) -> None:
     out = bundle.root / "out"
     for name in ("60-last", "10-first"):
         bundle.step(name, f'echo "{name} $NODE_TYPE $RECIPE $PARTITION $TOOL_VERSION $WORKLOADS $OS" >>{out}')
@@ -83,7 +83,7 @@ def test_steps_run_in_order_with_what_they_need_to_know(bundle: Bundle) -> None:
     assert re.search(r"step 10-first: done, \d s\n", log)
 
 
-def test_what_is_installed_is_skipped_until_it_or_a_pin_that_it_names_changes(bundle: Bundle) -> None:
+def test_a_done_step_waits_for_a_change(bundle: Bundle) -> None:
     bundle.step("10-tool", "echo $TOOL_VERSION")
     bundle.step("20-other")
     assert bundle.said() == {"10-tool": "done", "20-other": "done"}
@@ -94,7 +94,8 @@ def test_what_is_installed_is_skipped_until_it_or_a_pin_that_it_names_changes(bu
     assert bundle.said() == {"10-tool": "skipped (done before", "20-other": "done"}
 
 
-def test_files_that_a_step_reads_are_part_of_it_but_not_those_of_other_workloads(bundle: Bundle) -> None:
+def test_files_that_a_step_reads_are_part(bundle: Bundle) -> None:
+    """But not those of other workloads, which an image does not have."""
     for workload in ("mine", "other"):
         (bundle.assets / "training" / workload).mkdir(parents=True)
         (bundle.assets / "training" / workload / "requirements.txt").write_text("torch\n")
@@ -106,35 +107,21 @@ def test_files_that_a_step_reads_are_part_of_it_but_not_those_of_other_workloads
     assert bundle.said() == {"50-workloads": "done"}
 
 
-def test_what_a_step_sources_is_part_of_it(bundle: Bundle) -> None:
-    library = bundle.assets / "bootstrap" / "lib" / "packages.sh"
-    library.parent.mkdir()
-    library.write_text("true\n")
-    bundle.step("10-tool", Reads="bootstrap/lib/packages.sh")
-    bundle.said()
-    assert bundle.said() == {"10-tool": "skipped (done before"}
-    library.write_text("false\n")
-    assert bundle.said() == {"10-tool": "done"}
-
-
-def test_a_refresh_before_a_job_installs_nothing(bundle: Bundle) -> None:
+def test_steps_run_at_their_moment_and_place(bundle: Bundle) -> None:
+    """On a Debian without a version, too."""
+    (bundle.slash / "etc" / "os-release").write_text('ID=debian\nPRETTY_NAME="Debian forky/sid"\n')
     bundle.step("10-install")
+    bundle.step("40-compile", Moment="image")
     bundle.step("60-start", Moment="start")
+    bundle.step("61-node", Moment="start", Where="node")
     waits = "skipped (a job waits; the next node that starts does it"
-    assert bundle.said("refresh") == {"10-install": waits, "60-start": "done"}
-
-
-def test_the_reason_of_a_failure_stands_on_both_outputs(bundle: Bundle) -> None:
-    bundle.step("10-a", "echo 'no such package: x' >&2; exit 3")
-    done = subprocess.run(
-        ["bash", str(bundle.assets / "bootstrap" / "run-steps.sh"), "start"],
-        env={"PATH": "/usr/bin:/bin", "NODE_TYPE": "ComputeFleet", "TRAINING_ROOT": str(bundle.slash)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for text in (done.stdout, done.stderr):
-        assert re.search(r"step 10-a failed after \d s: no such package: x$", text.strip().splitlines()[-1])
+    of_start = {"60-start": "done", "61-node": "done"}
+    assert bundle.said("refresh") == {"10-install": waits, "40-compile": waits, **of_start}
+    compiles = {"40-compile": "skipped (only in a built image"}
+    assert bundle.said() == {"10-install": "done", **compiles, **of_start}
+    bundle.cfnconfig.unlink()
+    of_start["61-node"] = "skipped (this is no ParallelCluster node"
+    assert bundle.said() == {"10-install": "skipped (done before", **compiles, **of_start}
 
 
 def test_after_an_image_build_a_start_only_starts(bundle: Bundle) -> None:
@@ -150,13 +137,7 @@ def test_after_an_image_build_a_start_only_starts(bundle: Bundle) -> None:
     }
 
 
-def test_without_a_built_image_what_is_too_long_for_a_start_is_left_out_and_said(bundle: Bundle) -> None:
-    bundle.step("10-install")
-    bundle.step("40-compile", Moment="image")
-    assert bundle.said() == {"10-install": "done", "40-compile": "skipped (only in a built image"}
-
-
-def test_an_image_without_a_step_that_nodes_need_fails_its_check(bundle: Bundle) -> None:
+def test_an_image_without_a_step_fails(bundle: Bundle) -> None:
     bundle.step("10-install")
     bundle.step("40-compile", Moment="image")
     bundle.step("45-nice", Moment="image", Required="no")
@@ -176,42 +157,42 @@ def test_an_image_without_a_step_that_nodes_need_fails_its_check(bundle: Bundle)
         ({"Recipes": "cpu gpu"}, "ComputeFleet", True),
         ({"Recipes": "gpu"}, "HeadNode", False),
         ({"Recipes": "cpu"}, "HeadNode", True),
+        ({"Metrics": "cloudwatch"}, "ComputeFleet", True),
+        ({"Metrics": "prometheus amp"}, "ComputeFleet", False),
     ],
 )
-def test_a_step_runs_on_the_nodes_that_its_header_names(
+def test_a_step_runs_where_its_header_says(
     bundle: Bundle, header: dict[str, str], node: str, runs: bool
 ) -> None:
     bundle.step("10-a", **header)
     assert ("10-a" in bundle.said(node=node)) is runs
+    (bundle.assets / "metrics.env").write_text("export METRICS='amp'\n")
+    if "Metrics" in header:
+        assert ("10-a" in bundle.said(node=node)) is not runs
 
 
-def test_steps_for_nodes_are_passed_over_elsewhere_and_in_a_rehearsal(bundle: Bundle) -> None:
-    bundle.step("10-a", Where="node")
-    bundle.cfnconfig.unlink()
-    assert bundle.said() == {"10-a": "skipped (this is no ParallelCluster node"}
-
-
-def test_a_required_step_that_fails_ends_all_and_its_reason_is_the_last_line(bundle: Bundle) -> None:
+def test_only_a_required_step_ends_all(bundle: Bundle) -> None:
+    """Its reason is the last line of both outputs."""
+    bundle.step("05-soft", "echo 'no metrics today' >&2; exit 1", Required="no")
     bundle.step("10-a", "echo 'no such package: x' >&2; exit 3")
     bundle.step("20-b")
-    done = bundle.run()
+    done = subprocess.run(
+        ["bash", str(bundle.assets / "bootstrap" / "run-steps.sh"), "start"],
+        env={"PATH": "/usr/bin:/bin", "NODE_TYPE": "ComputeFleet", "TRAINING_ROOT": str(bundle.slash)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
-    assert re.search(r"step 10-a failed after \d s: no such package: x$", done.stderr.splitlines()[-1])
-    assert "20-b" not in done.stderr
-    assert bundle.said() == {}  # not done: it is tried again, and fails again
-
-
-def test_an_optional_step_that_fails_loses_no_node(bundle: Bundle) -> None:
-    bundle.step("10-a", "echo 'no metrics today' >&2; exit 1", Required="no")
-    bundle.step("20-b")
-    done = bundle.run()
-    assert done.returncode == 0
-    assert re.search(r"step 10-a: failed, optional, \d s: no metrics today\n", done.stderr)
-    assert bundle.said() == {"10-a": "failed", "20-b": "skipped (done before"}
+    for text in (done.stdout, done.stderr):
+        assert re.search(r"step 10-a failed after \d s: no such package: x$", text.strip().splitlines()[-1])
+    assert re.search(r"step 05-soft: failed, optional, \d s: no metrics today\n", done.stdout)
+    assert "20-b" not in done.stdout
+    assert bundle.said() == {"05-soft": "failed"}  # not done: it is tried again, and fails again
 
 
 @pytest.mark.slow
-def test_a_step_that_takes_more_than_its_budget_is_ended_and_named(bundle: Bundle) -> None:
+def test_a_step_over_its_budget_is_ended(bundle: Bundle) -> None:
     bundle.step("10-a", "sleep 30", Budget="1 s")
     done = bundle.run()
     assert done.returncode == 1
@@ -233,14 +214,14 @@ def test_a_wrong_call_is_told_how_to_call(bundle: Bundle, arguments: tuple[str, 
         ("", "cfn_scheduler_queue_name is missing"),
     ],
 )
-def test_a_compute_node_of_no_known_partition_is_refused(bundle: Bundle, cfnconfig: str, said: str) -> None:
+def test_a_node_of_no_partition_is_refused(bundle: Bundle, cfnconfig: str, said: str) -> None:
     bundle.cfnconfig.write_text(cfnconfig)
     done = bundle.run()
     assert done.returncode == 1
     assert said in done.stderr
 
 
-def test_python_reads_the_headers_as_the_runner_does() -> None:
+def test_python_reads_headers_as_the_runner() -> None:
     names = [step.name for step in load_steps()]
     assert names == sorted(names)
     for step in load_steps():
@@ -260,18 +241,9 @@ def test_python_reads_the_headers_as_the_runner_does() -> None:
         ("# Nodes: Toaster", "Nodes"),
     ],
 )
-def test_a_header_that_nobody_understands_is_refused(tmp_path: Path, wrong: str, named: str) -> None:
+def test_an_unknown_header_is_refused(tmp_path: Path, wrong: str, named: str) -> None:
     bundle = Bundle(tmp_path)
     path = bundle.step("10-a")
     path.write_text(re.sub(rf"^# {named}: .*$", wrong, path.read_text(), flags=re.MULTILINE))
     with pytest.raises(ConfigurationError, match=rf"10-a\.sh: its header has no line `# {named}:"):
         load_steps(bundle.assets)
-
-
-def test_a_debian_without_a_version_runs_the_steps(bundle: Bundle) -> None:
-    bundle.step("10-all")
-    (bundle.slash / "etc" / "os-release").write_text('ID=debian\nPRETTY_NAME="Debian forky/sid"\n')
-
-    done = bundle.run()
-
-    assert (done.returncode, "unbound" in done.stderr) == (0, False), done.stderr

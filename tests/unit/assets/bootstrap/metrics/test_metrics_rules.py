@@ -1,4 +1,4 @@
-"""The alert rules, by promtool, the distribution's own; steps 87 and 88 call it and amtool for the configs."""
+"""The alert rules, by promtool, the distribution's own; steps 87 and 88 have their configs checked."""
 
 import importlib
 import re

@@ -249,7 +249,7 @@ def test_each_running_jobs_newest_row_is_published(node: Exporter) -> None:
     assert {re.search('job="([0-9]+)"', name)[1] for name in found} == {"7", "8"}  # type: ignore[index]
 
 
-def test_no_user_makes_root_read_what_is_not_theirs(node: Exporter) -> None:
+def test_root_reads_only_what_is_theirs(node: Exporter) -> None:
     other = os.getuid() + 1
     node.says("squeue", _running(7, uid=other) + _running(8, uid=os.getuid()) + _running(9, uid=os.getuid()))
     _run(node, "gpt2/job-7", _row(1, 0))
