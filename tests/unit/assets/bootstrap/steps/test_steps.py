@@ -1,6 +1,7 @@
 """Each step on a machine of stubs, as steps.yaml says: what the machine has, what is called, how it ends."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,19 @@ from tests.unit.assets.bootstrap.step_machine import APT, KERNEL, Machine
 from training_cluster.catalog.steps import RECIPES, load_steps, start_steps
 from training_cluster.paths import ASSETS, ROOT
 
-CASES = [
-    case
-    for case in yaml.safe_load(Path(__file__).with_name("steps.yaml").read_text())["cases"]
-    if "step" in case
-]
+HAS = ("serves", "files", "programs", "links")
+
+
+def cases() -> Iterator[dict[str, Any]]:
+    """Yield the cases, each with its step and all that its machine has."""
+    step: dict[str, Any] = {}
+    for entry in yaml.safe_load(Path(__file__).with_name("steps.yaml").read_text()):
+        if "step" in entry:
+            step = entry
+        else:
+            yield step | entry | {name: step.get(name, {}) | entry.get(name, {}) for name in HAS}
+
+
 PROMETHEUS = ROOT / ".cache" / "prometheus" / "usr" / "bin"
 WORDS = {"APT": APT, "KERNEL": KERNEL, "PROMETHEUS": str(PROMETHEUS)}
 STEPS = [step.path for step in load_steps()]
@@ -95,7 +104,7 @@ def play(machine: Machine, case: dict[str, Any]) -> None:
         play(machine, inherited | case["then"])
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['step']}: {case['name']}")
+@pytest.mark.parametrize("case", list(cases()), ids=lambda case: f"{case['step']}: {case['name']}")
 def test_a_step_does_this(case: dict[str, Any], tmp_path: Path, venv: Path) -> None:
     play(Machine(tmp_path, venv=venv if int(case["step"]) < 60 else None), case)
 
