@@ -98,7 +98,7 @@ if [[ $* == '-I -m venv '* ]]; then
   mkdir -p "$4/bin"
   printf '%s\\n' '#!/bin/bash' 'if [[ $2 == -c ]]; then echo "$ROOT/site"; exit; fi' \\
     'if [[ -n $CPATH ]]; then echo "CPATH $CPATH" >>"$ROOT/../calls"; fi' \\
-    'echo "$NVTE_PYTORCH_FORCE_BUILD $NVTE_CUDA_ARCHS $TORCH_CUDA_ARCH_LIST pip $*" >>"$ROOT/../calls"' \\
+    'echo "$NVTE_PYTORCH_FORCE_BUILD $NVTE_CUDA_ARCHS $TORCH_CUDA_ARCH_LIST ${MAX_JOBS:+jobs} pip $*" >>"$ROOT/../calls"' \\
     'while (($#)); do case $1 in --wheel-dir | --dest) touch "$2/$RANDOM.whl" ;;' \\
     '--requirement) cat "$2" >>"$ROOT/../calls" ;; esac; shift; done' \\
     >"$4/bin/python"
@@ -123,7 +123,7 @@ def test_megatron_is_compiled_for_every_gpu(machine: Machine) -> None:
     verified = re.findall(r"^([\w-]+)==\S+ --hash=sha256:[0-9a-f]{64}$", "\n".join(calls), re.MULTILINE)
     assert verified == ["setuptools", "wheel", "ninja", "packaging", "pybind11", "transformer_engine_torch"]
     assert torch.endswith("install torch==2.13.0 transformer_engine[core_cu13]==2.20.2")
-    assert compiled.startswith("TRUE 80;86;89;90;100;103 8.0;8.6;8.9;9.0;10.0;10.3 pip -I -m pip")
+    assert compiled.startswith("TRUE 80;86;89;90;100;103 8.0;8.6;8.9;9.0;10.0;10.3 jobs pip -I -m pip")
     assert "wheel --no-build-isolation --no-deps --require-hashes --wheel-dir" in compiled
     assert core.endswith("megatron-core==0.16.1")
     site = machine.root / "site" / "nvidia"
