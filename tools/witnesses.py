@@ -107,12 +107,12 @@ def sample(package: str, number: int) -> list[Mutant]:
     return [every[index] for index in sorted(chosen)]
 
 
-def _tests(copy: Path, path: Path) -> list[str]:
-    """Return the fast tests of a file's package; of a script those beside it, first those that name it."""
-    parts = path.parent.parts[path.parts[0] == "constructs" :]
+def _tests(copy: Path, package: Path) -> list[str]:
+    """Return the fast tests of a package; of a folder of scripts those that are not of a folder below."""
+    parts = package.parts[1:] if package.parts[0] == "constructs" else package.parts
     folder = copy.joinpath("tests/unit", *parts)
-    files = sorted(folder.glob("test_*.py"), key=lambda file: path.stem not in file.read_text())
-    return ["-m", "not slow", *map(str, [folder] if path.suffix == ".py" else files)]
+    is_shell = any((copy / package).glob("*.sh"))
+    return ["-m", "not slow", *map(str, sorted(folder.glob("test_*.py")) if is_shell else [folder])]
 
 
 def _tests_pass(copy: Path, tests: list[str]) -> bool:
@@ -143,8 +143,8 @@ def run(lines: list[list[str]]) -> int:
         )
         for installed in _INSTALLED:
             (copy / installed).symlink_to(ROOT / installed)
-        for package, path in {Path(line[0]).parent: Path(line[0]) for line in lines}.items():
-            if not _tests_pass(copy, _tests(copy, path)):
+        for package in {Path(line[0]).parent for line in lines}:
+            if not _tests_pass(copy, _tests(copy, package)):
                 raise SystemExit(f"{package}: its tests fail, or there are none, without a mutant")
         for number, (*name, reason) in enumerate(lines):
             path = Path(name[0])
@@ -152,7 +152,7 @@ def run(lines: list[list[str]]) -> int:
             if mutant := next((each for each in mutants(path) if list(each.name) == name), None):
                 (copy / path).write_bytes(mutant.text)
                 os.utime(copy / path, (number, number))  # else equal sizes look compiled
-                tests = [reason] if reason.startswith("tests/") else _tests(copy, path)
+                tests = [reason] if reason.startswith("tests/") else _tests(copy, path.parent)
                 verdict = "unseen" if _tests_pass(copy, tests) else "seen"
                 shutil.copy2(ROOT / path, copy / path)
             wrong += verdict != ("unseen" if reason and not reason.startswith("tests/") else "seen")
