@@ -27,7 +27,7 @@ from training_cluster.paths import ROOT
 _SEED = 7
 _LIMIT_S = 300
 _LENGTH = 70
-_INSTALLED = (".venv", ".venv-pcluster", "node_modules")
+_INSTALLED = (".venv", ".venv-pcluster", "node_modules", ".cache/prometheus")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +142,7 @@ def run(lines: list[list[str]]) -> int:
             ROOT, copy, ignore=shutil.ignore_patterns(*_INSTALLED, ".git", ".cache", ".rehearsal")
         )
         for installed in _INSTALLED:
+            (copy / installed).parent.mkdir(exist_ok=True)
             (copy / installed).symlink_to(ROOT / installed)
         for package in {Path(line[0]).parent for line in lines}:
             if not _tests_pass(copy, _tests(copy, package)):

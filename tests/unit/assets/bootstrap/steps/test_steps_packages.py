@@ -98,7 +98,8 @@ if [[ $* == '-I -m venv '* ]]; then
   mkdir -p "$4/bin"
   printf '%s\\n' '#!/bin/bash' 'if [[ $2 == -c ]]; then echo "$ROOT/site"; exit; fi' \\
     'if [[ -n $CPATH ]]; then echo "CPATH $CPATH" >>"$ROOT/../calls"; fi' \\
-    'echo "$NVTE_PYTORCH_FORCE_BUILD $NVTE_CUDA_ARCHS $TORCH_CUDA_ARCH_LIST ${MAX_JOBS:+jobs} pip $*" >>"$ROOT/../calls"' \\
+    'told="$NVTE_PYTORCH_FORCE_BUILD $NVTE_CUDA_ARCHS $TORCH_CUDA_ARCH_LIST ${MAX_JOBS:+jobs}"' \\
+    'echo "$told pip $*" >>"$ROOT/../calls"' \\
     'while (($#)); do case $1 in --wheel-dir | --dest) touch "$2/$RANDOM.whl" ;;' \\
     '--requirement) cat "$2" >>"$ROOT/../calls" ;; esac; shift; done' \\
     >"$4/bin/python"
