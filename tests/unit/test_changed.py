@@ -28,4 +28,4 @@ def test_tests_of_a_file(path: str, tests: set[str]) -> None:
 
 def test_folders_test_shares_words_with_its_file() -> None:
     users = rooms.tests_of(Path("assets/bootstrap/steps/71-apply-users.sh"), "unit")
-    assert {path.stem for path in users} == {"test_steps_start_users", "test_steps_start_users_refusals"}
+    assert {path.stem for path in users} == {"test_steps_users"}

@@ -210,9 +210,7 @@ def test_installers_may_write_to_one_folder(make_node: MakeNode, image: Disk) ->
     ], done.stderr
 
 
-def test_every_step_runs_here_or_says_why(
-    make_node: MakeNode, built: tuple[Disk, dict[str, str]]
-) -> None:
+def test_every_step_runs_here_or_says_why(make_node: MakeNode, built: tuple[Disk, dict[str, str]]) -> None:
     image, of_the_build = built
     said = [of_the_build]
     for node_type in NODES:

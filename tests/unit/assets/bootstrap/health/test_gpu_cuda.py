@@ -68,7 +68,7 @@ def run(**environment: str) -> subprocess.CompletedProcess[str]:
 def test_each_failure_of_cuda_has_a_sentence(tmp_path: Path) -> None:
     """A full GPU is no verdict, and every GPU is used and freed."""
     (tmp_path / "cuda.c").write_text(LIBRARY)
-    command = ["cc", "-shared", "-fPIC", "-o", tmp_path / "libcuda.so.1", tmp_path / "cuda.c"]
+    command = ["cc", "-shared", "-fPIC", "-o", f"{tmp_path}/libcuda.so.1", f"{tmp_path}/cuda.c"]
     subprocess.run(command, check=True)
     cannot = "CUDA cannot use GPU"
     busy = "CUDA error 46, CUDA-capable device(s) is/are busy or unavailable"

@@ -72,7 +72,7 @@ def test_enroot_takes_no_folder_of_another_user(containers: Machine, tmp_path: P
 def test_systemd_understands_its_files(containers: Machine, step: str) -> None:
     containers.does(step)
     (file,) = (containers.root / "etc/tmpfiles.d").iterdir()
-    command = [TMPFILES, "--create", "--prefix=/nowhere", file]
+    command = [str(TMPFILES), "--create", "--prefix=/nowhere", str(file)]
     checked = subprocess.run(command, capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")
 
