@@ -110,17 +110,12 @@ def sample(package: str, number: int) -> list[Mutant]:
 def _tests(copy: Path, package: Path) -> list[str]:
     """Return the fast tests of a package; of a folder of scripts those that are not of a folder below."""
     parts = package.parts[1:] if package.parts[0] == "constructs" else package.parts
-    folder = copy.joinpath("tests/unit", *parts)
-    is_shell = any((copy / package).glob("*.sh"))
-    return ["-m", "not slow", *map(str, sorted(folder.glob("test_*.py")) if is_shell else [folder])]
-
-
-def _tests_pass(copy: Path, tests: list[str]) -> bool:
-    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", *tests]
+    tests = Path("tests/unit", *parts).as_posix().replace("-", "_")
+    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", "-m", "not slow"]
     environment = os.environ | {"PYTHONPATH": f"{copy}:{copy / 'constructs'}"}
     try:
         ran = subprocess.run(
-            command,
+            [*command, tests],
             check=False,
             cwd=copy,
             env=environment,
