@@ -126,6 +126,17 @@ def order() -> list[str]:
     return list(TopologicalSorter(arrows()).static_order())
 
 
+def workload_imports(folder: Path) -> dict[str, set[str]]:
+    """Return what each module of a folder of assets/training imports of that folder and of trainkit."""
+    names = {
+        ".".join(path.parts[2:]).removesuffix(".py"): path
+        for path in tracked("assets/training/trainkit/*.py")
+    }
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    names |= {path.stem: path for path in tracked(f"{folder}/*.py") if path.parent == folder}
+    return {name: {*_imported(path, names)} - {name} for name, path in names.items()}
+
+
 def importers(package: str) -> set[str]:
     """Return the rooms outside of a package that import from it; of other top-level packages, these."""
     top = package.split(".", maxsplit=1)[0]

@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ def test_no_folder_has_more_than_20_modules() -> None:
 
 def test_rooms_import_each_other_in_one_direction() -> None:
     assert rooms.order()  # raises CycleError, which names a circle
+
+
+def test_modules_of_workloads_import_in_one_direction() -> None:
+    for folder in (ROOT / "assets" / "training").glob("*/"):
+        imports = rooms.workload_imports(folder.relative_to(ROOT))
+        assert list(TopologicalSorter(imports).static_order()), folder
 
 
 def test_each_package_says_who_imports_it() -> None:

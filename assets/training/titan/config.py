@@ -10,13 +10,13 @@ from typing import Any
 import tyro
 from batches import ShardLoader
 from corrections import GptOssAdapter
+from fields import Settings
 from hf_loaders import chats, streams
 from nodes import check_vocabulary, size_of
 from options import NO_PIPELINE
 from profiling import window
 from rows import Rows, Validation
 from saving import Checkpoints
-from settings import Settings
 from texts import STREAM
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss

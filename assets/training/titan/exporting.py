@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from config import LLAMA_ROPE
-from settings import Settings
+from fields import Settings
 from torchtitan.components.checkpointer.base import MODEL
 from torchtitan.components.checkpointer.dcp import AsyncMode
 from torchtitan.protocols.model_spec import ModelSpec

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from fields import Settings
 from trainkit.data.hf_weights import config_of
 from trainkit.fitting import (
     LOSS_CHUNKS,
@@ -24,9 +24,6 @@ from trainkit.fitting import (
 )
 from trainkit.run.run import die
 from trainkit.run.settings import ranks_of_node
-
-if TYPE_CHECKING:
-    from settings import Settings
 
 MODELS = read_models(Path(__file__).with_name("models.json"))
 """Language models of torchtitan by size; others, which train on images too, are taken by CONFIG."""

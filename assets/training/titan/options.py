@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING
 
+from fields import Settings
 from trainkit.run.run import die
-
-if TYPE_CHECKING:
-    from settings import Settings
 
 RECIPE = (
     *("model", "size", "lora_rank", "float8", "compile", "activation_checkpointing"),

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from fields import Settings
 from nodes import check_vocabulary, check_weights, fit, known_model
-from settings import Settings, read_settings, split_arguments
+from settings import read_settings, split_arguments
 from texts import STREAM, address
 from trainkit.data import bpe
 from trainkit.data.chats import TokensOf, check_ranks, prepare_chats

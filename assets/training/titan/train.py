@@ -22,10 +22,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fields import FILE, Settings
 from nodes import fit
 from settings import (
-    FILE,
-    Settings,
     describe_length,
     read_settings,
     settings_of_export,

@@ -9,10 +9,10 @@ from typing import Any
 
 import corrections
 import torch
+from fields import FILE as SETTINGS
+from fields import Settings
 from rows import attention_flops
 from saving import state_bytes
-from settings import FILE as SETTINGS
-from settings import Settings
 from torchtitan.components.metrics import LoggerContainer, WandBLogger
 from torchtitan.trainer import Trainer
 from trainkit.loggers import MlflowLogger, name_wandb_run
