@@ -72,9 +72,7 @@ def prepare(python: Path, folder: Path, hub: Hub, **env: str) -> subprocess.Comp
     )
 
 
-def test_wikipedia_is_downloaded_resumed_and_made_into_pairs_without_a_corpus_being_named(
-    python: Path, hub: Hub, tmp_path: Path
-) -> None:
+def test_wikipedia_is_downloaded_and_made_into_pairs(python: Path, hub: Hub, tmp_path: Path) -> None:
     part = tmp_path / "data" / "downloads" / f"wikipedia-{EDITION}" / ".train-00001-of-00002.parquet.part"
     part.parent.mkdir(parents=True)
     whole = (
@@ -92,30 +90,3 @@ def test_wikipedia_is_downloaded_resumed_and_made_into_pairs_without_a_corpus_be
     hub.requests.clear()
     assert "is there" in prepare(python, tmp_path, hub).stdout
     assert hub.requests == []
-
-
-def test_own_text_wins_and_nothing_is_downloaded(python: Path, hub: Hub, tmp_path: Path) -> None:
-    raw = tmp_path / "data" / "raw"
-    raw.mkdir(parents=True)
-    (raw / "own.txt").write_text((BERT / "README.md").read_text(encoding="utf-8") * 20, encoding="utf-8")
-    done = prepare(python, tmp_path, hub)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "data" / "raw-vocab-600-64" / "manifest.json").is_file()
-    assert hub.requests == []
-
-
-def test_a_file_that_is_not_the_listed_one_ends_in_a_sentence(
-    python: Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listing = hub.listing
-    monkeypatch.setattr(
-        hub,
-        "listing",
-        lambda at, root: [
-            {**each, "lfs": {**each["lfs"], "oid": "0" * 64}} for each in listing(at, root) if "lfs" in each
-        ],
-    )
-    done = prepare(python, tmp_path, hub)
-    assert done.returncode == 1
-    assert "is not the expected file: its sha256 is" in done.stderr
-    assert "Traceback" not in done.stderr

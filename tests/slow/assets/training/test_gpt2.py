@@ -10,8 +10,6 @@ import pytest
 from tests.slow.assets.training.training import (
     NODES,
     Training,
-    check_that_an_invisible_gpu_is_one_sentence,
-    check_that_divergence_ends_a_run,
     hooked,
     in_environment,
     losses,
@@ -45,9 +43,7 @@ def whole_run(training: Training, tmp_path_factory: pytest.TempPathFactory) -> l
     return training.metrics("whole")
 
 
-def test_gpt2_trains_on_two_nodes_as_one_world_and_its_loss_falls(
-    training: Training, whole_run: list[dict[str, Any]]
-) -> None:
+def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[str, Any]]) -> None:
     assert [row["step"] for row in whole_run] == list(range(1, STEPS + 1))
     assert {row["world_size"] for row in whole_run} == {2}
     assert whole_run[-1]["loss"] < whole_run[0]["loss"] - 0.5
@@ -56,7 +52,7 @@ def test_gpt2_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
 
 
-def test_each_rank_flushes_its_own_file_of_a_checkpoint_and_the_first_one_all_in_the_time_of_no_step(
+def test_each_rank_flushes_its_files_outside_of_steps(
     training: Training, whole_run: list[dict[str, Any]]
 ) -> None:
     saved = [SAVED_EVERY, 2 * SAVED_EVERY, STEPS]
@@ -73,9 +69,7 @@ def test_each_rank_flushes_its_own_file_of_a_checkpoint_and_the_first_one_all_in
     assert min(waited.values()) > 3600
 
 
-def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_same_losses(
-    training: Training, whole_run: list[dict[str, Any]]
-) -> None:
+def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
     job_id = training.submit("killed")
     training.wait_for_step(job_id, "killed", 2)
     # Found before it is time, so that the run does not end meanwhile.
@@ -98,17 +92,12 @@ def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sam
     assert losses(training.metrics("killed")) == losses(whole_run)
 
 
-def resume(training: Training, run: str, *options: str, state: str = "COMPLETED", **env: str) -> str:
-    """Continue from the second checkpoint of the whole run as another run; return the job's output."""
+def test_a_resume_has_its_own_settings(training: Training, whole_run: list[dict[str, Any]]) -> None:
     kept = f"step-{2 * SAVED_EVERY:06d}"
-    shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints(run) / kept)
-    return training.wait(training.submit(run, *options, MAX_RESTARTS="0", **env), state=state)
-
-
-def test_settings_of_a_resume_replace_those_of_its_checkpoint(
-    training: Training, whole_run: list[dict[str, Any]]
-) -> None:
-    said = resume(training, "decayed", WEIGHT_DECAY="0.3", LEARNING_RATE="1e-4")
+    shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints("decayed") / kept)
+    given = {"WEIGHT_DECAY": "0.3", "LEARNING_RATE": "1e-4", "GLOBAL_BATCH": "16", "MAX_RESTARTS": "0"}
+    said = training.wait(training.submit("decayed", "--nodes=1", **given), state="COMPLETED")
+    assert "\n0: GLOBAL_BATCH 32 -> 16 from step 13\n" in said
     assert "\n0: WEIGHT_DECAY 0.1 -> 0.3 from step 13\n" in said
     assert "\n0: LEARNING_RATE 0.004 -> 0.0001 from step 13\n" in said
     assert training.metrics("decayed")[0]["learning_rate"] <= 1e-4
@@ -116,20 +105,9 @@ def test_settings_of_a_resume_replace_those_of_its_checkpoint(
     assert in_environment("gpt2", "weight_decay.py", str(state)) == "0.3\n"
 
 
-def test_fewer_nodes_train_another_global_batch_only_if_it_is_given(
-    training: Training, whole_run: list[dict[str, Any]]
-) -> None:
-    said = resume(training, "fewer", "--nodes=1", state="FAILED")
-    assert "with 32 sequences a step, and this job has 16: give as many nodes" in said
-    assert "or GLOBAL_BATCH=16 to continue with that." in said
-    assert f"not started again: {training.checkpoints('fewer')}" in said
-    said = resume(training, "given", "--nodes=1", GLOBAL_BATCH="16")
-    assert "\n0: GLOBAL_BATCH 32 -> 16 from step 13\n" in said
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("launcher", ["srun", "mpirun"])
-def test_gpt2_gives_the_same_losses_however_its_ranks_are_started(
+def test_losses_are_equal_with_each_launcher(
     training: Training, whole_run: list[dict[str, Any]], launcher: str
 ) -> None:
     said = training.run(launcher, LAUNCHER=launcher)
@@ -144,7 +122,7 @@ def test_gpt2_gives_the_same_losses_however_its_ranks_are_started(
     assert f"\nstep {STEPS}: loss " in (logs / "rank-0.stdout.log").read_text()
 
 
-def test_gpt2_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training) -> None:
+def test_a_cancelled_run_saves_and_resumes(training: Training) -> None:
     job_id = training.submit("ended", MAX_STEPS="100000", CHECKPOINT_EVERY="100000")
     training.wait_for_step(job_id, "ended", 3)
     training.end(job_id)
@@ -199,17 +177,7 @@ def test_a_loss_not_finite_is_never_saved(scenes: dict[str, dict[str, Any]]) -> 
     assert scenes["diverged"]["rows"][-1]["loss"] is None
 
 
-def test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
-    check_that_divergence_ends_a_run(training)
-
-
-def test_gpt2_says_in_one_sentence_that_a_node_shows_it_no_gpu(training: Training) -> None:
-    check_that_an_invisible_gpu_is_one_sentence(training)
-
-
-def test_gpt2_goes_on_from_the_weights_of_another_run_with_that_runs_tokenizer_and_data(
-    training: Training, whole_run: list[dict[str, Any]]
-) -> None:
+def test_weights_of_another_run_start_a_run(training: Training, whole_run: list[dict[str, Any]]) -> None:
     weights = training.checkpoints("whole") / f"step-{STEPS:06d}"
     said = training.run("tuned", INIT_FROM=str(weights), MAX_STEPS="2")
     assert f"data: {training.shared}/datasets/gpt2/machine-vocab-2048 is there" in said
@@ -217,9 +185,7 @@ def test_gpt2_goes_on_from_the_weights_of_another_run_with_that_runs_tokenizer_a
     assert training.metrics("tuned")[0]["loss"] < whole_run[0]["loss"] - 0.5
 
 
-def test_a_run_is_not_taken_up_again_with_other_data(
-    training: Training, whole_run: list[dict[str, Any]]
-) -> None:
+def test_a_run_refuses_other_data(training: Training, whole_run: list[dict[str, Any]]) -> None:
     kept = f"step-{STEPS:06d}"
     shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints("mixed") / kept)
     raw = training.shared / "datasets" / "gpt2" / "raw"
@@ -232,7 +198,7 @@ def test_a_run_is_not_taken_up_again_with_other_data(
     assert f"(INIT_FROM={training.checkpoints('mixed') / kept})" in said
 
 
-def test_nodes_that_would_train_alone_are_refused_in_the_first_step(training: Training) -> None:
+def test_nodes_that_would_train_alone_are_refused(training: Training) -> None:
     other = training.shared.parent / "alone"
     shutil.copytree(TRAINING, other / "training")
     shutil.copytree(training.shared / "datasets", other / "datasets")

@@ -19,7 +19,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
         yield training
 
 
-def test_two_nodes_reduce_together_and_the_judge_says_so(training: Training) -> None:
+def test_two_nodes_reduce_together(training: Training) -> None:
     said = training.run("good")
     assert "all-reduce as it should be: 2 nodes, 2 ranks" in said
     rows = training.metrics("good")
@@ -28,7 +28,7 @@ def test_two_nodes_reduce_together_and_the_judge_says_so(training: Training) -> 
     assert all(row["busbw_gb_per_s"] > 0 for row in rows[-3:])
 
 
-def test_a_bad_verdict_fails_the_job_which_does_not_start_again(training: Training) -> None:
+def test_a_bad_verdict_fails_the_job_for_good(training: Training) -> None:
     program = training.shared / "training" / "nccl-tests" / "all_reduce.py"
     whole = program.read_text(encoding="utf-8")
     program.write_text(whole.replace("total_wrong += wrong", "total_wrong += 1"), encoding="utf-8")
@@ -39,14 +39,7 @@ def test_a_bad_verdict_fails_the_job_which_does_not_start_again(training: Traini
     assert len((training.run_dir("bad") / "starts").read_text().splitlines()) == 1
 
 
-def test_a_gpu_node_without_the_tests_is_told_to_build_an_image(training: Training) -> None:
-    env = {"DEVICE": "gpu", "TRAINING_REHEARSAL": "0", "MEASURE_WITH": "nccl-tests"}
-    said = training.wait(training.submit("missing", **env), state="FAILED")
-    assert "has no all_reduce_perf: the image build compiles it" in said
-    assert "-c image=build" in said
-
-
-def test_a_sweep_names_the_node_that_is_slow_with_others_and_the_one_that_is_broken(
+def test_a_sweep_names_slow_and_broken_nodes(
     training: Training,
 ) -> None:
     program = training.shared / "training" / "nccl-tests" / "all_reduce.py"

@@ -246,17 +246,6 @@ def check_that_divergence_ends_a_run(training: Training, *, says: str = "the los
     assert len((training.run_dir("diverged") / "starts").read_text().splitlines()) == 1
 
 
-def check_that_an_invisible_gpu_is_one_sentence(training: Training, **env: str) -> None:
-    """Train on GPUs where torch sees none, in the precision of the newer ones."""
-    # Arguments, since a rehearsal's own device wins over the variable.
-    arguments = ("--device", "cuda", "--mixed-precision", "bf16")
-    said = training.wait(
-        training.submit("invisible", arguments=arguments, MAX_RESTARTS="0", **env), state="FAILED"
-    )
-    assert re.search(r"rank \d: no GPU is visible for local rank 0, of 0 here: look with", said), said
-    assert "AssertionError" not in said
-
-
 def in_environment(workload: str, script: str, *arguments: str) -> str:
     """Run a script of programs/ in a workload's environment, made if need be; return its output."""
     venvs = Path(os.environ["TRAINING_VENVS"])

@@ -16,7 +16,7 @@ PASS = Path(__file__).with_name("options.txt")
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
-def test_torchtitan_has_each_option_that_is_refused_and_the_others_are_those_that_pass(
+def test_each_option_of_torchtitan_is_listed_or_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = {
@@ -56,14 +56,14 @@ def compute(model: str, recipe: str, *weights: str) -> list[Any]:
         ("llama3", "llama3_debugmodel", {"rope_theta": 5e5}, [None, 5e5, "none"]),
     ],
 )
-def test_a_recipe_computes_as_the_weights_that_it_begins_with(
+def test_a_recipe_computes_as_its_weights(
     tmp_path: Path, model: str, recipe: str, published: dict[str, Any], computed: list[Any]
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(published | {"quantization_config": {}}))
     assert compute(model, recipe, str(tmp_path)) == [*computed, published]
 
 
-def test_an_export_of_a_recipe_has_a_config_however_its_attention_is_written() -> None:
+def test_an_export_of_a_recipe_has_a_config() -> None:
     *_, fused = compute("qwen3", "qwen3_debugmodel")
     *_, separate = compute("qwen3", "qwen3_debugmodel_non_fused_qkv")
     assert fused["num_key_value_heads"] == 8

@@ -85,7 +85,7 @@ def test_exported_weights_give_the_logits_of_transformers(
     assert difference(checkpoint=last, weights=weights, folder=tmp_path) <= 1e-5
 
 
-def test_a_checkpoint_exported_by_trainctl_is_that_of_transformers_and_starts_a_run_bit_by_bit(
+def test_a_checkpoint_exported_by_trainctl_starts_a_run(
     training: Training, trainctl: Call, whole_run: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     assert whole_run
@@ -103,7 +103,7 @@ def test_a_checkpoint_exported_by_trainctl_is_that_of_transformers_and_starts_a_
 
 
 @pytest.mark.parametrize("model", ["llama3", "qwen3", "gpt_oss"])
-def test_weights_of_transformers_are_imported_and_come_back_bit_by_bit(
+def test_imported_weights_are_exported_bit_by_bit(
     training: Training, weights: Path, tmp_path: Path, model: str
 ) -> None:
     made = tmp_path / "made"
@@ -130,9 +130,7 @@ def test_weights_pass_unchanged_through_ranks_of_tensor_parallelism(
     check_export(training, weights, run="two-by-two")
 
 
-def test_a_state_dict_is_divided_among_the_ranks_and_gives_the_hub_s_weights(
-    whole_run: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_ranks_share_the_export_of_a_state(whole_run: list[dict[str, Any]], tmp_path: Path) -> None:
     assert whole_run, "the first run installs the environment"
     share, verdict = in_environment("titan", "titan_sharded.py", str(tmp_path / "meet")).splitlines()[-2:]
     # A third, and what is not divisible by three.
@@ -157,7 +155,7 @@ def write_chats(training: Training, folder: str, *, count: int, words: int = 1) 
         (30, 100, "has 0 and 0 that fit SEQ_LEN=64: give SEQ_LEN="),
     ],
 )
-def test_chats_that_a_rank_would_lack_end_the_preparation(
+def test_too_few_chats_end_the_preparation(
     training: Training, weights: Path, count: int, words: int, sentence: str
 ) -> None:
     run = f"lacking-{count}"
@@ -169,9 +167,7 @@ def test_chats_that_a_rank_would_lack_end_the_preparation(
     assert not (training.run_dir(run) / "starts").exists()
 
 
-def test_chats_fine_tune_exported_weights_with_lora_and_give_weights_again(
-    training: Training, weights: Path
-) -> None:
+def test_chats_fine_tune_exported_weights_with_lora(training: Training, weights: Path) -> None:
     write_chats(training, "titan/raw", count=400)
     lora = {"TASK": "sft", "DATA": "raw", "LORA_RANK": "4", "LEARNING_RATE": "3e-3"}
     said = training.run("chats", INIT_FROM=str(weights), **lora)
@@ -184,7 +180,7 @@ def test_chats_fine_tune_exported_weights_with_lora_and_give_weights_again(
     assert "lora" not in names
 
 
-def test_lora_merged_into_the_weights_computes_the_same_in_every_model(
+def test_merged_lora_computes_the_same(
     whole_run: list[dict[str, Any]],
 ) -> None:
     assert whole_run, "the first run installs the environment"

@@ -9,5 +9,5 @@ from tests.slow.assets.training.training import in_environment
 pytestmark = pytest.mark.slow
 
 
-def test_a_text_has_the_ids_that_the_library_gives_for_the_whole_of_it(tmp_path: Path) -> None:
+def test_a_text_has_the_ids_of_the_library(tmp_path: Path) -> None:
     assert in_environment("gpt2", "words_alike.py", str(tmp_path)).splitlines()[-1] == "equal"

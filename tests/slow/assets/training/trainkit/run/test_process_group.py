@@ -122,13 +122,13 @@ def test_two_hundred_ends_of_two_ranks_are_clean(tmp_path: Path, ending: str) ->
     assert done.stdout.count("done") == 2 * ENDS
 
 
-def test_ranks_wait_long_until_the_first_step_and_in_a_save_and_minutes_between_steps(tmp_path: Path) -> None:
+def test_ranks_wait_longest_in_starts_and_saves(tmp_path: Path) -> None:
     done = run(TIMEOUTS, str(tmp_path), folder=tmp_path)
     long, short = "0:30:00 0:30:00", "0:05:00 0:30:00"
     assert done.stdout.splitlines() == [long, short, long, short], done.stderr
 
 
-def test_a_strict_run_on_tcp_ends_after_its_first_step(tmp_path: Path) -> None:
+def test_a_strict_run_on_tcp_ends(tmp_path: Path) -> None:
     job = {"NNODES": "2", "EFA_INTERFACES": "4", "STRICT_NETWORK": "1"}
     done = run(STRICT, str(tmp_path), folder=tmp_path, **job)
     assert (done.returncode, "NCCL sends over TCP (NET/Socket) on " in done.stderr) == (1, True), done.stderr

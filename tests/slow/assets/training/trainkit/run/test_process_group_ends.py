@@ -50,7 +50,7 @@ exec bash "$1/train.sh"
 
 
 @pytest.mark.parametrize("workload", IMPORTS)
-def test_two_hundred_ends_of_two_ranks_of_each_workload_are_clean(workload: str, tmp_path: Path) -> None:
+def test_all_ends_of_each_workload_are_clean(workload: str, tmp_path: Path) -> None:
     training, prepared, runs = (tmp_path / name for name in ("training", "prepared", "runs"))
     shutil.copytree(TRAINING, training)
     for folder in (prepared, runs, tmp_path / "data"):
