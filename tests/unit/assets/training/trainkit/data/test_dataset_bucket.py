@@ -1,82 +1,65 @@
-"""Files in the cluster's bucket: read and written with the aws program, whole or not at all."""
+"""Files in the cluster's bucket: whole or not at all, and never sent twice."""
 
-import hashlib
-import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.shards import Manifest, Shard, sha256_of, write_manifest
 
-from tests.unit.assets.training.workload_modules import workload_on_the_path
-
-CONTENT = b"tokens"
-SUM = hashlib.sha256(CONTENT).hexdigest()
-# Answers head-object as a test says, notes each copy, and copies CONTENT out of the bucket.
-AWS = """#!/bin/bash
-if [ "$2" = head-object ]; then {head}; fi
-echo "$*" >> {folder}/calls
-case "${{@: -1}}" in s3:*) ;; *) printf '{content}' > "${{@: -1}}" ;; esac
-"""
-Bucket = Callable[..., Any]
+from tests.unit.assets.training.folder_bucket import folder_bucket
 
 
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bucket:
-    with workload_on_the_path(monkeypatch, "gpt2") as load:
-        module = load("trainkit.data.dataset_bucket")
-    monkeypatch.setenv("TRAINING_BUCKET", "team")
+def test_a_bucket_that_does_not_answer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    def make(head: str = "exit 0") -> Any:
-        aws = tmp_path / "aws"
-        aws.write_text(AWS.format(head=head, folder=tmp_path, content=CONTENT.decode()))
-        aws.chmod(0o755)
-        return module.DatasetBucket.of_workload("gpt2")
-
-    return make
-
-
-def test_without_a_bucket_of_the_cluster_there_is_no_folder(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert bucket().url("a") == "s3://team/datasets/gpt2/a"
-    monkeypatch.delenv("TRAINING_BUCKET")
-    assert bucket() is None
+    aws, bucket = tmp_path / "aws", DatasetBucket("team", "datasets/gpt2")
+    aws.touch(mode=0o755)
+    for said in ("An error occurred (404) when calling", "An error occurred (403) when calling"):
+        aws.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 254\n")
+        assert bucket.head("a") is None, "a bucket that may not be listed answers 403"
+    aws.write_text("#!/bin/sh\necho trace >&2; echo 'could not connect' >&2; exit 255\n")
+    with pytest.raises(BucketError, match=r"^aws s3api head-object: could not connect$"):
+        bucket.head("a")
 
 
-@pytest.mark.parametrize("code", [404, 403])
-def test_a_missing_object_is_none_also_where_the_bucket_may_not_be_listed(bucket: Bucket, code: int) -> None:
-    assert bucket(f"echo 'An error occurred ({code}) when calling' >&2; exit 254").head("a") is None
+def test_shards_go_to_the_bucket_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert DatasetBucket.of_workload("gpt2") is None
+    bucket = folder_bucket(tmp_path / "bucket", monkeypatch, workload="gpt2")
+    made, said = tmp_path / "made", list[str]()
+    made.mkdir()
+    for name in ("train-00000.bin", "val-00000.bin", "tokenizer.json"):
+        (made / name).write_bytes(name.encode())
+    train, val = (Shard(n, len(n) // 2, sha256_of(made / n)) for n in ("train-00000.bin", "val-00000.bin"))
+    splits: dict[str, tuple[Shard, ...]] = {"train": (train,), "val": (val,)}
+    manifest = Manifest(dtype="uint16", vocab_size=9, tokenizer_sha256="", source={}, splits=splits)
+    write_manifest(made, manifest)
+    (made / train.file).write_bytes(bytes(2 * train.tokens))
+    with pytest.raises(BucketError, match="s3://team/datasets/gpt2/s has no manifest"):
+        bucket.download_shards("s", tmp_path / "taken", say=said.append)
+    bucket.upload_shards("s", made, manifest, say=said.append)
+    sent = bucket.head("s/val-00000.bin")
+    assert sent
+    assert sent["Metadata"] == {
+        "sha256": val.sha256,
+        "file-owner": str(os.getuid()),
+        "file-group": str(os.getgid()),
+        "file-permissions": f"0100{(made / val.file).stat().st_mode & 0o777:o}",
+    }, "FSx reads owner and mode"
+    with pytest.raises(BucketError, match=r"s3://team/datasets/gpt2/s/train-00000\.bin is corrupt"):
+        bucket.download_shards("s", tmp_path / "taken", say=said.append)
+    assert not (tmp_path / "taken" / train.file).exists()
+    assert not list((tmp_path / "taken").glob(".train*"))
 
-
-def test_a_bucket_that_does_not_answer_is_an_error_in_one_sentence(bucket: Bucket) -> None:
-    with pytest.raises(Exception, match=r"^aws s3api head-object: could not connect$") as raised:
-        bucket("echo trace >&2; echo 'could not connect' >&2; exit 255").head("a")
-    assert type(raised.value).__name__ == "BucketError"
-
-
-def test_a_file_with_another_sum_is_refused_and_leaves_nothing(bucket: Bucket, tmp_path: Path) -> None:
-    file = tmp_path / "taken" / "a.bin"
-    with pytest.raises(Exception, match=r"s3://team/datasets/gpt2/a\.bin is corrupt"):
-        bucket().download("a.bin", file, sha256="0" * 64)
-    assert list(file.parent.iterdir()) == []
-    bucket().download("a.bin", file, sha256=SUM)
-    assert file.read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize(("stored", "sent"), [(SUM, False), ("0" * 64, True)])
-def test_a_file_is_sent_once_with_owner_and_mode_as_fsx_reads_them(
-    bucket: Bucket, tmp_path: Path, stored: str, sent: bool
-) -> None:
-    file = tmp_path / "a.bin"
-    file.write_bytes(CONTENT)
-    file.chmod(0o640)
-    head = json.dumps({"ContentLength": len(CONTENT), "Metadata": {"sha256": stored}})
-    assert bucket(f"echo '{head}'; exit 0").upload(file, "a.bin", sha256=SUM) is sent
-    calls = tmp_path / "calls"
-    assert calls.exists() is sent
-    if sent:
-        assert f"sha256={SUM},file-owner={os.getuid()}," in calls.read_text()
-        assert "file-permissions=0100640" in calls.read_text()
+    (made / train.file).write_bytes(train.file.encode())
+    (tmp_path / "bucket/datasets/gpt2/s/manifest.json").unlink()
+    assert not bucket.upload(made / val.file, "s/val-00000.bin", sha256=val.sha256)
+    # The bucket says of its object what it was sent with.
+    assert bucket.upload(made / train.file, "s/train-00000.bin", sha256="0" * 64)
+    bucket.upload_shards("s", made, manifest, say=said.append)
+    said.clear()
+    bucket.upload_shards("s", made, manifest, say=said.append)
+    assert said == [], "nothing is sent twice"
+    bucket.download_shards("s", tmp_path / "taken", say=said.append)
+    assert "taken from s3://team/datasets/gpt2/s" in said[-1]
+    taken = {file.name: file.read_bytes() for file in (tmp_path / "taken").iterdir()}
+    assert taken == {file.name: file.read_bytes() for file in made.iterdir()}

@@ -1,30 +1,12 @@
 """The lifecycle of preparations: settings, space, and shards that are found, downloaded or made."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-
-from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with workload_on_the_path(monkeypatch, "gpt2") as load:
-        yield load
-
-
-@pytest.fixture
-def lifecycle(load: Import) -> ModuleType:
-    return load("trainkit.data.lifecycle")
-
-
-@pytest.fixture
-def shards(load: Import) -> ModuleType:
-    return load("trainkit.data.shards")
+from trainkit.data import lifecycle, shards
+from trainkit.data.dataset_bucket import BucketError
 
 
 @dataclass
@@ -39,7 +21,7 @@ class Config:
         return self.fingerprint in {None, manifest.source["fingerprint"]}
 
 
-def made(shards: ModuleType, config: Config, *, ids: bytes = bytes(8)) -> Any:
+def made(config: Config, *, ids: bytes = bytes(8)) -> Any:
     """Make one shard."""
     config.folder.mkdir(parents=True, exist_ok=True)
     file = config.folder / "train-00000.bin"
@@ -56,27 +38,17 @@ def made(shards: ModuleType, config: Config, *, ids: bytes = bytes(8)) -> Any:
     return manifest
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "1025", "two", "1.5"])
-def test_a_number_that_is_none_or_not_allowed_is_refused_with_those_that_are(
-    lifecycle: ModuleType, shards: ModuleType, monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
-    monkeypatch.setenv("PREPARE_WORKERS", value)
-    with pytest.raises(
-        shards.ShardError, match=f"PREPARE_WORKERS is '{value}': give a whole number from 1 to 1024"
-    ):
-        lifecycle.worker_count()
+def test_a_number_is_checked_or_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("0", "-1", "1025", "two", "1.5"):
+        monkeypatch.setenv("PREPARE_WORKERS", value)
+        with pytest.raises(shards.ShardError, match=f"'{value}': give a whole number from 1 to 1024"):
+            lifecycle.worker_count()
+    for value, number in (("", 20), ("7", 7)):
+        monkeypatch.setenv("VALIDATION_EVERY", value)
+        assert lifecycle.whole_number("VALIDATION_EVERY", 20, range(2, 100)) == number
 
 
-def test_a_number_that_is_not_given_is_the_default(
-    lifecycle: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("VALIDATION_EVERY", "")
-    assert lifecycle.whole_number("VALIDATION_EVERY", 20, range(2, 100)) == 20
-    monkeypatch.setenv("VALIDATION_EVERY", "7")
-    assert lifecycle.whole_number("VALIDATION_EVERY", 20, range(2, 100)) == 7
-
-
-def test_an_expected_error_ends_a_preparation_in_one_sentence(lifecycle: ModuleType) -> None:
+def test_an_expected_error_ends_in_one_sentence() -> None:
     def run() -> None:
         raise OSError("the disk is gone")
 
@@ -86,15 +58,15 @@ def test_an_expected_error_ends_a_preparation_in_one_sentence(lifecycle: ModuleT
         lifecycle.main(run)
 
 
-def test_shards_are_made_once_and_again_where_they_are_torn_or_of_another_text(
-    lifecycle: ModuleType, shards: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_torn_shards_and_those_of_another_text_are_made_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls: list[str] = []
 
     def ensure(config: Config) -> None:
         def make() -> Any:
             calls.append("made")
-            return made(shards, config)
+            return made(config)
 
         lifecycle.have_shards(config, None, make)
 
@@ -112,12 +84,8 @@ def test_shards_are_made_once_and_again_where_they_are_torn_or_of_another_text(
     assert len(calls) == 3, "shards without their text are taken as they are"
 
 
-def test_a_bucket_that_refuses_an_upload_is_reported_and_the_preparation_goes_on(
-    lifecycle: ModuleType,
-    shards: ModuleType,
-    load: Import,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+def test_a_refused_upload_is_reported_and_training_continues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     uploaded: list[str] = []
 
@@ -126,32 +94,31 @@ def test_a_bucket_that_refuses_an_upload_is_reported_and_the_preparation_goes_on
 
         def upload_shards(self, name: str, _folder: Path, _manifest: Any) -> None:
             if uploaded:
-                raise load("trainkit.data.dataset_bucket").BucketError("AccessDenied")
+                raise BucketError("AccessDenied")
             uploaded.append(name)
 
-    config = Config(tmp_path / "shards")
-    made(shards, config)
+    config, bucket = Config(tmp_path / "shards"), Bucket()
+    made(config)
     for _ in range(2):
-        lifecycle.have_shards(config, Bucket(), pytest.fail)
+        lifecycle.have_shards(config, bucket, pytest.fail)  # type: ignore[arg-type]
     assert uploaded == ["shards"]
     assert (
         capsys.readouterr().err == "data: not uploaded to the bucket, and training continues: AccessDenied\n"
     )
 
 
-def test_shards_fit_their_text_and_split_alone(
-    lifecycle: ModuleType, shards: ModuleType, tmp_path: Path
-) -> None:
-    manifest = made(shards, Config(tmp_path))
-    assert lifecycle.is_of_text(manifest, "of the text", validation_every=20)
-    assert lifecycle.is_of_text(manifest, None, validation_every=20)
-    assert not lifecycle.is_of_text(manifest, "of another", validation_every=20)
-    assert not lifecycle.is_of_text(manifest, None, validation_every=21)
+def test_shards_fit_their_text_and_split_alone(tmp_path: Path) -> None:
+    manifest = made(Config(tmp_path))
+    for fingerprint, every, fits in (
+        ("of the text", 20, True),
+        (None, 20, True),
+        ("of another", 20, False),
+        (None, 21, False),
+    ):
+        assert lifecycle.is_of_text(manifest, fingerprint, validation_every=every) == fits
 
 
-def test_a_file_is_made_again_when_its_note_names_another_text_or_it_is_missing(
-    lifecycle: ModuleType, tmp_path: Path
-) -> None:
+def test_a_file_is_of_the_text_in_its_note(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_text("{}")
     assert not lifecycle.is_made_of(file, "one text"), "there is no note"
@@ -162,9 +129,7 @@ def test_a_file_is_made_again_when_its_note_names_another_text_or_it_is_missing(
     assert not lifecycle.is_made_of(file, "one text"), "the note alone is left"
 
 
-def test_a_file_system_that_is_too_small_is_refused_at_once(
-    lifecycle: ModuleType, shards: ModuleType, tmp_path: Path
-) -> None:
+def test_too_little_space_is_refused(tmp_path: Path) -> None:
     lifecycle.check_space(tmp_path, 1.0)
     with pytest.raises(shards.ShardError, match=r"the data needs about 1000000000\.0 GB and .* GB free"):
         lifecycle.check_space(tmp_path, 1e18)

@@ -1,76 +1,54 @@
-"""Order of the sequences: each one once in an epoch, on any number of ranks, computed from the position."""
+"""Order of the sequences: each once in an epoch on any number of ranks, alone or in mixtures of texts."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-
-from tests.unit.assets.training.workload_modules import workload_on_the_path
+from trainkit.data.mixture import Mixture, MixtureError, parse_mixture
+from trainkit.data.order import Order
 
 SEQUENCES, SIZE = 1000, 5
-# A run that a new version continues goes on in the order in which it began.
-FIRST = [95, 606, 419, 925, 890, 648]
-TENTH_EPOCH = [607, 487, 710, 861, 57, 264]
+ORDER = Order(sequences=SEQUENCES, seed=1337)
 
 
-@pytest.fixture
-def order(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    with workload_on_the_path(monkeypatch, "gpt2") as load:
-        yield load("trainkit.data.order")
-
-
-def read_step(order: ModuleType, first: int, *, ranks: int, micro_steps: int = 1) -> list[int]:
+def read_step(first: int, *, ranks: int, micro_steps: int = 1) -> list[int]:
     """Return the sequences of a step, in the order of their positions."""
-    made = order.Order(sequences=SEQUENCES, seed=1337)
     return [
         sequence
         for micro_step in range(micro_steps)
         for rank in range(ranks)
-        for sequence in made.batch(first, size=SIZE, rank=rank, ranks=ranks, micro_step=micro_step)
+        for sequence in ORDER.batch(first, size=SIZE, rank=rank, ranks=ranks, micro_step=micro_step)
     ]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
-def test_an_epoch_has_each_sequence_once_on_any_number_of_ranks(order: ModuleType, ranks: int) -> None:
-    read: list[int] = []
-    while len(read) < 2 * SEQUENCES:
-        read += read_step(order, len(read), ranks=ranks)
-    first, second = read[:SEQUENCES], read[SEQUENCES : 2 * SEQUENCES]
-    assert sorted(first) == sorted(second) == list(range(SEQUENCES))
-    assert first != second
-    assert first != sorted(first)
+def test_an_epoch_has_each_sequence_once() -> None:
+    for ranks in (1, 2, 3, 8):
+        read: list[int] = []
+        while len(read) < 2 * SEQUENCES:
+            read += read_step(len(read), ranks=ranks)
+        first, second = read[:SEQUENCES], read[SEQUENCES : 2 * SEQUENCES]
+        assert sorted(first) == sorted(second) == list(range(SEQUENCES))
+        assert first != second
+        assert first != sorted(first)
+        # Each step is computed without those before it.
+        assert read_step(29 * SIZE * ranks, ranks=ranks) == read[29 * SIZE * ranks :][: SIZE * ranks]
+    for sequences in (1, 2, 3, 7, 16, 17, 255, 256, 257, 1025):
+        for epoch in (0, 1, 10**6):
+            order = Order(sequences=sequences, seed=0)
+            found = order.batch(epoch * sequences, size=sequences, rank=0, ranks=1)
+            assert sorted(found) == list(range(sequences))
+    # No epoch before this one is computed either.
+    assert len(set(Order(sequences=10**12, seed=1).batch(10**27, size=9, rank=0, ranks=1))) == 9
 
 
-@pytest.mark.parametrize("sequences", [1, 2, 3, 7, 16, 17, 255, 256, 257, 1025])
-def test_any_number_of_sequences_is_permuted(order: ModuleType, sequences: int) -> None:
-    made = order.Order(sequences=sequences, seed=0)
-    for epoch in (0, 1, 10**6):
-        first = epoch * sequences
-        found = made.batch(first, size=sequences, rank=0, ranks=1)
-        assert sorted(found) == list(range(sequences))
+def test_fewer_ranks_read_the_same_sequences() -> None:
+    assert read_step(123 * 40, ranks=8) == read_step(123 * 40, ranks=2, micro_steps=4)
+    assert read_step(123 * 40, ranks=3) == read_step(123 * 40, ranks=8)[: 3 * SIZE]
 
 
-def test_fewer_ranks_with_more_micro_steps_read_the_same_sequences(order: ModuleType) -> None:
-    first = 123 * 40
-    assert read_step(order, first, ranks=8) == read_step(order, first, ranks=2, micro_steps=4)
-
-
-def test_a_step_is_computed_without_those_before_it(order: ModuleType) -> None:
-    read: list[int] = []
-    for _ in range(30):
-        read += read_step(order, len(read), ranks=8)
-    # A run that changes from eight ranks to three in the middle continues behind the last sequence read.
-    assert read_step(order, 29 * 40, ranks=8) == read[29 * 40 :]
-    assert read_step(order, 29 * 40, ranks=3) == read[29 * 40 :][: 3 * SIZE]
-    # No epoch before this one is computed either: the position is that of the 10^15th epoch.
-    assert len(set(order.Order(sequences=10**12, seed=1).batch(10**27, size=9, rank=0, ranks=1))) == 9
-
-
-def test_seeds_and_epochs_give_orders_that_are_not_alike(order: ModuleType) -> None:
+def test_orders_of_seeds_and_epochs_differ() -> None:
     orders = [
-        order.Order(sequences=SEQUENCES, seed=seed).batch(epoch * SEQUENCES, size=SEQUENCES, rank=0, ranks=1)
+        Order(sequences=SEQUENCES, seed=seed).batch(epoch * SEQUENCES, size=SEQUENCES, rank=0, ranks=1)
         for seed in (1, 2)
         for epoch in (0, 1)
     ]
@@ -81,11 +59,11 @@ def test_seeds_and_epochs_give_orders_that_are_not_alike(order: ModuleType) -> N
 
 
 @pytest.mark.slow
-def test_each_sequence_is_as_likely_at_each_place(order: ModuleType) -> None:
+def test_each_sequence_is_as_likely_everywhere() -> None:
     epochs, places = 2000, 10
-    made = order.Order(sequences=places, seed=7)
+    order = Order(sequences=places, seed=7)
     found = Counter(
-        (place, made.sequence(epoch * places + place)) for epoch in range(epochs) for place in range(places)
+        (place, order.sequence(epoch * places + place)) for epoch in range(epochs) for place in range(places)
     )
     expected = epochs / places
     chi_squared = sum(
@@ -97,29 +75,87 @@ def test_each_sequence_is_as_likely_at_each_place(order: ModuleType) -> None:
     assert chi_squared < 126
 
 
-def test_the_order_stays_the_same_from_version_to_version(order: ModuleType) -> None:
-    made = order.Order(sequences=SEQUENCES, seed=1337)
-    assert made.batch(0, size=6, rank=0, ranks=1) == FIRST
-    assert made.batch(10 * SEQUENCES, size=6, rank=0, ranks=1) == TENTH_EPOCH
+def test_all_versions_have_one_order() -> None:
+    """A run that a new version resumes continues in the order in which it began."""
+    assert ORDER.batch(0, size=6, rank=0, ranks=1) == [95, 606, 419, 925, 890, 648]
+    assert ORDER.batch(10 * SEQUENCES, size=6, rank=0, ranks=1) == [607, 487, 710, 861, 57, 264]
 
 
-def test_a_checkpoint_of_the_same_order_is_taken(order: ModuleType) -> None:
-    made = order.Order(sequences=SEQUENCES, seed=1337)
-    made.check(Path("/fsx/step-000001"), made.note())
-
-
-@pytest.mark.parametrize(
-    ("noted", "sentence"),
-    [
+def test_a_checkpoint_of_another_order_is_refused() -> None:
+    ORDER.check(Path("/fsx/step-000001"), ORDER.note())
+    for noted, sentence in (
         (None, "is of an older version, which read the sequences in another order"),
         ({"sequences": SEQUENCES, "seed": 3}, "was trained with SEED=3: give it, or another RUN_NAME"),
         ({"sequences": 7, "seed": 1337}, "was trained on 7 sequences, and there are 1000"),
-    ],
-)
-def test_a_checkpoint_of_another_order_is_refused_in_one_sentence(
-    order: ModuleType, noted: dict[str, int] | None, sentence: str
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        order.Order(sequences=SEQUENCES, seed=1337).check(Path("/fsx/step-000001"), noted)
-    assert f"/fsx/step-000001 {sentence}" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(SystemExit) as caught:
+            ORDER.check(Path("/fsx/step-000001"), noted)
+        assert f"/fsx/step-000001 {sentence}" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_names_and_weights_of_a_mixture_are_read() -> None:
+    for text, expected in {
+        "a": {"a": 1.0},
+        "a,b": {"a": 0.5, "b": 0.5},
+        "a:7, b:3": {"a": 0.7, "b": 0.3},
+        "hf:allenai/c4/en:0.9,hf:x/y:0.1": {"hf:allenai/c4/en": 0.9, "hf:x/y": 0.1},
+        "hf:x/y": {"hf:x/y": 1.0},
+    }.items():
+        assert {part.name: part.weight for part in parse_mixture(text)} == pytest.approx(expected)
+    for text, sentence in {
+        "a,,b": "empty name",
+        "a:0.5,a:0.5": "a name twice",
+        "a:0.5,b": "with and without a weight",
+        "a:1.2.3,b:1": "a weight that is not a number",
+        "a:0,b:1": "less than 1/1000",
+        "a:0": "less than 1/1000",
+        "a:1,b:9999": "less than 1/1000",
+    }.items():
+        with pytest.raises(MixtureError, match=sentence):
+            parse_mixture(text)
+
+
+def mixture(text: str, *, sequences: tuple[int, ...] = (500, 80), seed: int = 7) -> Mixture:
+    return Mixture(parts=parse_mixture(text), sequences=sequences, seed=seed)
+
+
+@pytest.mark.parametrize("text", ["a:0.7,b:0.3", "a:1,b:1,c:1", "a:0.0011,b:0.0011,c:0.9978"])
+def test_each_block_of_a_mixture_has_its_shares(text: str) -> None:
+    parts = parse_mixture(text)
+    mixed = mixture(text, sequences=(500, 80, 40)[: len(parts)])
+    assert sum(mixed.counts) == 1000
+    found = [mixed.at(position) for position in range(3000)]
+    for number, part in enumerate(parts):
+        for block in range(3):
+            rows = [text for text, _ in found[1000 * block : 1000 * block + 1000]]
+            assert abs(rows.count(number) - 1000 * part.weight) <= 1
+        # Each of a text's sequences is read equally often, or once more: no position is read twice.
+        read = Counter(sequence for text, sequence in found if text == number)
+        if sum(read.values()) >= mixed.sequences[number]:
+            assert len(read) == mixed.sequences[number]
+        assert max(read.values()) - min(read.values()) <= 1 or len(read) < mixed.sequences[number]
+    assert [text for text, _ in found[:1000]] != sorted(text for text, _ in found[:1000])
+
+
+def test_any_number_of_ranks_reads_the_same_mixture() -> None:
+    mixed = mixture("a:0.7,b:0.3")
+    four = [each for rank in range(4) for each in mixed.batch(120, size=3, rank=rank)]
+    assert four == mixed.batch(120, size=12, rank=0)
+    one = mixture("a", sequences=(500,))
+    assert [one.at(position)[1] for position in range(500)] == [
+        one.orders[0].sequence(position) for position in range(500)
+    ]
+    assert one.note() == {"sequences": 500, "seed": 7}
+
+
+def test_a_checkpoint_of_another_mixture_is_refused() -> None:
+    noted = mixture("a:0.7,b:0.3").note()
+    for other, sentence in (
+        (mixture("a:0.6,b:0.4"), "give the same DATA"),
+        (mixture("a:0.7,b:0.3", sequences=(500, 81)), "give the same DATA"),
+        (mixture("a:0.7,b:0.3", seed=8), "SEED=7"),
+        (mixture("a", sequences=(500,)), "580 sequences"),
+    ):
+        with pytest.raises(SystemExit, match=sentence):
+            other.check("step-5", noted)
