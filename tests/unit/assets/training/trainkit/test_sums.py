@@ -8,8 +8,10 @@ import zlib
 from pathlib import Path
 
 import pytest
+from trainkit import sums
+from trainkit.run import checkpoints
 
-from tests.unit.assets.training.trainkit.run.runs import a_run, checkpoints, sums
+from tests.unit.assets.training.trainkit.run.runs import a_run
 from training_cluster.paths import TRAINING
 
 
@@ -81,17 +83,8 @@ def test_the_nodes_of_a_job_share_the_reading(
     files[2].write_bytes(bytes(5))
     assert sums.changed_files_of_job(checkpoint, noted) == ["weights-2"]
     assert capsys.readouterr().err == ""  # no node read alone
-
-
-def test_a_step_that_fails_leaves_the_reading_to_one_node(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = write(tmp_path, name="weights", parts=1)
-    noted = {"weights": sums.sums_of([file])[file]}
-    file.write_bytes(bytes(5))
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
-    assert sums.changed_files_of_job(tmp_path, noted) == ["weights"]
+    assert sums.changed_files_of_job(checkpoint, noted) == ["weights-2"]
     assert "this node alone reads" in capsys.readouterr().err
 
 

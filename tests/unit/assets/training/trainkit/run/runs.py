@@ -1,48 +1,10 @@
-"""Runs, rows and checkpoints for tests of trainkit.run, with its modules as the ranks import them."""
+"""Runs, rows and checkpoints for tests of trainkit.run."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
-from training_cluster.paths import TRAINING
-
-sys.path.insert(0, str(TRAINING))
-try:
-    from trainkit import resuming, sums
-    from trainkit.run import (
-        checkpoints,
-        heartbeat,
-        metrics,
-        outcome,
-        report,
-        run_record,
-        settings,
-        stacks,
-        steps,
-        stopping,
-    )
-    from trainkit.run.run import Run
-finally:
-    sys.path.remove(str(TRAINING))
-
-__all__ = [
-    "Run",
-    "a_run",
-    "checkpoints",
-    "heartbeat",
-    "metrics",
-    "outcome",
-    "report",
-    "resuming",
-    "row",
-    "run_record",
-    "save",
-    "settings",
-    "stacks",
-    "steps",
-    "stopping",
-    "sums",
-]
+from trainkit.run import checkpoints, settings
+from trainkit.run.run import Run
 
 
 def a_run(root: Path, *, rank: int = 0, name: str = "run") -> Run:

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainkit.run import metrics, report, run_record
 
 from ops.report.record import unpack
 from ops.report.tables import warnings_of
-from tests.unit.assets.training.trainkit.run.runs import metrics, report, row, run_record
+from tests.unit.assets.training.trainkit.run.runs import row
 
-MANY = 30_000
-MOST_BYTES = 12_000_000
+MANY, MOST_BYTES = 30_000, 12_000_000
 
 
-def test_a_resume_takes_out_the_steps_that_come_again_and_a_torn_line(tmp_path: Path) -> None:
+def test_a_resume_removes_repeated_and_torn_rows(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
     first = metrics.Metrics(file, after_step=0)
     for step in range(1, 6):
@@ -25,16 +25,17 @@ def test_a_resume_takes_out_the_steps_that_come_again_and_a_torn_line(tmp_path: 
         torn.write('{"step": 6, "lo')
     again = metrics.Metrics(file, after_step=3)
     line = again.add(**row(4, loss=1.5, mfu=0.415))
-    assert [read["step"] for read in list(metrics.Rows(file))] == [1, 2, 3, 4]
-    assert list(metrics.Rows(file))[3]["mfu"] == 0.415
-    assert "mfu" not in list(metrics.Rows(file))[2]
+    rows = metrics.Rows(file)
+    assert [each["step"] for each in rows] == [1, 2, 3, 4]
+    assert [each.get("mfu") for each in list(rows)[2:]] == [None, 0.415]
+    assert rows.damaged == 0, "no loss, since it is repeated"
     assert line.startswith(
         "step 4: loss 1.5000, 4,000 tokens/s, MFU 41.5%, 0.100 s a step (10% data), 1.0 GiB"
     )
     assert again.summary() == "step 4, first loss 8.0000, last loss 1.5000"
 
 
-def test_every_row_of_the_metrics_is_json_also_where_a_number_is_not_finite(tmp_path: Path) -> None:
+def test_rows_are_json_whatever_their_numbers(tmp_path: Path) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
 
@@ -66,6 +67,7 @@ DAMAGE = {
     "a time that is none": b'{"step": 3, "time": "yesterday"}',
     "brackets without an end": b"[" * 50_000,
 }
+LOST_STARTS = 4
 
 
 @pytest.fixture
@@ -84,72 +86,36 @@ def damaged_run(tmp_path: Path) -> Path:
     return run_dir
 
 
-LOST_STARTS = 4
-
-
-def of_rows(run_dir: Path) -> int:
-    rows = metrics.Rows(run_dir / metrics.FILE)
-    assert [each["step"] for each in rows] == [1, 2, 4]
-    return rows.damaged
-
-
-def of_report(run_dir: Path) -> int:
-    summary = report.summarize(run_dir)
-    said = report.render(summary, [])
-    assert said.startswith("report: 4 steps, loss 8.0000 -> 2.0000")
-    assert said.endswith(f"restarts: 0, {summary['damaged_rows']} damaged rows skipped")
-    return int(summary["damaged_rows"]) - LOST_STARTS
-
-
-def of_trainctl_report(run_dir: Path) -> int:
-    record, reading = run_record.read_run(run_dir, None)
-    run = unpack(run_record.pack(record, reading.buckets, points=20))
-    assert (run.rows, run.start_count, run.exit_code) == (3, 1, 0)
-    warning = f"Damaged rows of metrics, starts and ends that were skipped: {run.damaged_rows}."
-    assert warning in warnings_of(run)
-    return run.damaged_rows - LOST_STARTS
-
-
-@pytest.mark.parametrize("count", [of_rows, of_report, of_trainctl_report])
-def test_a_reader_skips_damaged_rows_and_counts_them(damaged_run: Path, count: Callable[[Path], int]) -> None:
-    assert count(damaged_run) == len(DAMAGE)
-
-
-def test_a_resume_removes_damaged_rows_and_reports_still_count_them(
+def test_readers_skip_damaged_rows_and_count_them(
     damaged_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def of_report() -> int:
+        summary = report.summarize(damaged_run)
+        said = report.render(summary, [])
+        assert said.startswith("report: 4 steps, loss 8.0000 -> 2.0000")
+        assert said.endswith(f"restarts: 0, {summary['damaged_rows']} damaged rows skipped")
+        return int(summary["damaged_rows"]) - LOST_STARTS
+
     file = damaged_run / metrics.FILE
+    rows = metrics.Rows(file)
+    assert [each["step"] for each in rows] == [1, 2, 4]
+    assert rows.damaged == of_report() == len(DAMAGE)
+    record, reading = run_record.read_run(damaged_run, None)
+    run = unpack(run_record.pack(record, reading.buckets, points=20))
+    assert (run.rows, run.start_count, run.exit_code) == (3, 1, 0)
+    assert run.damaged_rows == len(DAMAGE) + LOST_STARTS
+    warning = f"Damaged rows of metrics, starts and ends that were skipped: {run.damaged_rows}."
+    assert warning in warnings_of(run)
     metrics.Metrics(file, after_step=4)
     assert f"{file}: {len(DAMAGE)} damaged rows skipped" in capsys.readouterr().out
     assert [json.loads(line)["step"] for line in file.read_text().splitlines()] == [1, 2, 4]
-    assert of_report(damaged_run) == len(DAMAGE)
+    assert of_report() == len(DAMAGE)
     metrics.Metrics(file, after_step=4)
-    assert of_report(damaged_run) == len(DAMAGE), "a second resume counts none twice"
-
-
-def test_damaged_rows_of_steps_that_are_repeated_are_no_loss(tmp_path: Path) -> None:
-    file = tmp_path / metrics.FILE
-    file.write_text(json.dumps(row(1)) + "\n" + '{"step": 2, "lo')
-    metrics.Metrics(file, after_step=1)
-    rows = metrics.Rows(file)
-    assert [each["step"] for each in rows] == [1]
-    assert rows.damaged == 0
-
-
-def test_a_run_of_damaged_rows_only_says_so(tmp_path: Path) -> None:
-    (tmp_path / metrics.FILE).write_bytes(bytes(100))
-    said = report.render(report.summarize(tmp_path), [])
-    assert said == "report: the run wrote no metrics, 1 damaged rows skipped"
-
-
-@pytest.fixture(scope="module")
-def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("long")
-    with (folder / metrics.FILE).open("w") as file:
-        line = json.dumps(row(1, time="2026-03-02T09:00:00+00:00"))
-        for step in range(1, MANY + 1):
-            file.write(line.replace('"step": 1,', f'"step": {step},') + "\n")
-    return folder
+    assert of_report() == len(DAMAGE), "a second resume counts none twice"
+    file.write_bytes(bytes(100))
+    (damaged_run / "starts").unlink()
+    (damaged_run / "ends").unlink()
+    assert report.render(report.summarize(damaged_run), []).startswith("report: the run wrote no metrics, ")
 
 
 def resume(run_dir: Path) -> int:
@@ -167,17 +133,20 @@ def record(run_dir: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("read", [resume, summarize, record])
-def test_many_rows_are_read_in_flat_memory(long_run: Path, read: Callable[[Path], int]) -> None:
+def test_many_rows_are_read_in_flat_memory(tmp_path: Path, read: Callable[[Path], int]) -> None:
+    line = json.dumps(row(1, time="2026-03-02T09:00:00+00:00"))
+    lines = (line.replace('"step": 1,', f'"step": {step},') + "\n" for step in range(1, MANY + 1))
+    (tmp_path / metrics.FILE).write_text("".join(lines))
     tracemalloc.start()
     try:
-        assert read(long_run) == MANY
+        assert read(tmp_path) == MANY
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert most < MOST_BYTES, f"{most:,} bytes"
 
 
-def test_a_validation_has_a_row_of_its_own_that_is_no_step(tmp_path: Path) -> None:
+def test_a_validation_is_a_row_and_no_step(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
     found = metrics.Metrics(file, after_step=0)
     found.add(**row(1))

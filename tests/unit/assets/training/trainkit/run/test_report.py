@@ -1,9 +1,10 @@
 """Report of the head node about a run: one line that fits, from rows that are read once."""
 
 import ast
+import contextlib
+import io
 import json
 import math
-import os
 import random
 import subprocess
 import sys
@@ -11,38 +12,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainkit.run import metrics, report
+from trainkit.run.buckets import Buckets, Median
+from trainkit.run.run_files import node_count
 
 from ops.account.head_node import MAX_OUTPUT_BYTES
 from ops.report.html import table_html
 from ops.report.record import Run, unpack
 from ops.report.tables import profiles_table, summary_table
-from tests.unit.assets.training.trainkit.run.runs import metrics
 from tests.unit.assets.training.trainkit.run.runs import row as whole_row
 from tests.unit.ops.report.example_run import write_all_reduce, write_training
 from training_cluster.paths import TRAINING
 
-sys.path.insert(0, str(TRAINING))
-try:
-    from trainkit.run.buckets import Buckets, Median
-    from trainkit.run.run_files import node_count
-finally:
-    sys.path.remove(str(TRAINING))
 
-
-def tell(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Report as on the head node: with no package but the standard library."""
-    return subprocess.run(
-        [sys.executable, "-S", "-B", "-m", "trainkit.run.report", *map(str, arguments)],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(TRAINING)},
-        capture_output=True,
-        text=True,
-    )
+def tell(*arguments: str | Path) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert report.main([*map(str, arguments)]) == 0
+    return said.getvalue()
 
 
 def recorded(run_dir: Path, *options: str) -> Run:
-    done = tell(run_dir, "--record", *options)
-    assert done.returncode == 0, done.stderr
-    return unpack(done.stdout)
+    return unpack(tell(run_dir, "--record", *options))
 
 
 def write(
@@ -60,7 +50,7 @@ def row(step: int, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_rows_of_six_series_fit_what_systems_manager_hands_back(tmp_path: Path) -> None:
+def test_a_hundred_thousand_rows_fit_one_answer(tmp_path: Path) -> None:
     noise, run_dir = random.Random(1), tmp_path / "runs" / "gpt2" / "long"
     run_dir.mkdir(parents=True)
     with (run_dir / "metrics.jsonl").open("w") as file:
@@ -72,16 +62,16 @@ def test_a_hundred_thousand_rows_of_six_series_fit_what_systems_manager_hands_ba
                 + "\n"
             )
     (run_dir / "starts").write_text("".join(f"{n} 0 2026-03-02T09:00:00Z n-[1-2] {n}\n" for n in range(500)))
-    done = tell(run_dir, "--record")
-    assert len(done.stdout) < MAX_OUTPUT_BYTES
-    run = unpack(done.stdout)
+    said = tell(run_dir, "--record")
+    assert len(said) < MAX_OUTPUT_BYTES
+    run = unpack(said)
     assert run.rows == 100_000
     assert len(run.series) == 6
     assert 20 <= 2 * len(run.axes["step"]) <= 300
     assert (run.start_count, run.starts[-1].job) == (500, "499")
 
 
-def test_buckets_keep_the_least_and_the_most_however_many_rows_there_are() -> None:
+def test_buckets_keep_the_least_and_the_most() -> None:
     buckets, noise = Buckets(), random.Random(2)
     values = [noise.gauss(0, 1) for _ in range(50_000)]
     values[31_234], values[7] = 99.0, -99.0
@@ -105,24 +95,21 @@ def test_few_rows_are_told_as_they_are(tmp_path: Path) -> None:
     assert run.series["loss"].low == []
     assert run.axes["step"] == [1, 2]
     assert run.axes["seconds"] == [1, 2]
+    many = write_training(tmp_path / "many", steps=700)
+    assert len(recorded(many, "--points", "60").axes["step"]) <= 30
 
 
-def test_no_more_points_than_asked_for(tmp_path: Path) -> None:
-    run_dir = write_training(tmp_path, steps=700)
-    assert len(recorded(run_dir, "--points", "60").axes["step"]) <= 30
-
-
-def test_losses_that_are_no_numbers_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_losses_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
     # Metrics writes null; older versions wrote bare NaN and Infinity.
     rows = [row(1), row(2, loss=None), row(3, loss=math.nan), row(4, loss=math.inf)]
     run_dir = write(tmp_path / "runs" / "gpt2" / "diverged", rows)
     run = recorded(run_dir)
     assert (run.not_finite["loss"].count, run.not_finite["loss"].first_step) == (3, 2)
     assert run.series["loss"].mean == [3.0, None, None, None]
-    assert "loss 3.0000 -> not a number" in tell(run_dir).stdout
+    assert "loss 3.0000 -> not a number" in tell(run_dir)
 
 
-def test_a_line_that_is_torn_and_a_run_without_rows_do_no_harm(tmp_path: Path) -> None:
+def test_torn_lines_and_no_rows_do_no_harm(tmp_path: Path) -> None:
     torn = write(tmp_path / "runs" / "gpt2" / "torn", [row(1)])
     with (torn / "metrics.jsonl").open("a") as file:
         file.write('{"step": 2, "lo')
@@ -132,17 +119,17 @@ def test_a_line_that_is_torn_and_a_run_without_rows_do_no_harm(tmp_path: Path) -
     assert (empty.rows, empty.summary.steps, empty.state) == (0, None, "runs, or was killed")
 
 
-def test_an_all_reduce_has_bandwidths_over_message_sizes_in_each_form(tmp_path: Path) -> None:
+def test_an_all_reduce_has_bandwidths_over_message_sizes(tmp_path: Path) -> None:
     run_dir = write_all_reduce(tmp_path)
-    said = tell(run_dir).stdout
+    said = tell(run_dir)
     assert "25 message sizes, at most 44.916 GB/s (bus) at 17,179,869,184 bytes, world size 16" in said
-    assert json.loads(tell(run_dir, "--json").stdout)["busbw_gb_per_s"] == 44.916
+    assert json.loads(tell(run_dir, "--json"))["busbw_gb_per_s"] == 44.916
     run = recorded(run_dir)
     assert run.axes["message_bytes"][0] == 1024
     assert len(run.series["busbw_gb_per_s"].mean) == 25
 
 
-def test_a_run_tells_its_starts_ends_checkpoints_settings_and_published_figures(tmp_path: Path) -> None:
+def test_a_run_tells_its_starts_and_settings(tmp_path: Path) -> None:
     run = recorded(write_training(tmp_path, steps=1000))
     assert [start.step for start in run.starts] == [0, 500]
     assert run.starts[0].node_count == 2
@@ -154,7 +141,7 @@ def test_a_run_tells_its_starts_ends_checkpoints_settings_and_published_figures(
     assert run.use[0].node_s == pytest.approx(2 * sum(start.seconds for start in run.starts), abs=1)
 
 
-def test_a_run_tells_its_profiles_and_the_pages_that_open_them(tmp_path: Path) -> None:
+def test_a_run_tells_its_profiles(tmp_path: Path) -> None:
     run_dir = write_training(tmp_path, steps=1000)
     assert recorded(run_dir).profiles == []
     for name in (
@@ -178,7 +165,7 @@ def test_a_run_tells_its_profiles_and_the_pages_that_open_them(tmp_path: Path) -
     assert '<a href="https://ui.perfetto.dev" rel="noreferrer">' in table_html(table)
 
 
-def test_a_start_whose_node_was_lost_lasts_to_its_last_row(tmp_path: Path) -> None:
+def test_a_lost_start_lasts_to_its_last_row(tmp_path: Path) -> None:
     starts = "0 0 2026-03-02T09:00:00Z n-1 7\n1 20 2026-03-02T10:00:00Z n-1 7\n"
     rows = [row(20), row(21, time="2026-03-02T10:00:30+00:00")]
     run_dir = write(tmp_path / "runs" / "gpt2" / "lost", rows, starts)
@@ -189,12 +176,9 @@ def test_a_start_whose_node_was_lost_lasts_to_its_last_row(tmp_path: Path) -> No
     assert again.state == "ended with exit code 1"
 
 
-@pytest.mark.parametrize(
-    ("nodes", "count"),
-    [("n-1", 1), ("n-[1-3,7],b", 5), ("n-[08-11]", 4), ("a-[1-2]-[1-3]", 6), ("a,b,c-[1,2]", 4)],
-)
-def test_nodes_are_counted_from_slurms_list(nodes: str, count: int) -> None:
-    assert node_count(nodes) == count
+def test_nodes_are_counted_from_slurms_list() -> None:
+    lists = {"n-1": 1, "n-[1-3,7],b": 5, "n-[08-11]": 4, "a-[1-2]-[1-3]": 6, "a,b,c-[1,2]": 4}
+    assert {nodes: node_count(nodes) for nodes in lists} == lists
 
 
 def test_the_median_is_the_middle_one_to_five_digits() -> None:
@@ -208,23 +192,15 @@ def test_the_median_is_the_middle_one_to_five_digits() -> None:
 def test_runs_are_found_by_job_id_name_and_label(tmp_path: Path) -> None:
     write_training(tmp_path, steps=20, run="mine", job="19", deaths=())
     write(tmp_path / "runs" / "roberta" / "job-7", [])
-    found = {
-        name: json.loads(tell(tmp_path / "runs", "--find", name).stdout)["found"]
-        for name in ("7", "job-7", "roberta/job-7", "mine", "19", "99")
-    }
     roberta, gpt2 = ["roberta/job-7"], ["gpt2/mine"]
-    assert found == {
-        "7": roberta,
-        "job-7": roberta,
-        "roberta/job-7": roberta,
-        "mine": gpt2,
-        "19": gpt2,
-        "99": [],
-    }
-    assert set(json.loads(tell(tmp_path / "runs", "--find", "99").stdout)["newest"]) == {*roberta, *gpt2}
+    found: dict[str, list[str]] = {"7": roberta, "job-7": roberta, "roberta/job-7": roberta}
+    found |= {"mine": gpt2, "19": gpt2, "99": []}
+    for name, runs in found.items():
+        assert json.loads(tell(tmp_path / "runs", "--find", name))["found"] == runs
+    assert set(json.loads(tell(tmp_path / "runs", "--find", "99"))["newest"]) == {*roberta, *gpt2}
 
 
-def test_it_needs_no_newer_python_than_a_head_node_has() -> None:
+def test_it_needs_the_python_of_head_nodes() -> None:
     """Amazon Linux 2023's python3 is 3.9; what takes a newer one must not be imported."""
     listing = (
         "import sys, trainkit.run.report\n"
@@ -247,7 +223,7 @@ def test_it_needs_no_newer_python_than_a_head_node_has() -> None:
             assert newer not in text, f"{file.name}: {newer}"
 
 
-def test_validations_are_measured_beside_the_steps_and_compared_with_validations(tmp_path: Path) -> None:
+def test_validations_are_compared_with_validations(tmp_path: Path) -> None:
     rows = [row(step, loss=4.0 - step / 10) for step in range(1, 11)]
     for at, loss in ((10, 3.5), (5, 3.9)):
         rows.insert(at, {"step": at, "val_loss": loss, "val_s": 2.0, "time": rows[at - 1]["time"]})
@@ -262,7 +238,7 @@ def test_validations_are_measured_beside_the_steps_and_compared_with_validations
     places = dict(zip(run.axes["step"], run.series["val_loss"].mean, strict=True))
     assert {step: loss for step, loss in places.items() if loss is not None} == {5: 3.9, 10: 3.5}
     assert None not in run.series["loss"].mean, "a validation leaves no gap in the training's curve"
-    said = tell(run_dir, "--figures", str(figures), "--family", "p4d").stdout
+    said = tell(run_dir, "--figures", str(figures), "--family", "p4d")
     assert "loss 3.9000 -> 3.0000, validation loss 3.9000 -> 3.5000," in said
     assert "3.4 nats; this run: 3.5" in said.replace(" (paper; not reproduced here)", "")
 
@@ -280,4 +256,21 @@ def test_saves_are_a_share_of_all_the_time(tmp_path: Path) -> None:
     run = recorded(run_dir)
     assert run.summary.save_share == pytest.approx(2 / 12)
     assert ("waiting for saves (of all the time)", "16.7%") in summary_table([run]).rows
-    assert ", 16.7% of the time waiting for saves, " in tell(run_dir).stdout
+    assert ", 16.7% of the time waiting for saves, " in tell(run_dir)
+
+
+def test_figures_stand_beside_medians_after_warm_up(tmp_path: Path) -> None:
+    rows = [row(step, loss=8 / step, tokens_per_s=1000.0 * step, mfu=0.4, step_s=0.1) for step in range(1, 9)]
+    starts = "0 0 2026-01-01T00:00:00Z n 7\n1 4 2026-01-01T01:00:00Z n 7\n"
+    run_dir = write(tmp_path / "runs" / "gpt2" / "job-7", rows, starts)
+    figure = {"what": "a paper", "nodes": 2, "metric": "mfu", "value": 0.45, "unit": "share"}
+    figures = [{**figure, "family": each, "source": "there", "reproduced": False} for each in ("p4d", "p5")]
+    (tmp_path / "figures.json").write_text(json.dumps(figures))
+    arguments = [run_dir, "--figures", tmp_path / "figures.json", "--family", "p4d"]
+    said = tell(*arguments)
+    assert "8 steps, loss 8.0000 -> 1.0000, 6,000 tokens/s (median), MFU 40.0%" in said
+    assert "restarts: 1" in said
+    assert "published: a paper, p4d, 2 nodes: 0.45 share (there; not reproduced here); this run: 0.4" in said
+    assert "p5" not in said
+    assert json.loads(tell(*arguments, "--json"))["restarts"] == 1
+    assert report.main([str(tmp_path / "nowhere")]) == 1

@@ -5,14 +5,13 @@ import signal
 from pathlib import Path
 
 import pytest
+from trainkit.run import stacks
 
-from tests.unit.assets.training.trainkit.run.runs import a_run, stacks
+from tests.unit.assets.training.trainkit.run.runs import a_run
 from tests.unit.assets.training.waiting import wait_until
 
 
-def test_a_rank_writes_its_stacks_at_a_signal_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rank_writes_its_stacks_at_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "17")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.setenv("SLURMD_NODENAME", "node-1")
@@ -33,30 +32,22 @@ def test_a_rank_writes_its_stacks_at_a_signal_and_goes_on(
         faulthandler.unregister(signal.SIGUSR1)
 
 
-def test_a_node_opens_the_files_of_its_own_ranks_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At a hang all nodes of a large job do this at once, on shared storage."""
+def test_a_node_signals_its_own_running_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a hang all nodes of a large job open files at once, on shared storage."""
     monkeypatch.setenv("SLURMD_NODENAME", "node-1")
     opened: list[str] = []
     real = Path.read_text
     for node in ("node-1", "node-2"):
         (tmp_path / node).mkdir()
         (tmp_path / node / f"rank-{node[-1]}.txt").write_text(f"rank 1 on {node}, process 4194305\n")
+    (tmp_path / "node-1" / "rank-0.txt").write_text("a torn line")
 
     def read_text(path: Path, encoding: str, errors: str) -> str:
         opened.append(path.name)
         return real(path, encoding=encoding, errors=errors)
 
-    monkeypatch.setattr(Path, "read_text", read_text)
-    stacks.signal_ranks(tmp_path)
-    assert opened == ["rank-1.txt"]
-
-
-def test_ranks_that_ended_get_no_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURMD_NODENAME", "node-1")
-    (tmp_path / "node-1").mkdir()
-    (tmp_path / "node-1" / "rank-0.txt").write_text("rank 0 on node-1, process 4194305\n")
-    (tmp_path / "node-1" / "rank-1.txt").write_text("a torn line")
-    stacks.signal_ranks(tmp_path)
-    assert [each.rank for each in stacks.read(tmp_path)] == [0]
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", read_text)
+        stacks.signal_ranks(tmp_path)  # process 4194305 has ended
+    assert sorted(opened) == ["rank-0.txt", "rank-1.txt"]
+    assert sorted(each.host for each in stacks.read(tmp_path)) == ["node-1", "node-2"]

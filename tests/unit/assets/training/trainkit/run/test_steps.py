@@ -5,8 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
+from trainkit.run import metrics, settings, steps
 
-from tests.unit.assets.training.trainkit.run.runs import a_run, metrics, row, settings, steps
+from tests.unit.assets.training.trainkit.run.runs import a_run, row
 
 NOT_GIVEN = {"memory_bytes", "world_size"}
 
@@ -22,24 +23,16 @@ def train(folder: Path, *, rank: int = 0, after: int = 0, last: int = 8) -> list
     return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
 
 
-def test_each_step_is_a_row_and_some_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_step_is_a_row_of_the_first_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(tmp_path, rank=1) == []
+    assert capsys.readouterr().out == ""
     found = train(tmp_path)
     assert [each["step"] for each in found] == [*range(1, 9), 8]
     assert (found[0]["world_size"], found[0]["mfu"]) == (2, pytest.approx(1000 * 10 / (1e-6 * 1e12 * 2)))
+    assert 2**20 < int(str(found[0]["memory_bytes"])) < 2**40
     assert found[-1]["val_loss"] == 1.0
     printed = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
     assert printed == ["step 1", "step 4", "step 8", "step 8"]
-
-
-def test_a_start_behind_a_checkpoint_removes_the_rows_that_it_repeats(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    train(tmp_path)
-    capsys.readouterr()
+    # A start behind a checkpoint removes the rows that it repeats.
     assert [each["step"] for each in train(tmp_path, after=5, last=7)] == [1, 2, 3, 4, 5, 6, 7, 7]
     assert capsys.readouterr().out.startswith("step 6:")
-
-
-def test_other_ranks_write_and_print_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train(tmp_path, rank=1) == []
-    assert capsys.readouterr().out == ""

@@ -1,26 +1,36 @@
-"""Warning at the start of a run, where a stop leaves less time than a checkpoint takes."""
+"""Stops: the warning where one leaves too little time for a checkpoint, and steps after which a run saves."""
 
+import itertools
 import json
 import os
+import shutil
+import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from trainkit.run import checkpoints, metrics, outcome, settings, stopping
 
-from tests.unit.assets.training.trainkit.run.runs import a_run, checkpoints, metrics, row, stopping
+from tests.unit.assets.training.trainkit.run.runs import a_run, row
 from training_cluster.paths import TRAINING
 
-# A model of 8 billion parameters in fp32 with AdamW's two moments.
+# A model of 8 billion parameters in fp32 with AdamW's two moments: 330 s at 292 MB/s.
 BYTES = 96_400_000_000
+# 330 s are 5 % of 331 steps of 20 s.
+STEP_S, LOWERED = 20.0, 331
 
 
 @pytest.fixture(autouse=True)
 def job(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The environment of a job of on-demand nodes with the default file system and KillWait."""
-    monkeypatch.setenv("SHARED_MBPS", "292")
-    monkeypatch.setenv("KILL_WAIT_S", "600")
-    monkeypatch.setenv("CAPACITY", "ondemand")
+    """A job of on-demand nodes with the default file system and KillWait."""
+    for name, value in {"SHARED_MBPS": "292", "KILL_WAIT_S": "600", "CAPACITY": "ondemand"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CHECKPOINT_EVERY", raising=False)
+    monkeypatch.setattr(sys, "argv", ["train.py"])
     return monkeypatch
 
 
@@ -29,57 +39,41 @@ def said(root: Path, capsys: pytest.CaptureFixture[str], *, size: int = BYTES, r
     return capsys.readouterr().out.splitlines()
 
 
-def save_in(root: Path, seconds: float) -> None:
-    run = a_run(root)
-    written = checkpoints.partial(run.checkpoint_dir, 400)
-    written.mkdir()
-    (written / "weights").write_text("w")
-    checkpoints.publish(written, 400, run=run, keep=2, started=time.monotonic() - seconds)
-
-
-def test_a_save_that_fits_every_notice_is_no_news(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(tmp_path, capsys, size=BYTES * 9 // 10) == []
-
-
-def test_a_notice_in_which_a_save_in_progress_ends_and_that_of_the_stop_does_not_is_announced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_short_notice_is_announced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], job: pytest.MonkeyPatch
 ) -> None:
+    assert said(tmp_path, capsys, size=BYTES * 9 // 10) == [], "two saves fit"
     (line,) = said(tmp_path, capsys)
     assert "takes about 330 s (96.4 GB at 292 MB/s), a stop up to 660 s, since a save in progress" in line
     assert "leaves 600 s, so the steps since a save in progress began would be lost. Order more" in line
     assert "CHECKPOINT_EVERY" not in line, "more saves would meet more stops"
-
-
-def test_a_save_longer_than_slurms_wait_is_announced_with_the_ways_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     (line,) = said(tmp_path, capsys, size=2 * BYTES)
     assert "takes about 660 s (192.8 GB at 292 MB/s), a stop up to 1,321 s, since" in line
     assert "own begins, and scancel or a requeue leaves 600 s, so up to 200" in line
     assert "up to 200 steps since the last checkpoint would be lost. Lower CHECKPOINT_EVERY, order" in line
     assert "sbatch --signal=TERM@SECONDS" in line
     assert said(tmp_path, capsys, size=2 * BYTES, rank=1) == [], "one rank is enough"
-
-
-def test_a_save_longer_than_the_notice_of_a_spot_node_is_announced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], job: pytest.MonkeyPatch
-) -> None:
     job.setenv("CAPACITY", "spot")
     line, _ = said(tmp_path, capsys)
-    assert "takes about 330 s (96.4 GB at 292 MB/s), a stop up to 660 s" in line
     assert "and the notice of a spot node leaves 120 s, so up to 200 steps since" in line
     assert "or buy nodes on demand" in line
+    job.setenv("SHARED_MBPS", "")
+    assert said(tmp_path, capsys, size=100 * BYTES) == [], "nothing is known of the time of a save"
 
 
-def test_a_measured_time_wins_over_the_estimate_and_steps_are_given_in_minutes(
+def test_a_measured_time_wins_over_the_estimate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], job: pytest.MonkeyPatch
 ) -> None:
     job.setenv("CAPACITY", "spot")
-    save_in(tmp_path, 100)
+    run = a_run(tmp_path)
+    written = checkpoints.partial(run.checkpoint_dir, 400)
+    written.mkdir()
+    (written / "weights").write_text("w")
+    checkpoints.publish(written, 400, run=run, keep=2, started=time.monotonic() - 100)
     (line,) = said(tmp_path, capsys)
     assert "a stop up to 200 s, since" in line
     assert "leaves 120 s, so the steps since a save in progress began would be lost" in line
-    (a_run(tmp_path).run_dir / metrics.FILE).write_text(json.dumps(row(400, step_s=30)) + "\n{torn")
+    (run.run_dir / metrics.FILE).write_text(json.dumps(row(400, step_s=30)) + "\n{torn")
     (line,) = said(tmp_path, capsys)
     assert "takes about 100 s (measured at step 400), a stop up to 230 s" in line
     assert "up to 200 steps (100 minutes) since" in line
@@ -87,14 +81,7 @@ def test_a_measured_time_wins_over_the_estimate_and_steps_are_given_in_minutes(
     assert "Lower CHECKPOINT_EVERY to 67 (5% of the time for saving), order" in line
 
 
-def test_without_a_throughput_and_a_measurement_nothing_is_announced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], job: pytest.MonkeyPatch
-) -> None:
-    job.setenv("SHARED_MBPS", "")
-    assert said(tmp_path, capsys, size=100 * BYTES) == []
-
-
-def test_the_job_hands_slurms_wait_to_the_ranks(tmp_path: Path) -> None:
+def test_a_job_hands_slurms_wait_to_ranks() -> None:
     script = """
         scontrol() { printf 'JobRequeue              = 1\nKillWait                = 600 sec\nLaunch = x\n'; }
         source "$training/restarts.sh"
@@ -104,3 +91,96 @@ def test_the_job_hands_slurms_wait_to_the_ranks(tmp_path: Path) -> None:
     env = {"PATH": os.environ["PATH"], "training": str(TRAINING)}
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=env, capture_output=True, text=True)
     assert done.stdout == "600\n", done.stderr
+
+
+def saved_after(
+    root: Path,
+    job: pytest.MonkeyPatch,
+    *,
+    steps: int = 4000,
+    every: int = 1000,
+    size: int = BYTES,
+    rank: int = 0,
+    agree: Callable[[int], int] = int,
+) -> list[int]:
+    """Return the steps of a run on 10 TB after which it saves."""
+    clock = itertools.count(0.0, STEP_S)
+    job.setattr(stopping, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    job.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=10**13))
+    given = settings.TrainSettings(max_steps=steps, checkpoint_every=every)
+    found = stopping.Saves(a_run(root, rank=rank), given, checkpoint_bytes=size, agree=agree)
+    return [step for step in range(1, steps + 1) if found.due(step)]
+
+
+def test_a_run_on_spot_saves_more_often(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], job: pytest.MonkeyPatch
+) -> None:
+    usual = [1000, 2000, 3000, 4000]
+    assert saved_after(tmp_path, job) == usual
+    job.setenv("CAPACITY", "spot")
+    capsys.readouterr()
+    assert saved_after(tmp_path, job) == [*range(LOWERED, 4000, LOWERED), 4000]
+    warned, _of_scancel, lowered = capsys.readouterr().out.splitlines()
+    assert "Lower CHECKPOINT_EVERY (this run does so after its first steps, where it helps)" in warned
+    assert lowered.startswith(
+        f"saving every {LOWERED} steps (110.3 minutes) instead of 1000: a checkpoint takes"
+    )
+    assert "a CHECKPOINT_EVERY that you set is kept" in lowered
+    assert saved_after(tmp_path, job, size=BYTES // 4) == usual, "it fits the notice"
+    assert saved_after(tmp_path, job, steps=600, every=200) == [200, 400, 600], "often enough"
+    for words in (["--checkpoint-every", "1000"], ["--checkpoint-every=1000"]):
+        job.setattr(sys, "argv", ["train.py", *words])
+        assert saved_after(tmp_path, job) == usual
+    job.setattr(sys, "argv", ["train.py"])
+    for name, value in (("CHECKPOINT_EVERY", "1000"), ("SHARED_MBPS", "")):
+        with job.context() as given:
+            given.setenv(name, value)
+            assert saved_after(tmp_path, given) == usual
+
+
+def test_the_first_rank_decides_for_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], job: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def agree(number: int) -> int:
+        asked.append(number)
+        return 7
+
+    job.setenv("CAPACITY", "spot")
+    assert saved_after(tmp_path, job, steps=20, rank=1, agree=agree) == [14, 20]
+    assert asked == [0], "once, and another rank's own times do not count"
+    assert capsys.readouterr().out == ""
+
+
+def test_a_run_without_space_ends_on_the_first_rank(tmp_path: Path, job: pytest.MonkeyPatch) -> None:
+    # Those that are kept, and one that is being written.
+    assert saved_after(tmp_path, job, size=10**13 // 3)
+    with pytest.raises(SystemExit, match=r"checkpoints need 10002\.0 GB .* has 10000\.0 GB free"):
+        saved_after(tmp_path, job, size=3_334_000_000_000)
+    saved_after(tmp_path, job, size=3_334_000_000_000, rank=1)
+
+
+def test_sigterm_is_noted_once_a_rank_asks() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    stop = stopping.Stop()
+    try:
+        assert signal.getsignal(signal.SIGTERM) == before, "until then it ends the rank"
+        assert not stop.asked
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.asked
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_the_first_rank_records_how_a_run_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = a_run(tmp_path).run_dir / outcome.FILE
+    for stopped_at, written, line in (
+        (7, "stopped 7", "stopped on request, saved at step 7: submit with the same RUN_NAME to go on"),
+        (None, "finished", "finished: no step was left to do"),
+    ):
+        file.unlink(missing_ok=True)
+        outcome.ended(a_run(tmp_path, rank=1), stopped_at)
+        assert (capsys.readouterr().out, file.exists()) == ("", False)
+        outcome.ended(a_run(tmp_path), stopped_at)
+        assert (capsys.readouterr().out, file.read_text()) == (f"{line}\n", f"{written}\n")

@@ -1,14 +1,17 @@
 """Settings that change at a resume: reported, applied, and refused where they change the global batch."""
 
 import dataclasses
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from trainkit import loggers, resuming
+from trainkit.run.settings import TrainSettings
 
-from tests.unit.assets.training.trainkit.run.runs import a_run, resuming, save, settings
+from tests.unit.assets.training.trainkit.run.runs import a_run, save
 
-SETTINGS = settings.TrainSettings(learning_rate=3e-4, max_steps=5000)
+SETTINGS = TrainSettings(learning_rate=3e-4, max_steps=5000)
 
 
 def test_each_changed_setting_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,6 +25,9 @@ def test_each_changed_setting_is_one_line(tmp_path: Path, capsys: pytest.Capture
     resuming.resumed_settings(run, now, sequences=24)
     lines = ["LEARNING_RATE 0.0003 -> 1e-05 from step 4,001", "DEVICE none -> cpu from step 4,001"]
     assert capsys.readouterr().out.splitlines() == lines
+    save(run, 4010)
+    assert resuming.resumed_settings(run, SETTINGS, sequences=36).global_batch == 36, "of an older version"
+    assert capsys.readouterr().out == ""
 
 
 def test_another_global_batch_is_refused_unless_given(
@@ -33,6 +39,9 @@ def test_another_global_batch_is_refused_unless_given(
         resuming.resumed_settings(a_run(tmp_path, rank=1), SETTINGS, sequences=36)
     # job.slurm then does not start the run again with the same settings.
     assert (run.run_dir / "outcome").read_text().startswith(f"refused {run.checkpoint_dir}/step-000040 was ")
+    done = dataclasses.replace(SETTINGS, max_steps=40)
+    assert resuming.resumed_settings(run, done, sequences=12).global_batch == 12, "no step is left to do"
+    capsys.readouterr()
     given = dataclasses.replace(SETTINGS, global_batch=36)
     save(run, 50, made_with=resuming.resumed_settings(run, given, sequences=36))
     assert capsys.readouterr().out == "GLOBAL_BATCH 24 -> 36 from step 41\n"
@@ -41,24 +50,37 @@ def test_another_global_batch_is_refused_unless_given(
         resuming.resumed_settings(run, given, sequences=24)
 
 
-def test_a_run_without_a_step_to_do_may_have_any_batch(tmp_path: Path) -> None:
-    run, done = a_run(tmp_path), dataclasses.replace(SETTINGS, max_steps=40)
-    save(run, 40, made_with=resuming.resumed_settings(run, done, sequences=24))
-    assert resuming.resumed_settings(run, done, sequences=12).global_batch == 12
-
-
-def test_checkpoints_of_older_versions_change_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = a_run(tmp_path)
-    save(run, 40)
-    assert resuming.resumed_settings(run, SETTINGS, sequences=36).global_batch == 36
-    assert capsys.readouterr().out == ""
-
-
-def test_an_optimizer_keeps_its_own_options_over_a_load() -> None:
+def test_an_optimizer_keeps_its_options_over_a_load() -> None:
     optimizer = SimpleNamespace(param_groups=[{"params": [1], "weight_decay": 0.3}])
     with resuming.own_options(optimizer):
         # As torch does: new groups, with the options of the state.
         optimizer.param_groups = [{"params": [1], "weight_decay": 0.1, "betas": (0.9, 0.95)}]
     assert optimizer.param_groups == [{"params": [1], "weight_decay": 0.3, "betas": (0.9, 0.95)}]
+
+
+def test_a_logger_has_a_key_and_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL", "MLFLOW_TRACKING_URI", "NETRC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    loggers.check_logger("")
+    with pytest.raises(SystemExit, match="LOGGER=wandb needs a key: secret:NAME as WANDB_API_KEY"):
+        loggers.check_logger("wandb")
+    with pytest.raises(SystemExit, match="MLFLOW_TRACKING_URI=https"):
+        loggers.check_logger("mlflow")
+    for name, value in (("WANDB_API_KEY", "k"), ("WANDB_MODE", "offline")):
+        with monkeypatch.context() as given:
+            given.setenv(name, value)
+            loggers.check_logger("wandb")
+    netrc = tmp_path / ".netrc"
+    netrc.touch(mode=0o600)
+    netrc.write_text("machine api.wandb.ai login user password k\n")
+    loggers.check_logger("wandb")
+    run, ids = a_run(tmp_path, name="mine"), list[str]()
+    for _ in range(2):
+        for name in ("WANDB_RUN_ID", "WANDB_PROJECT", "WANDB_RUN_NAME", "WANDB_RESUME"):
+            monkeypatch.delenv(name, raising=False)
+        loggers.name_wandb_run(run)
+        ids.append(os.environ["WANDB_RUN_ID"])
+        assert (os.environ["WANDB_PROJECT"], os.environ["WANDB_RUN_NAME"]) == ("runs", "mine")
+    assert ids[0] == ids[1], "a restart continues the run"
+    assert len(ids[0]) == 16

@@ -1,0 +1,196 @@
+"""The ranks' report of their network after the first step, with NCCL's lines from files."""
+
+import dataclasses
+import itertools
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from trainkit import nccl, network
+from trainkit.run import report
+
+from ops.report.record import unpack
+from ops.report.tables import summary_table, warnings_of
+from tests.unit.assets.training.trainkit.run.runs import a_run, row
+
+LOGS = Path(__file__).parents[1] / "nccl_tests" / "logs"
+TCP = "NCCL sends over TCP (NET/Socket) on node, and these nodes have 4 EFA cards each: "
+JOB = {"NNODES": "2", "SLURM_JOB_ID": "7", "EFA_INTERFACES": "4"}
+
+
+def start(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    rank: int = 0,
+    local_rank: int | None = None,
+    log: str = "bad-efa-unused",
+) -> Path:
+    """Start a rank of two nodes; the recording one writes NCCL's lines. Return the run's folder."""
+    for name, value in (JOB | {"SLURMD_NODENAME": "node"}).items():
+        monkeypatch.setenv(name, value)
+    for name in ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"):
+        monkeypatch.setenv(name, "")  # so that what is recorded is gone after the test
+        monkeypatch.delenv(name)
+    run = dataclasses.replace(a_run(root, rank=rank), local_rank=rank if local_rank is None else local_rank)
+    network.record(run)
+    if "NCCL_DEBUG_FILE" in os.environ:
+        shutil.copyfile(LOGS / f"{log}.log", os.environ["NCCL_DEBUG_FILE"])
+    return run.run_dir
+
+
+def test_tcp_between_nodes_with_efa_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start(tmp_path / "efa", monkeypatch, log="good-p4d-2-nodes")
+    network.report()
+    assert capsys.readouterr().out == "network between the nodes: Libfabric\n"
+    run_dir = start(tmp_path, monkeypatch)
+    network.report()
+    assert capsys.readouterr().out.startswith(f"WARNING: {TCP}")
+    assert (run_dir / "network.json").is_file()
+    assert not (run_dir / "outcome").exists()
+    monkeypatch.setenv("STRICT_NETWORK", "1")
+    with pytest.raises(SystemExit) as ended:
+        network.report()
+    assert TCP in str(ended.value)
+    assert str(ended.value).endswith("The run ends, since STRICT_NETWORK is 1.")
+    assert (run_dir / "outcome").read_text().startswith(f"refused {TCP}")
+
+
+def test_other_ranks_record_and_say_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr(network, "sync", flushed.append)
+    monkeypatch.setenv("STRICT_NETWORK", "1")
+    run_dir = start(tmp_path, monkeypatch, rank=1)
+    network.report()
+    assert not list(run_dir.iterdir())
+    start(tmp_path, monkeypatch, rank=1, local_rank=0)
+    network.report()
+    assert flushed == [Path(os.environ["NCCL_DEBUG_FILE"])], "the first rank of a node records"
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("good-p4d-2-nodes", ""),
+        ("bad-efa-unused", "NCCL sends over TCP (NET/Socket) on other, and these nodes have 4 EFA cards"),
+    ],
+)
+def test_a_strict_run_waits_for_late_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, said: str
+) -> None:
+    run_dir = start(tmp_path, monkeypatch, log="good-p4d-2-nodes")
+    monkeypatch.setenv("STRICT_NETWORK", "1")
+    late = Path(os.environ["NCCL_DEBUG_FILE"]).with_name("other.log")
+    looks: list[Callable[[], object]] = [late.touch, lambda: shutil.copyfile(LOGS / f"{log}.log", late)]
+    time = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: looks.pop(0)())
+    monkeypatch.setattr(network, "time", time)
+    if said:
+        with pytest.raises(SystemExit, match=re.escape(said)):
+            network.report()
+    else:
+        network.report()
+    assert not looks
+    assert (run_dir / "outcome").exists() == bool(said)
+
+
+def test_a_strict_run_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(tmp_path, monkeypatch, log="good-p4d-2-nodes")
+    monkeypatch.setenv("STRICT_NETWORK", "1")
+    clock = itertools.count(step=50.0)
+    time = SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None)
+    monkeypatch.setattr(network, "time", time)
+    with pytest.raises(SystemExit, match=r"not written which network it takes on 1 of 2 nodes\."):
+        network.report()
+    assert next(clock) == 200.0, "it looked until 120 s had passed"
+
+
+def recorded(run_dir: Path, **logs: str) -> nccl.Network:
+    """Read the network of nodes, each with lines of its own or a recorded log."""
+    folder = run_dir / "network" / "7-0"
+    folder.mkdir(parents=True)
+    for host, log in logs.items():
+        recorded = LOGS / f"{log}.log"
+        text = recorded.read_text() if " " not in log else f"{host}:1:2 [0] NCCL INFO {log}\n"
+        (folder / f"{host}.log").write_text(text)
+    return nccl.read(run_dir, JOB)
+
+
+def test_each_node_of_several_records_its_own_file(tmp_path: Path) -> None:
+    for given in ({"NNODES": "1"}, {"NCCL_DEBUG": "WARN"}):
+        environment = JOB | given
+        nccl.record(tmp_path, environment)
+        assert environment == JOB | given
+        assert not list(tmp_path.iterdir())
+    environment = JOB | {"SLURMD_NODENAME": "gpu-dy-p4d-2"}
+    nccl.record(tmp_path, environment)
+    file = Path(environment["NCCL_DEBUG_FILE"])
+    assert file == tmp_path / "network" / "7-0" / "gpu-dy-p4d-2.log"
+    assert file.parent.is_dir()
+    assert (environment["NCCL_DEBUG"], environment["NCCL_DEBUG_SUBSYS"]) == ("INFO", "INIT,NET")
+
+
+def test_a_node_that_sends_over_tcp_is_named(tmp_path: Path) -> None:
+    good = recorded(tmp_path / "good", one="good-p4d-2-nodes", two="good-p4d-2-nodes")
+    assert (good.names, good.providers, good.nics, good.on_tcp) == (["Libfabric"], ("efa",), (4,), [])
+    assert nccl.complaint(good, JOB) == ""
+    bad = recorded(tmp_path, one="good-p4d-2-nodes", two="bad-efa-unused")
+    assert bad.on_tcp == ["two"]
+    assert nccl.complaint(bad, JOB).startswith(
+        "NCCL sends over TCP (NET/Socket) on two, and these nodes have"
+    )
+    assert nccl.complaint(bad, JOB | {"EFA_INTERFACES": "0"}) == "", "TCP is all that such nodes have"
+    assert not nccl.read(tmp_path, JOB | {"SLURM_RESTART_COUNT": "1"}).transports, "another start's lines"
+    tcp = recorded(tmp_path / "tcp", one="good-p4d-2-nodes", two="bad-provider-tcp")
+    assert (tcp.names, tcp.on_tcp) == (["Libfabric", "Libfabric (tcp)"], ["two"])
+    assert nccl.complaint(tcp, JOB).startswith("NCCL sends over TCP (NET/Libfabric (tcp)) on two, and ")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_tcp"),
+    [
+        ("NET/OFI Selected Provider is efa (found 16 nics)", False),  # aws-ofi-nccl 1.14
+        ("NET/OFI Selected provider is efa, fabric is efa-direct (found 32 nics)", False),
+        ("NET/OFI Selected provider is tcp, fabric is 172.31.32.0/20 (found 1 nics)", True),
+        ("NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)", True),
+        # Of a rank without a connection to another node: other GPUs may be nearer to the cards.
+        ("Using network Socket", True),
+        ("Assigned NET plugin Socket to comm", True),
+    ],
+)
+def test_lines_of_each_plugin_are_read(tmp_path: Path, line: str, is_tcp: bool) -> None:
+    ofi = "NET/OFI" in line
+    more = "\ntwo:1:2 [0] NCCL INFO Using network AWS Libfabric" if ofi else ""
+    found = recorded(tmp_path, two=line + more)
+    assert (bool(found.on_tcp), bool(found.nics)) == (is_tcp, ofi)
+
+
+def test_a_strict_run_needs_a_line_of_each_node(tmp_path: Path) -> None:
+    strict = JOB | {"STRICT_NETWORK": "1"}
+    one = recorded(tmp_path, one="good-p4d-2-nodes")
+    assert nccl.refusal(one, strict) == ("NCCL has not written which network it takes on 1 of 2 nodes.")
+    for lax in ({"STRICT_NETWORK": "0"}, {"NNODES": "1"}, {"EFA_INTERFACES": "0"}):
+        assert nccl.refusal(one, strict | lax) == ""
+    good = recorded(tmp_path / "good", one="good-p4d-2-nodes", two="good-p4d-2-nodes")
+    assert nccl.refusal(good, strict) == ""
+    bad = recorded(tmp_path / "bad", one="bad-efa-unused", two="bad-efa-unused")
+    assert nccl.refusal(bad, strict).startswith("NCCL sends over TCP (NET/Socket) on one, two, ")
+
+
+def test_a_report_warns_of_tcp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = tmp_path / "runs" / "gpt2" / "job-7"
+    nccl.note(run_dir, recorded(run_dir, one="bad-efa-unused"), JOB)
+    (run_dir / "metrics.jsonl").write_text(json.dumps(row(1)) + "\n")
+    assert report.main([str(run_dir), "--record"]) == 0
+    run = unpack(capsys.readouterr().out)
+    assert any(warning.startswith("NCCL sends over TCP") for warning in warnings_of(run))
+    assert ("network between the nodes", "Socket") in summary_table([run]).rows
