@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.training.hub_server import Hub, hub_server
+from tests.unit.assets.training.trainkit.data.hub_server import Hub, hub_server
 from tests.unit.assets.training.workload_modules import BERT
 from training_cluster.paths import TRAINING
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.unit.assets.training.hub_server import Hub, hub_server
+from tests.unit.assets.training.trainkit.data.hub_server import Hub, hub_server
 from tests.unit.assets.training.waiting import LONG_S, wait_until
 from tests.unit.assets.training.workload_modules import GPT2
 from training_cluster.paths import TRAINING

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.training.hub_server import Hub, hub_server
+from tests.unit.assets.training.trainkit.data.hub_server import Hub, hub_server
 from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
 EDITION = "20231101.en"

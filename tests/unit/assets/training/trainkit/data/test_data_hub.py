@@ -10,7 +10,7 @@ import pytest
 from trainkit.data import fetch, hf_weights, hub, hub_text
 from trainkit.data.shards import ShardError
 
-from tests.unit.assets.training.hub_server import COMMIT, Hub, hub_server
+from tests.unit.assets.training.trainkit.data.hub_server import COMMIT, Hub, hub_server
 
 REPOSITORY, DIGITS = "someone/text", b"0123456789" * 1000
 FILES = ("config.json", "model-1-of-2.safetensors", "model-2-of-2.safetensors", "tokenizer.json")

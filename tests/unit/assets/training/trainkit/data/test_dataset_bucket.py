@@ -7,7 +7,7 @@ import pytest
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.shards import Manifest, Shard, sha256_of, write_manifest
 
-from tests.unit.assets.training.folder_bucket import folder_bucket
+from tests.unit.assets.training.trainkit.data.folder_bucket import folder_bucket
 
 
 def test_a_bucket_that_does_not_answer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
