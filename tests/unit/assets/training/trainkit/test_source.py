@@ -26,8 +26,14 @@ def shared(tmp_path: Path) -> Path:
 
 
 def find(shared: Path, **settings: Any) -> Source | None:
-    folders = {"run_dir": shared / "runs/titan/job-9", "checkpoint_dir": shared / "checkpoints/titan/job-9"}
-    run = Run(**folders, data_dir=shared, rank=0, local_rank=0, world_size=1)
+    run = Run(
+        run_dir=shared / "runs/titan/job-9",
+        checkpoint_dir=shared / "checkpoints/titan/job-9",
+        data_dir=shared,
+        rank=0,
+        local_rank=0,
+        world_size=1,
+    )
     return find_source(ExportSettings(**settings), run, needs="titan.json")
 
 

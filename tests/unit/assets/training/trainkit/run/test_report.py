@@ -266,7 +266,7 @@ def test_figures_stand_beside_medians_after_warm_up(tmp_path: Path) -> None:
     figure = {"what": "a paper", "nodes": 2, "metric": "mfu", "value": 0.45, "unit": "share"}
     figures = [{**figure, "family": each, "source": "there", "reproduced": False} for each in ("p4d", "p5")]
     (tmp_path / "figures.json").write_text(json.dumps(figures))
-    arguments = [run_dir, "--figures", tmp_path / "figures.json", "--family", "p4d"]
+    arguments = [str(run_dir), "--figures", str(tmp_path / "figures.json"), "--family", "p4d"]
     said = tell(*arguments)
     assert "8 steps, loss 8.0000 -> 1.0000, 6,000 tokens/s (median), MFU 40.0%" in said
     assert "restarts: 1" in said

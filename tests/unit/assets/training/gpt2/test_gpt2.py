@@ -1,0 +1,97 @@
+"""Text, weights and batches of gpt2; torch is not here."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trainkit.data.shards import ShardError
+
+from tests.unit.assets.training.trainkit.data.hub_server import Hub, hub_server
+from tests.unit.assets.training.workload_modules import Import
+
+
+def test_each_step_has_the_batches_of_its_position(load: Import) -> None:
+    for is_on in (True, False):
+        with load("ahead").Ahead(lambda first: [first, first + 1], sequences=10, is_on=is_on) as reader:
+            assert [reader.batches(first) for first in (30, 40, 50)] == [[30, 31], [40, 41], [50, 51]]
+            assert reader.batches(7) == [7, 8], "a position that does not follow"
+
+
+def test_the_next_step_is_read_ahead(load: Import) -> None:
+    read, second = list[int](), threading.Event()
+
+    def note(first: int) -> int:
+        read.append(first)
+        if first == 10:
+            second.set()
+        if first == 20:
+            raise OSError("the file system is gone")
+        return first
+
+    with load("ahead").Ahead(note, sequences=10, is_on=True) as reader:
+        assert reader.batches(0) == 0
+        assert second.wait(10)
+        assert read == [0, 10]
+        assert reader.batches(10) == 10
+        with pytest.raises(OSError, match="is gone"):
+            reader.batches(20)
+
+
+def test_own_text_wins_unless_a_corpus_is_named(load: Import, tmp_path: Path) -> None:
+    corpus = load("corpus")
+    assert corpus.choose("", data=tmp_path) == "openwebtext"
+    assert corpus.fingerprint("raw", data=tmp_path) is None, "tokens without their text are taken as they are"
+    with pytest.raises(ShardError, match='CORPUS is "wikipedia"; allowed: openwebtext, machine, raw'):
+        corpus.choose("wikipedia", data=tmp_path)
+    with pytest.raises(ShardError, match=r"there is no text for CORPUS=raw: put \*.txt, .* into .*/raw"):
+        corpus.units("raw", data=tmp_path)
+    (tmp_path / "raw").mkdir()
+    for name in ("b.txt", "a.jsonl", "ignored.md"):
+        (tmp_path / "raw" / name).write_text('{"text": "x"}\n', encoding="utf-8")
+    assert corpus.choose("", data=tmp_path) == "raw"
+    assert [unit.name for unit in corpus.units("raw", data=tmp_path)] == ["a.jsonl", "b.txt"]
+    assert corpus.choose("machine", data=tmp_path) == "machine"
+    one = corpus.fingerprint("raw", data=tmp_path)
+    assert one == corpus.fingerprint("raw", data=tmp_path)
+    (tmp_path / "raw" / "b.txt").write_text("another text", encoding="utf-8")
+    assert corpus.fingerprint("raw", data=tmp_path) != one
+    assert corpus.fingerprint("openwebtext", data=tmp_path) == (
+        "Skylion007/openwebtext@79d93d786212f7344586290adb811d4ae6a1762c"
+    )
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub with GPT-2's weights."""
+    model = tmp_path / "hub" / "models" / "openai-community" / "gpt2"
+    model.mkdir(parents=True)
+    for name in ("config.json", "tokenizer.json", "model.safetensors", "pytorch_model.bin"):
+        (model / name).write_bytes(f"{name} of GPT-2".encode())
+    with hub_server(tmp_path / "hub") as running:
+        monkeypatch.setenv("HF_ENDPOINT", running.url)
+        yield running
+
+
+def test_published_weights_are_fetched_once(load: Import, served: Hub, tmp_path: Path) -> None:
+    weights = load("weights")
+    for _ in range(2):
+        folder = weights.find_weights("gpt2", data=tmp_path, bucket=None, say=lambda _: None)
+        assert folder == tmp_path / "models" / "gpt2"
+    assert sorted(file.name for file in folder.iterdir()) == sorted(weights.FILES)
+    assert len(served.requests) == 3
+
+
+def test_missing_weights_are_told_with_a_way(load: Import, served: Hub, tmp_path: Path) -> None:
+    weights = load("weights")
+    (served.folder / "models" / "openai-community" / "gpt2" / "model.safetensors").unlink()
+    for init_from, said in {
+        "nobody/nothing": r"(?s)are not available: .*404.*INIT_FROM=scratch",
+        "gpt2": r"openai-community/gpt2 has no model.safetensors",
+        "/nowhere": r"INIT_FROM=/nowhere: /nowhere has no config.json; a folder of weights has config.json, ",
+        "a b": r'INIT_FROM is "a b"; allowed: scratch, a name on the Hugging Face hub such as gpt2, or the p',
+    }.items():
+        with pytest.raises(weights.WeightsError, match=said):
+            weights.find_weights(init_from, data=tmp_path, bucket=None)
+    assert not (tmp_path / "models").exists()
+    assert weights.find_weights("scratch", data=tmp_path, bucket=None) is None
