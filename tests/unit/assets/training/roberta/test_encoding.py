@@ -1,7 +1,6 @@
 """Lines of text as fairseq's numbers: order, sizes, interruptions; fairseq is not here."""
 
 import itertools
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,17 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
+from tests.unit.assets.training.workload_modules import Import
 
 # An id is a byte; its index is four more, as behind fairseq's own symbols.
 END = 2
 LINES = [f"line {number}\n" if number % 4 else "\n" for number in range(10)]
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with workload_on_the_path(monkeypatch, "roberta") as load:
-        yield load
 
 
 class Letters:
@@ -67,7 +60,7 @@ def numbers(line: str) -> list[int]:
     return [byte + 4 for byte in line.strip().encode()] + [END]
 
 
-def test_each_line_becomes_its_indices_and_an_end_an_empty_one_the_end_alone(
+def test_each_line_becomes_its_indices(
     load: Import, given: Given, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     encode_split, split = load("split_files").encode_split, a_split(load, tmp_path)
@@ -82,7 +75,7 @@ def test_each_line_becomes_its_indices_and_an_end_an_empty_one_the_end_alone(
 
 
 @pytest.mark.parametrize("after", range(5))
-def test_encoding_goes_on_where_it_was_interrupted(
+def test_encoding_continues_where_it_was_interrupted(
     load: Import, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     split_files = load("split_files")
@@ -94,6 +87,11 @@ def test_encoding_goes_on_where_it_was_interrupted(
         split_files.encode_split(iter(LINES), resumed, total_bytes=70, **given(Letters(after=after)))
     assert not resumed.binary.exists()
     assert resumed.read_progress().lines == after // 2 * 4
+    if after > 2:
+        # One file got further than the other before the power went.
+        with resumed.partial.open("ab") as file:
+            file.write(b"torn")
+        resumed.sizes.write_bytes(resumed.sizes.read_bytes()[:-3])
     again = Letters()
     assert split_files.encode_split(iter(LINES), resumed, total_bytes=70, **given(again)) == tokens
     assert again.lines == len(LINES) - after // 2 * 4, "what was recorded is not encoded again"
@@ -101,53 +99,7 @@ def test_encoding_goes_on_where_it_was_interrupted(
     assert resumed.read_sizes() == whole.read_sizes()
 
 
-def test_what_was_written_after_the_last_record_is_written_anew(
-    load: Import, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    split_files = load("split_files")
-    monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
-    monkeypatch.setattr(split_files, "RECORD_EVERY_BATCHES", 2)
-    split = a_split(load, tmp_path)
-    with pytest.raises(KeyboardInterrupt):
-        split_files.encode_split(iter(LINES), split, total_bytes=70, **given(Letters(after=3)))
-    # One file got further than the other before the power went.
-    with split.partial.open("ab") as file:
-        file.write(b"torn")
-    split.sizes.write_bytes(split.sizes.read_bytes()[:-3])
-    split_files.encode_split(iter(LINES), split, total_bytes=70, **given(Letters()))
-    assert np.fromfile(split.binary, dtype=np.uint16).tolist() == [n for line in LINES for n in numbers(line)]
-    assert list(split.read_sizes()) == [len(numbers(line)) for line in LINES]
-
-
-def test_two_workers_encode_side_by_side_and_the_order_stays(
-    load: Import, given: Given, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoding = load("encoding")
-    monkeypatch.setattr(encoding, "BATCH_LINES", 1)
-    both, slow = threading.Barrier(2, timeout=30), threading.Event()
-
-    class Together(Letters):
-        def __call__(self, lines: list[str]) -> list[bytes]:
-            both.wait()
-            # The first of two is ready last.
-            if lines[0].startswith("even"):
-                slow.wait(timeout=30)
-                slow.clear()
-            else:
-                slow.set()
-            return super().__call__(lines)
-
-    lines = [f"{('even', 'odd')[number % 2]} {number}\n" for number in range(8)]
-    found = encoding.encoded(lines, **given(Together(), workers=2))
-    assert (
-        b"".join(each.indices for each in found)
-        == np.array([n for line in lines for n in numbers(line)], dtype=np.uint16).tobytes()
-    )
-
-
-def test_the_text_is_read_only_a_little_ahead_of_what_is_taken(
-    load: Import, given: Given, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_text_is_read_a_little_ahead(load: Import, given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
     encoding = load("encoding")
     monkeypatch.setattr(encoding, "BATCH_LINES", 5)
     endless = itertools.count()
@@ -158,7 +110,7 @@ def test_the_text_is_read_only_a_little_ahead_of_what_is_taken(
     taken.close()
 
 
-def test_a_batch_of_long_lines_has_fewer_of_them(load: Import) -> None:
+def test_a_batch_of_long_lines_has_fewer(load: Import) -> None:
     encoding = load("encoding")
     long = "x" * (encoding.BATCH_CHARACTERS // 3)
     lines = [*[long] * 8, *["y"] * encoding.BATCH_LINES, "z"]
@@ -167,7 +119,7 @@ def test_a_batch_of_long_lines_has_fewer_of_them(load: Import) -> None:
     assert [len(batch) for batch in found] == [4, 4, encoding.BATCH_LINES, 1]
 
 
-def test_what_was_encoded_with_another_dictionary_is_encoded_anew(
+def test_another_dictionary_encodes_all_anew(
     load: Import, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
