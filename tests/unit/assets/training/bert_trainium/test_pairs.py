@@ -1,24 +1,17 @@
 """bert-trainium's data: sentence pairs and masks."""
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
+from tests.unit.assets.training.workload_modules import Import
 
 CONTEXT = 32
 # Ids of the special tokens are 0 to 4; a document's tokens say which sentence they come from.
 FIRST_ORDINARY = 10
 EVERY = 5
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with workload_on_the_path(monkeypatch, "bert-trainium") as load:
-        yield load
 
 
 def documents(count: int = 40, sentences: int = 12) -> list[list[list[int]]]:
@@ -47,10 +40,12 @@ def segments(row: list[int]) -> tuple[list[int], list[int]]:
     return first[1:-1], second[:-1]
 
 
-def test_the_second_segment_follows_the_first_or_comes_from_another_document(load: Import) -> None:
+def test_a_second_segment_follows_or_is_another_documents(load: Import) -> None:
     made_of = documents()
     of_document = {s[0]: i for i, document in enumerate(made_of) for s in document}
     found = rows(load, made_of)
+    assert rows(load, documents()) == found
+    assert max(sum(token != 0 for token in row[2:]) for row in found) == CONTEXT
     for row in found:
         first, second = segments(row)
         assert len({of_document[token] for token in first}) == 1
@@ -67,27 +62,16 @@ def test_the_second_segment_follows_the_first_or_comes_from_another_document(loa
     assert 0.35 < share < 0.75
 
 
-def test_rows_are_the_same_whenever_they_are_made_and_none_is_longer_than_the_context(load: Import) -> None:
-    first, second = rows(load, documents()), rows(load, documents())
-    assert first == second
-    assert max(sum(token != 0 for token in row[2:]) for row in first) == CONTEXT
-
-
-@pytest.mark.parametrize("made_of", [[[]], [[[], []]], [[[7] * 500]], [[[7] * 500, [8] * 500]]])
-def test_odd_documents_make_no_row_that_lacks_a_segment(load: Import, made_of: list[list[list[int]]]) -> None:
-    for row in rows(load, made_of):
-        first, second = segments(row)
-        assert first
-        assert second
-
-
-def test_a_long_sentence_is_cut_and_nothing_of_it_lost(load: Import) -> None:
-    assert load("pairs").cut([[1, 2, 3, 4, 5], [], [6]], 2) == [[1, 2], [3, 4], [5], [6]]
-
-
-def test_text_is_cut_at_full_stops_and_line_ends(load: Import) -> None:
+def test_odd_documents_make_no_row_without_segments(load: Import) -> None:
+    odd: list[list[list[list[int]]]] = [[[]], [[[], []]], [[[7] * 500]], [[[7] * 500, [8] * 500]]]
+    for row in (row for made_of in odd for row in rows(load, made_of)):
+        assert all(segments(row))
+    pairs = load("pairs")
+    assert pairs.cut([[1, 2, 3, 4, 5], [], [6]], 2) == [[1, 2], [3, 4], [5], [6]]
     text = "One sentence. Another!\n\nA heading\nIs it 3.5?  Yes.\n"
-    assert load("pairs").sentences(text) == ["One sentence.", "Another!", "A heading", "Is it 3.5?", "Yes."]
+    assert pairs.sentences(text) == ["One sentence.", "Another!", "A heading", "Is it 3.5?", "Yes."]
+    layout_of = load("prepare").layout_of
+    assert layout_of(context=128) != layout_of(context=512)
 
 
 @pytest.fixture
@@ -101,8 +85,11 @@ def batch(load: Import) -> Any:
     return found, made, again, other
 
 
-def test_of_the_tokens_15_percent_are_hidden_and_never_a_special_one(batch: Any) -> None:
-    found, made, _, _ = batch
+def test_15_percent_of_ordinary_tokens_are_hidden(batch: Any) -> None:
+    found, made, again, other = batch
+    assert (made.input_ids == again.input_ids).all()
+    assert (made.labels == again.labels).all()
+    assert (made.labels != other.labels).any(), "the key decides"
     ids = found[:, 2:]
     predicted = made.labels != -100
     assert (made.labels[predicted] == ids[predicted]).all()
@@ -117,13 +104,6 @@ def test_of_the_tokens_15_percent_are_hidden_and_never_a_special_one(batch: Any)
     assert 0.02 < kept < 0.2
 
 
-def test_the_key_decides_the_masks(batch: Any) -> None:
-    _, made, again, other = batch
-    assert (made.input_ids == again.input_ids).all()
-    assert (made.labels == again.labels).all()
-    assert (made.labels != other.labels).any()
-
-
 def test_segments_and_padding_are_told(batch: Any) -> None:
     found, made, _, _ = batch
     for row, types, there in zip(found, made.token_type_ids, made.attention_mask, strict=True):
@@ -131,8 +111,3 @@ def test_segments_and_padding_are_told(batch: Any) -> None:
         assert list(there) == [1] * tokens + [0] * (CONTEXT - tokens)
         assert list(types) == [0] * row[0] + [1] * (tokens - row[0]) + [0] * (CONTEXT - tokens)
     assert list(made.next_sentence_label) == list(found[:, 1])
-
-
-def test_a_piece_is_made_anew_for_another_context(load: Import) -> None:
-    layout_of = load("prepare").layout_of
-    assert layout_of(context=128) != layout_of(context=512)

@@ -86,7 +86,7 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def test_a_training_starts_32_ranks_a_node_with_neurons_settings(node: Node) -> None:
+def test_a_training_has_neurons_settings(node: Node) -> None:
     done = node.script("train.sh", "--seed", "1")
     assert done.returncode == 0, done.stderr
     said = node.said()
@@ -98,18 +98,16 @@ def test_a_training_starts_32_ranks_a_node_with_neurons_settings(node: Node) -> 
     assert "NEURON_CC_FLAGS=--auto-cast=none --model-type=transformer" in said
     assert f"PATH={node.venv}/bin:" in said
     assert "compiler" not in said
-
-
-def test_settings_of_the_user_win(node: Node) -> None:
+    node.notes.unlink()
     node.script("train.sh", NEURON_COMPILE_CACHE_URL="s3://b/cache", NEURON_CC_FLAGS="-O1")
-    assert "NEURON_COMPILE_CACHE_URL=s3://b/cache" in node.said()
-    assert "NEURON_CC_FLAGS=-O1" in node.said()
+    assert {"NEURON_COMPILE_CACHE_URL=s3://b/cache", "NEURON_CC_FLAGS=-O1"} <= {*node.said().splitlines()}
+    node.notes.unlink()
+    assert node.script("train.sh", DEVICE="cpu").returncode == 0
+    assert "NEURON" not in node.said()
 
 
 @pytest.mark.parametrize(("number", "compiles"), [("0", True), ("1", False)])
-def test_a_precompilation_collects_on_all_nodes_and_compiles_on_the_first(
-    node: Node, number: str, compiles: bool
-) -> None:
+def test_a_precompilation_compiles_on_the_first_node(node: Node, number: str, compiles: bool) -> None:
     done = node.script("train.sh", PRECOMPILE="1", SLURM_NODEID=number)
     assert done.returncode == 0, done.stderr
     said = node.said()
@@ -122,23 +120,14 @@ def test_a_precompilation_collects_on_all_nodes_and_compiles_on_the_first(
     assert (busy.is_file() and busy.stat().st_mtime > time.time() + 80_000) is compiles
 
 
-def test_a_precompilation_that_compiled_nothing_fails(node: Node) -> None:
+def test_a_precompilation_that_fails_says_so(node: Node) -> None:
     done = node.script("train.sh", PRECOMPILE="1", BROKEN="1")
     assert done.returncode == 1
     assert "PRECOMPILE: no graph was compiled into " in done.stderr
-
-
-def test_a_trial_run_that_fails_is_not_compiled(node: Node) -> None:
+    node.notes.unlink()
     node.program("python", '#!/bin/sh\n[ "$1" = -c ] || exit 7\n')
-    done = node.script("train.sh", PRECOMPILE="1")
-    assert done.returncode == 7
+    assert node.script("train.sh", PRECOMPILE="1").returncode == 7
     assert "--command compile" not in node.said()
-
-
-def test_on_cpus_nothing_of_neuron_is_set(node: Node) -> None:
-    done = node.script("train.sh", DEVICE="cpu")
-    assert done.returncode == 0, done.stderr
-    assert "NEURON" not in node.said()
 
 
 def installed(node: Node, **env: str) -> subprocess.CompletedProcess[str]:
@@ -146,46 +135,33 @@ def installed(node: Node, **env: str) -> subprocess.CompletedProcess[str]:
     return node.script("install.sh", str(node.venv), **env)
 
 
-def test_a_neuron_node_gets_torch_from_awss_index_and_a_rehearsal_the_usual_one(node: Node) -> None:
+def test_a_neuron_node_gets_torch_from_aws(node: Node) -> None:
     assert installed(node).returncode == 0
     assert "--extra-index-url https://pip.repos.neuron.amazonaws.com" in node.said()
     assert "torch-neuronx==2.9." in node.said()
     node.notes.unlink()
     assert installed(node, TRAINING_REHEARSAL="1").returncode == 0
     assert node.said().splitlines()[0].endswith("--disable-pip-version-check torch==2.13.0")
-
-
-def test_packages_that_hold_nothing_are_refused(node: Node) -> None:
     (node.venv / "bin" / "neuron_parallel_compile").unlink()
-    done = installed(node)
-    assert done.returncode == 1
-    assert "brought no neuron_parallel_compile" in done.stderr
+    assert "brought no neuron_parallel_compile" in installed(node).stderr
 
 
-@pytest.mark.parametrize(
-    ("env", "name"),
-    [
-        ({}, "bert-trainium"),
-        ({"TRAINING_REHEARSAL": "1"}, "bert-trainium-cpu"),
-        ({"IMAGE_RECIPE": "cpu"}, "bert-trainium-cpu"),
-    ],
-)
-def test_environments_for_trainium_and_for_cpus_have_different_names(
-    node: Node, env: dict[str, str], name: str
-) -> None:
+def test_environments_of_trainium_and_cpus_differ(node: Node) -> None:
     """Nodes share the folder: a CPU node prepares data, a Trainium node trains."""
     script = 'source "$1/environment.sh"; environment_of "$1/bert-trainium"'
-    done = subprocess.run(
-        ["bash", "-euc", script, "_", node.training],
-        env=node.env | env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"{node.venv.parent / name}\n"
+    for name, value, environment in (
+        ("IMAGE_RECIPE", "neuron", "bert-trainium"),
+        ("TRAINING_REHEARSAL", "1", "bert-trainium-cpu"),
+        ("IMAGE_RECIPE", "cpu", "bert-trainium-cpu"),
+    ):
+        command = ["bash", "-euc", script, "_", node.training]
+        done = subprocess.run(
+            command, env=node.env | {name: value}, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"{node.venv.parent / environment}\n"
 
 
-def test_a_wrong_setting_is_told_before_anything_is_installed(node: Node) -> None:
+def test_a_wrong_setting_installs_nothing(node: Node) -> None:
     shutil.rmtree(node.venv)
     done = node.script("prepare.sh", BATCH_SIZE="0")
     assert done.returncode == 1
