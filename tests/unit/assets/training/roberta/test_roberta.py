@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainkit.data.fetch import FetchError, ensure_file
+from trainkit.data.fetch import FetchError
 from trainkit.data.lifecycle import main
 from trainkit.data.shards import ShardError, sha256_of
 
@@ -170,7 +170,3 @@ def test_the_next_cluster_takes_data_from_the_bucket(
     assert binary_data.download(bucket, taken, fits=lambda manifest: manifest.fingerprint == "abc")
     binary_data.check_data(taken, binary_data.open_data(taken))
     assert binary_data.open_data(taken) == binary_data.open_data(made)
-    # Files of the corpus come from the bucket, too, before they come from the web.
-    file = tmp_path / "raw" / "dict.txt"
-    ensure_file(file, url="file:///none", key=f"{name}/dict.txt", bucket=bucket)
-    assert file.read_bytes() == (made / "dict.txt").read_bytes()

@@ -37,8 +37,12 @@ def find(shared: Path, **settings: Any) -> Source | None:
     return find_source(ExportSettings(**settings), run, needs="titan.json")
 
 
-def test_the_newest_or_chosen_checkpoint_is_found(shared: Path) -> None:
+def test_the_newest_or_chosen_checkpoint_is_found(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find(shared) is None
+    monkeypatch.delenv("PREPARE_ONLY", raising=False)
+    assert [ExportSettings(export_run=run).trains for run in ("", "a")] == [True, False]
+    monkeypatch.setenv("PREPARE_ONLY", "1")
+    assert not ExportSettings().trains
     newest = find(shared, export_run="a")
     assert newest
     assert newest.checkpoint.name == "step-000010"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.fetch import ensure_file
 from trainkit.data.shards import Manifest, Shard, sha256_of, write_manifest
 
 from tests.unit.assets.training.trainkit.data.folder_bucket import folder_bucket
@@ -63,3 +64,6 @@ def test_shards_go_to_the_bucket_and_back(tmp_path: Path, monkeypatch: pytest.Mo
     assert "taken from s3://team/datasets/gpt2/s" in said[-1]
     taken = {file.name: file.read_bytes() for file in (tmp_path / "taken").iterdir()}
     assert taken == {file.name: file.read_bytes() for file in made.iterdir()}
+    # Other files come from the bucket, too, before they come from the web.
+    ensure_file(tmp_path / "raw", url="file:///none", key=f"s/{val.file}", bucket=bucket, sha256=val.sha256)
+    assert (tmp_path / "raw").read_bytes() == val.file.encode()
