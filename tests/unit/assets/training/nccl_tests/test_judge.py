@@ -63,7 +63,7 @@ def test_gpus_are_held_to_their_network() -> None:
     assert [judge("bad-efa-unused", **P4D, DEVICE=each)[0] for each in ("cuda", "gpu", "cpu")] == [1, 1, 0]
 
 
-def test_a_slow_run_is_told_by_its_placement_group() -> None:
+def test_a_slow_run_has_its_likely_cause() -> None:
     for group, said in {
         "no": "They have no placement group",
         "yes": "EFA and all its cards are in use",

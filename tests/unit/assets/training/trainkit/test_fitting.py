@@ -53,7 +53,7 @@ def test_the_estimate_is_near_torchtitans_tables() -> None:
         assert estimate == pytest.approx(gib, rel=0.11)
 
 
-def test_the_estimate_is_near_a_step_over_fake_tensors() -> None:
+def test_the_estimate_is_near_fake_tensors() -> None:
     """torchtitan 0.3.0's model, FSDP, checkpointing and loss in chunks; counted with 2 and 4 layers."""
     for model, count, choice, lora, gib in (
         (LLAMA["8B"], 8, Choice(batch_size=2), False, 50.8),

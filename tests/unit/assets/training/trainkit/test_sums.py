@@ -88,7 +88,7 @@ def test_the_nodes_of_a_job_share_the_reading(
     assert "this node alone reads" in capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "weights").mkdir()
     (tmp_path / "checkpoint.json").write_text(json.dumps({"sums": {"weights": "00000000"}}))
     module = [sys.executable, "-m", "trainkit.sums", str(tmp_path)]

@@ -174,7 +174,7 @@ def test_lines_of_each_plugin_are_read(tmp_path: Path, line: str, is_tcp: bool) 
     assert (bool(found.on_tcp), bool(found.nics)) == (is_tcp, ofi)
 
 
-def test_a_strict_run_needs_a_line_of_each_node(tmp_path: Path) -> None:
+def test_a_strict_run_needs_lines_of_each_node(tmp_path: Path) -> None:
     strict = JOB | {"STRICT_NETWORK": "1"}
     one = recorded(tmp_path, one="good-p4d-2-nodes")
     assert nccl.refusal(one, strict) == ("NCCL has not written which network it takes on 1 of 2 nodes.")

@@ -97,9 +97,7 @@ def test_a_file_without_a_secret_address_is_refused(run: Notify, tmp_path: Path)
         assert said in run("--check")
 
 
-def test_a_webhook_that_fails_is_told_without_its_address(
-    webhook: Webhook, run: Notify, tmp_path: Path
-) -> None:
+def test_a_failed_webhook_shows_no_address(webhook: Webhook, run: Notify, tmp_path: Path) -> None:
     webhook.answer = 404
     write(tmp_path, webhook.address)
     assert "the webhook answered 404" in run("started", "x")
@@ -144,7 +142,7 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None
     return says
 
 
-def test_a_mail_goes_to_the_topic_with_its_user(
+def test_a_mail_goes_to_the_topic(
     run: Notify, aws: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY", "mail")
@@ -162,7 +160,7 @@ def test_a_mail_goes_to_the_topic_with_its_user(
     assert sent["--subject"].startswith("[started] job 17 (gpt2 of ada): na?ve?second line x")
 
 
-def test_a_job_that_can_send_no_mail_says_why(
+def test_a_job_without_mail_says_why(
     run: Notify, aws: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY", "mail")

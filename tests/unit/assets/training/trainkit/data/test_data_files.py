@@ -35,7 +35,7 @@ def test_the_checksum_of_two_files_has_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("documents", "end"), [(False, b""), (True, np.arange(4, dtype="<i8").tobytes())])
-def test_an_index_has_the_bytes_at_which_sequences_begin(tmp_path: Path, documents: bool, end: bytes) -> None:
+def test_an_index_has_where_sequences_begin(tmp_path: Path, documents: bool, end: bytes) -> None:
     """Nightly tests compare it with those of fairseq and Megatron."""
     file = tmp_path / "x.idx"
     write_index(file, [3, 1, 2], dtype=np.uint16, documents=documents)

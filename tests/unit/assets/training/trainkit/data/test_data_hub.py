@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_fetched_is_named(tmp_path: Path) -> None:
     assert str(pickle.loads(pickle.dumps(told.value))) == str(told.value)
 
 
-def test_a_wrong_file_is_refused_and_an_own_one_kept(remote: Path, tmp_path: Path) -> None:
+def test_a_wrong_file_is_refused(remote: Path, tmp_path: Path) -> None:
     for wrong in (
         fetch.Expected(size_bytes=1),
         fetch.Expected(sha256="0" * 64),

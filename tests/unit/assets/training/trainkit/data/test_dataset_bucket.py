@@ -11,7 +11,7 @@ from trainkit.data.shards import Manifest, Shard, sha256_of, write_manifest
 from tests.unit.assets.training.trainkit.data.folder_bucket import folder_bucket
 
 
-def test_a_bucket_that_does_not_answer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_bucket_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     aws, bucket = tmp_path / "aws", DatasetBucket("team", "datasets/gpt2")
     aws.touch(mode=0o755)

@@ -58,9 +58,7 @@ def test_an_expected_error_ends_in_one_sentence() -> None:
         lifecycle.main(run)
 
 
-def test_torn_shards_and_those_of_another_text_are_made_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_torn_and_other_shards_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     calls: list[str] = []
 
     def ensure(config: Config) -> None:
@@ -118,7 +116,7 @@ def test_shards_fit_their_text_and_split_alone(tmp_path: Path) -> None:
         assert lifecycle.is_of_text(manifest, fingerprint, validation_every=every) == fits
 
 
-def test_a_file_is_of_the_text_in_its_note(tmp_path: Path) -> None:
+def test_a_file_has_the_text_of_its_note(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_text("{}")
     assert not lifecycle.is_made_of(file, "one text"), "there is no note"

@@ -58,23 +58,6 @@ def test_orders_of_seeds_and_epochs_differ() -> None:
             assert sum(a == b for a, b in zip(one, other, strict=True)) < 10
 
 
-@pytest.mark.slow
-def test_each_sequence_is_as_likely_everywhere() -> None:
-    epochs, places = 2000, 10
-    order = Order(sequences=places, seed=7)
-    found = Counter(
-        (place, order.sequence(epoch * places + place)) for epoch in range(epochs) for place in range(places)
-    )
-    expected = epochs / places
-    chi_squared = sum(
-        (found[place, sequence] - expected) ** 2 / expected
-        for place in range(places)
-        for sequence in range(places)
-    )
-    # 81 degrees of freedom: above 126 with a probability of 0.1 %.
-    assert chi_squared < 126
-
-
 def test_all_versions_have_one_order() -> None:
     """A run that a new version resumes continues in the order in which it began."""
     assert ORDER.batch(0, size=6, rank=0, ranks=1) == [95, 606, 419, 925, 890, 648]

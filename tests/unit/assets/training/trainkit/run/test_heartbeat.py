@@ -61,7 +61,7 @@ def test_saves_and_the_end_may_take_an_hour(heartbeat: Heartbeat, tmp_path: Path
     assert heartbeat.silence_s(START + LONG_S + 100) == 99
 
 
-def test_a_step_after_a_save_has_its_whole_time(heartbeat: Heartbeat, tmp_path: Path) -> None:
+def test_a_step_after_a_save_has_time(heartbeat: Heartbeat, tmp_path: Path) -> None:
     note_step(tmp_path, 1, at=START)
     (tmp_path / BUSY).touch()
     os.utime(tmp_path / BUSY, (START, START))
@@ -108,7 +108,7 @@ def test_ranks_of_a_hang_are_ended(slurm: Path, capfd: pytest.CaptureFixture[str
     assert "heartbeat: Slurm has not ended the ranks, and is asked again" in capfd.readouterr().err
 
 
-def test_ranks_that_wait_for_a_lost_node_are_ended_soon(slurm: Path) -> None:
+def test_ranks_that_wait_for_a_node_end(slurm: Path) -> None:
     """Slurm has then sent SIGTERM to the job; while it runs, a short silence is no hang."""
     looks = slurm / "looks"
     running = f"echo >>{looks}; if [ $(wc -l <{looks}) -lt 4 ]; then echo RUNNING"

@@ -13,7 +13,7 @@ from ops.report.record import unpack
 from ops.report.tables import warnings_of
 from tests.unit.assets.training.trainkit.run.runs import row
 
-MANY, MOST_BYTES = 30_000, 12_000_000
+MANY, MOST_BYTES = 10_000, 4_000_000
 
 
 def test_a_resume_removes_repeated_and_torn_rows(tmp_path: Path) -> None:

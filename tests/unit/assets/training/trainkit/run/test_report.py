@@ -50,11 +50,11 @@ def row(step: int, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_rows_fit_one_answer(tmp_path: Path) -> None:
+def test_many_rows_fit_one_answer(tmp_path: Path) -> None:
     noise, run_dir = random.Random(1), tmp_path / "runs" / "gpt2" / "long"
     run_dir.mkdir(parents=True)
     with (run_dir / "metrics.jsonl").open("w") as file:
-        for step in range(1, 100_001):
+        for step in range(1, 20_001):
             values = {name: noise.random() * 1e6 for name in ("loss", "tokens_per_s", "mfu", "learning_rate")}
             more = {"memory_bytes": noise.randrange(2**36), "step_s": 1.0, "data_s": noise.random()}
             file.write(
@@ -65,7 +65,7 @@ def test_a_hundred_thousand_rows_fit_one_answer(tmp_path: Path) -> None:
     said = tell(run_dir, "--record")
     assert len(said) < MAX_OUTPUT_BYTES
     run = unpack(said)
-    assert run.rows == 100_000
+    assert run.rows == 20_000
     assert len(run.series) == 6
     assert 20 <= 2 * len(run.axes["step"]) <= 300
     assert (run.start_count, run.starts[-1].job) == (500, "499")
@@ -181,7 +181,7 @@ def test_nodes_are_counted_from_slurms_list() -> None:
     assert {nodes: node_count(nodes) for nodes in lists} == lists
 
 
-def test_the_median_is_the_middle_one_to_five_digits() -> None:
+def test_the_median_is_the_middle_one() -> None:
     median = Median()
     assert median.value() is None
     for value in (5.0, 1.0, math.nan, 123_456.0):
@@ -189,7 +189,7 @@ def test_the_median_is_the_middle_one_to_five_digits() -> None:
     assert median.value() == 5.0
 
 
-def test_runs_are_found_by_job_id_name_and_label(tmp_path: Path) -> None:
+def test_runs_are_found_by_job_and_name(tmp_path: Path) -> None:
     write_training(tmp_path, steps=20, run="mine", job="19", deaths=())
     write(tmp_path / "runs" / "roberta" / "job-7", [])
     roberta, gpt2 = ["roberta/job-7"], ["gpt2/mine"]

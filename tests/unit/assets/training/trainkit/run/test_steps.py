@@ -23,7 +23,7 @@ def train(folder: Path, *, rank: int = 0, after: int = 0, last: int = 8) -> list
     return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
 
 
-def test_each_step_is_a_row_of_the_first_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_step_is_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, rank=1) == []
     assert capsys.readouterr().out == ""
     found = train(tmp_path)

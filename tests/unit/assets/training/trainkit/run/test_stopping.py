@@ -153,7 +153,7 @@ def test_the_first_rank_decides_for_all(
     assert capsys.readouterr().out == ""
 
 
-def test_a_run_without_space_ends_on_the_first_rank(tmp_path: Path, job: pytest.MonkeyPatch) -> None:
+def test_a_run_without_space_ends(tmp_path: Path, job: pytest.MonkeyPatch) -> None:
     # Those that are kept, and one that is being written.
     assert saved_after(tmp_path, job, size=10**13 // 3)
     with pytest.raises(SystemExit, match=r"checkpoints need 10002\.0 GB .* has 10000\.0 GB free"):
