@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trainkit.data import fetch, hf_weights, hub, hub_text
+from trainkit.data import dataset_bucket, fetch, hf_weights, hub, hub_text
 from trainkit.data.shards import ShardError
 
 from tests.unit.assets.training.trainkit.data.hub_server import COMMIT, Hub, hub_server
@@ -157,6 +157,21 @@ def test_weights_of_a_folder_are_checked(tmp_path: Path) -> None:
     assert hf_weights.find_weights(str(tmp_path), data=tmp_path) == tmp_path
     with pytest.raises(hf_weights.WeightsError, match="allowed: ORGANISATION/NAME"):
         hf_weights.find_weights("llama-3-8b", data=tmp_path)
+
+
+def test_weights_of_a_bucket_are_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, calls = tmp_path / "models" / "s3--team--llama", list[tuple[str, ...]]()
+
+    def aws(*arguments: str) -> str:
+        calls.append(arguments)
+        for name in ("config.json", "tokenizer.json", "model.safetensors"):
+            (folder / name).write_text("{}")
+        return ""
+
+    monkeypatch.setattr(dataset_bucket, "_aws", aws)
+    for _ in range(2):
+        assert hf_weights.find_weights("s3://team/llama", data=tmp_path) == folder
+    assert [call[:4] for call in calls] == [("s3", "sync", "--only-show-errors", "s3://team/llama/")]
 
 
 def test_weights_of_the_hub_are_resumed_and_kept(served: Hub, tmp_path: Path) -> None:
