@@ -154,7 +154,7 @@ def test_environments_of_trainium_and_cpus_differ(node: Node) -> None:
         ("TRAINING_REHEARSAL", "1", "bert-trainium-cpu"),
         ("IMAGE_RECIPE", "cpu", "bert-trainium-cpu"),
     ):
-        command = ["bash", "-euc", script, "_", node.training]
+        command = ["bash", "-euc", script, "_", str(node.training)]
         done = subprocess.run(
             command, env=node.env | {name: value}, capture_output=True, text=True, check=True
         )

@@ -21,7 +21,7 @@ Train = Callable[..., str]
 @pytest.fixture
 def train(load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
     """Trains as rank 0 of one on a hundred tokens of a vocabulary of 400; the line that it ends with."""
-    splits = {}
+    splits: dict[str, tuple[shards.Shard, ...]] = {}
     for split in ("train", "val"):
         file = tmp_path / f"{split}-00000.bin"
         file.write_bytes(np.arange(100, dtype="<u2").tobytes())
