@@ -21,7 +21,6 @@ from tests.slow.assets.training.training import (
     check_that_divergence_ends_a_run,
     marked,
     training_on_slurm,
-    wait_until,
 )
 from training_cluster.paths import TRAINING
 
@@ -55,8 +54,6 @@ for split in ("train", "valid"):
 """
 ENCODER = "fairseq.examples.roberta.multiprocessing_bpe_encoder"
 HARD = "caf\u00e9 \u4e2d  it's \U0001f600\n\n \t \n<|endoftext|> </s> 12 <unk>\na\u2028b\x0bc\x85\n   led  \n"
-# Longer than what is encoded between two notes.
-LONG = TEXT * 400
 Command = list[str | Path]
 
 
@@ -225,30 +222,6 @@ def test_data_files_equal_those_of_fairseq(
         assert (ours.made / name).read_bytes() == (theirs / name).read_bytes(), name
     tokens = json.loads((ours.made / "manifest.json").read_text())["tokens"]
     assert (theirs / "train.bin").stat().st_size == tokens["train"] * token_bytes
-
-
-def test_a_killed_preparation_makes_the_same_data(training: Training, whole_run: str, tmp_path: Path) -> None:
-    whole, killed = (preparation(training, tmp_path / name) for name in ("whole", "killed"))
-    bpe = bpe_with_another_dictionary(data_dir(training) / "raw-bpe-2048", tmp_path / "bpe", made_up=3)
-    for each in (whole, killed):
-        each.give(LONG, bpe=bpe)
-    whole.prepare()
-    process, note = killed.start(), killed.work / "encoding" / "train.json"
-    wait_until(note.is_file, timeout_s=120, what="a part is encoded")
-    process.kill()
-    process.communicate()
-    partial = note.with_name("train.bin.partial")
-    assert 0 < json.loads(note.read_text())["tokens"] * 2 <= partial.stat().st_size
-    assert not killed.made.exists()
-    # Whether it is kept, or made again.
-    mark = b"kept"
-    with partial.open("r+b") as file:
-        file.write(mark)
-    killed.prepare()
-    train, wanted = ((each.made / "train.bin").read_bytes() for each in (killed, whole))
-    assert train == mark + wanted[len(mark) :]
-    for name in ("dict.txt", "train.idx", "valid.bin", "valid.idx"):
-        assert (killed.made / name).read_bytes() == (whole.made / name).read_bytes(), name
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: str) -> None:
