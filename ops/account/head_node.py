@@ -1,6 +1,7 @@
 """Runs commands on a cluster's head node by Systems Manager: without SSH, open ports or keys."""
 
 import contextlib
+import json
 import re
 import shlex
 import time
@@ -18,11 +19,14 @@ from ops.account.session import ClientOf, unless
 from ops.printable import printable
 from ops.usage import OpsError
 from training_cluster.cluster.session_command import RUN_AS_USER, whom
+from training_cluster.paths import ASSETS
 from training_cluster.users.model import caller_keys
 
 # Systems Manager keeps this much of a command's output (GetCommandInvocation).
 MAX_OUTPUT_BYTES = 24_000
 _SCRIPTS = Path(__file__).with_name("head_node_scripts")
+SLURM = ASSETS / "bootstrap" / "metrics" / "slurm.py"
+Rows = list[dict[str, Any]]
 _ENDED = frozenset({"Success", "Failed", "Cancelled", "TimedOut"})
 _FIRST_POLL_S, _LAST_POLL_S = 0.3, 2.0
 # The minimum of SendCommand: a command that the agent has not started by then is never run.
@@ -105,6 +109,29 @@ class HeadNode:
         text = (_SCRIPTS / name).read_text(encoding="utf-8")
         argv, shown = ("bash", "-c", text, name, *arguments), shlex.join((name, *arguments))
         return self._run(argv, shown, limit_s, reads_only)
+
+    def ask_slurm(self, program: str, *arguments: str, limit_s: int = LIMIT_S) -> tuple[Rows, bool, str]:
+        """Ask sinfo, squeue or sacct for nodes or jobs, through the program of the head node's metrics.
+
+        Args:
+            arguments: options, then, if a part of a file is requested, `--` and its path, offset and size.
+
+        Returns:
+            The records, True if some of them are missing, and the output about the file. Errors are those of
+            `run`.
+        """
+        argv = ("python3", "-I", "-c", SLURM.read_text(encoding="utf-8"), program, *arguments)
+        said = self._run(argv, shlex.join((program, *arguments)), limit_s, reads_only=True)
+        line, _, rest = said.partition("\n")
+        try:
+            found = json.loads(line)
+        except ValueError:
+            raise OpsError(f"{program}: the head node's answer is no JSON: {printable(line[:200])}") from None
+        rows = [
+            {name: printable(value) if isinstance(value, str) else value for name, value in pairs}
+            for pairs in (zip(found["fields"], row, strict=True) for row in found["rows"])
+        ]
+        return rows, found["is_cut"], rest
 
     def _run(self, argv: tuple[str, ...], shown: str, limit_s: int, reads_only: bool) -> str:
         pauses = iter(_PAUSES_S if reads_only else ())

@@ -9,14 +9,11 @@ from ops.account.head_node import HeadNode
 from ops.account.session import unless
 from ops.diagnose.state import AskedJob
 from ops.jobs.follow import find_log, state_line
-from ops.jobs.lookup import read_accounts
+from ops.jobs.lookup import job_options, read_accounts
 from ops.jobs.slurm import FAILED
 
 _LINES = 1000
-_TASK = re.compile(
-    r"^JobId=\d+ ArrayJobId=(\d+) ArrayTaskId=(\d+).*?\bJobState=(\w+)", re.MULTILINE | re.DOTALL
-)
-_SUBMITTED = re.compile(r"\bSubmitTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
+_TASK = re.compile(r"(\d+)_\[?(\d+)")
 
 
 def head_node_id(cluster_name: str, ec2: Any) -> str | None:
@@ -63,7 +60,10 @@ def read_job(job_id: str, head_node: HeadNode) -> tuple[AskedJob, dict[str, str]
     # In UTC, as all other times: the head node may have another zone.
     described = head_node.run("env", "TZ=UTC", "scontrol", "show", "job", job_id, reads_only=True)
     texts["-scontrol.txt"] = described
-    tasks = {f"{array}_{task}": state for array, task, state in _TASK.findall(described)}
+    rows, _, _ = head_node.ask_slurm("squeue", *job_options(job_id))
+    # Of tasks that wait together, 7_[3-9], the first one.
+    found = {_TASK.match(row["id"]): row["state"] for row in rows}
+    tasks = {f"{task[1]}_{task[2]}": state for task, state in found.items() if task}
     if tasks and "_" not in job_id:
         task = _worst(tasks)
         if tasks[task] != "COMPLETED":
@@ -71,12 +71,12 @@ def read_job(job_id: str, head_node: HeadNode) -> tuple[AskedJob, dict[str, str]
         every = f"Of job {job_id}, every task that Slurm lists is COMPLETED."
         return _accounted(job_id, head_node, every, is_good=True), texts
     # For a requeued job it is the last requeue's, which the first failure precedes.
-    time = None if log.job.restarts else _SUBMITTED.search(described)
+    time = None if log.job.restarts else datetime.datetime.fromtimestamp(log.job.submitted, datetime.UTC)
     asked = AskedJob(
         id=job_id,
         sentence=f"Job {job_id} is {log.job.ending}." if log.job.has_ended else f"{state_line(log.job)}.",
         is_good=log.job.state == "COMPLETED",
-        submitted=datetime.datetime.fromisoformat(f"{time[1]}+00:00") if time else None,
+        submitted=time,
     )
     return asked, texts
 

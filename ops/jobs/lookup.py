@@ -1,30 +1,18 @@
 """Reads jobs and nodes from a cluster's Slurm."""
 
-import re
 import shlex
 from dataclasses import dataclass
 
-from ops.account.head_node import CommandError, HeadNode
-from ops.jobs.nodes import SINFO_FORMAT, Partition, UnavailableNodes, parse_sinfo
-from ops.jobs.slurm import (
-    ACCOUNT_FORMAT,
-    ENDED,
-    FAILED,
-    QUEUE_FORMAT,
-    Job,
-    QueuedJob,
-    parse_accounts,
-    parse_job,
-    parse_queue,
-    whole_lines,
-)
+from ops.account.head_node import CommandError, HeadNode, Rows
+from ops.jobs.nodes import Partition, UnavailableNodes, of_rows
+from ops.jobs.slurm import ENDED, FAILED, Job, QueuedJob
 from training_cluster.stack_names import DEFAULT_CLUSTER
 
 PARTITIONS = "/etc/training-cluster/partitions"
 """Folder of the head node with the environment of each partition's jobs."""
-_UNKNOWN_JOB = re.compile("invalid job id", re.IGNORECASE)
 # Start of the period for which ended jobs are read from accounting.
 _ACCOUNTED_SINCE = "now-7days"
+_ACCOUNTS = ("--allusers", "--allocations")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,26 +39,18 @@ def read_failed(head_node: HeadNode) -> tuple[QueuedJob, ...]:
 
     Raises OpsError and botocore's errors.
     """
-    states = f"--states={','.join(sorted(FAILED))}"
-    answer = head_node.run(
-        "squeue", "--all", "--noheader", states, f"--format={QUEUE_FORMAT}", reads_only=True
-    )
-    found, _ = parse_queue(whole_lines(answer)[0])
+    rows, _, _ = head_node.ask_slurm("squeue", "--all", f"--states={','.join(sorted(FAILED))}")
+    found = tuple(map(QueuedJob.of, rows))
     return _newest_first(_with_accounts(found, set(), head_node, [], FAILED))
 
 
 def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
     """Read the queue, and ended jobs if requested. Raises OpsError and botocore's errors."""
-    states = ("--states=all",) if ended else ()
-    asked = ("squeue", "--all", "--noheader", *states, f"--format={QUEUE_FORMAT}")
-    answer = head_node.run(*asked, reads_only=True)
-    lines, is_cut = whole_lines(answer)
-    found, unread = parse_queue(lines)
+    rows, is_cut, _ = head_node.ask_slurm("squeue", "--all", *(("--states=all",) if ended else ()))
+    found = tuple(map(QueuedJob.of, rows))
     queue = sorted((job for job in found if not job.has_ended), key=lambda job: (job.waits, job.number))
     known = {job.id for job in queue}
     notes = ["There are more jobs than Systems Manager returns at once."] if is_cut else []
-    if unread:
-        notes.append(_unread(unread, "squeue"))
     remembered = tuple(job for job in found if job.has_ended)
     if ended:
         remembered = _with_accounts(remembered, known, head_node, notes, ENDED)
@@ -90,36 +70,18 @@ def _with_accounts(
 ) -> tuple[QueuedJob, ...]:
     try:
         states = f"--state={','.join(sorted(wanted))}"
-        answer = _sacct(head_node, f"--starttime={_ACCOUNTED_SINCE}", states, "--endtime=now")
+        since = f"--starttime={_ACCOUNTED_SINCE}"
+        rows, is_cut, _ = head_node.ask_slurm("sacct", *_ACCOUNTS, since, states, "--endtime=now")
     except CommandError as error:
         notes.append(
             "This cluster has no accounting (flag accounting), so Slurm forgets a job minutes after its end: "
             f"{error}"
         )
         return remembered
-    lines, is_cut = whole_lines(answer)
     if is_cut:
         notes.append("More jobs ended in the last 7 days than Systems Manager returns at once.")
-    found, unread = parse_accounts(lines)
-    if unread:
-        notes.append(_unread(unread, "sacct"))
     known = queued | {job.id for job in remembered}
-    return (*(job for job in found if job.id not in known), *remembered)
-
-
-def _sacct(head_node: HeadNode, *jobs: str) -> str:
-    return head_node.run(
-        *("sacct", "--allusers", "--noheader", "--parsable2", "--allocations"),
-        *(*jobs, f"--format={ACCOUNT_FORMAT}"),
-        reads_only=True,
-    )
-
-
-def _unread(count: int, program: str) -> str:
-    return (
-        f"{count} line(s) of {program} are not jobs, and are omitted: "
-        "the name or the arguments of a job contain a line end."
-    )
+    return (*(job for job in map(QueuedJob.of, rows) if job.id not in known), *remembered)
 
 
 def find_job(job_id: str, head_node: HeadNode) -> Job | None:
@@ -127,13 +89,19 @@ def find_job(job_id: str, head_node: HeadNode) -> Job | None:
 
     Raises OpsError and botocore's errors.
     """
-    try:
-        said = head_node.run("scontrol", "show", "job", "--oneliner", job_id, reads_only=True)
-    except CommandError as error:
-        if is_unknown_job(str(error)):
-            return None
-        raise
-    return parse_job(said)
+    rows, _, _ = head_node.ask_slurm("squeue", *job_options(job_id))
+    return first_job(rows)
+
+
+def job_options(job_id: str) -> tuple[str, ...]:
+    """Return the options of squeue for one job, also an ended one."""
+    return "--all", "--states=all", f"--jobs={job_id}"
+
+
+def first_job(rows: Rows) -> Job | None:
+    """Return the job, of an array its first task; None if Slurm does not know it, or has forgotten it."""
+    jobs = (Job.of({**row, "id": row["job_id"]}) for row in rows)
+    return min(jobs, key=lambda job: job.number, default=None)
 
 
 def read_accounts(job_id: str, head_node: HeadNode) -> tuple[QueuedJob, ...]:
@@ -142,21 +110,15 @@ def read_accounts(job_id: str, head_node: HeadNode) -> tuple[QueuedJob, ...]:
     Raises OpsError and botocore's errors.
     """
     try:
-        found, _ = parse_accounts(whole_lines(_sacct(head_node, f"--jobs={job_id}"))[0])
+        rows, _, _ = head_node.ask_slurm("sacct", *_ACCOUNTS, f"--jobs={job_id}")
     except CommandError:
         return ()
-    return found
-
-
-def is_unknown_job(said: str) -> bool:
-    """Return True if scontrol failed because Slurm has no such job, or no longer."""
-    return bool(_UNKNOWN_JOB.search(said))
+    return tuple(map(QueuedJob.of, rows))
 
 
 def read_nodes(head_node: HeadNode) -> tuple[tuple[Partition, ...], tuple[UnavailableNodes, ...]]:
     """Read partitions, and the nodes that accept no jobs. Raises OpsError and botocore's errors."""
-    asked = ("sinfo", "--all", "--noheader", f"--format={SINFO_FORMAT}")
-    return parse_sinfo(head_node.run(*asked, reads_only=True))
+    return of_rows(head_node.ask_slurm("sinfo", "--all")[0])
 
 
 def read_facts(partition: str, head_node: HeadNode) -> dict[str, str]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ops.account.head_node import CommandError, HeadNode
-from ops.jobs.lookup import is_unknown_job
-from ops.jobs.slurm import Job, parse_job
+from ops.jobs.lookup import first_job, job_options
+from ops.jobs.slurm import Job
 
 # Below MAX_OUTPUT_BYTES, which Systems Manager keeps of a command's output.
 CHUNK_BYTES = 20_000
@@ -61,19 +61,14 @@ class Output:
 
     def look(self, job_id: str) -> Look:
         """Read the job and its new output in one command. Raises OpsError and botocore's errors."""
-        answer = self._head_node.run_script(
-            *("read-on.sh", job_id, self.path, str(self.offset), str(CHUNK_BYTES)),
-            limit_s=_LOOK_S,
-            reads_only=True,
-        )
-        code, said, size, text = answer.split("\n", 3)
-        if code != "0" and not is_unknown_job(said):
-            raise CommandError(f"scontrol: {said}")
+        part = ("--", self.path, str(self.offset), str(CHUNK_BYTES))
+        rows, _, answer = self._head_node.ask_slurm("squeue", *job_options(job_id), *part, limit_s=_LOOK_S)
+        size, _, text = answer.partition("\n")
         if size != "-":
             self.offset = self.offset if self.offset <= int(size) else 0  # the file was truncated
             self.offset = min(self.offset + CHUNK_BYTES, int(size))
         return Look(
-            job=parse_job(said) if code == "0" else None,
+            job=first_job(rows),
             text=text,
             is_behind=size != "-" and self.offset < int(size),
         )

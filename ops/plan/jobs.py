@@ -5,11 +5,7 @@ from typing import Any
 
 from ops.account.head_node import find_head_node
 from ops.account.session import ClientOf
-from ops.printable import printable
 from ops.usage import OpsError
-
-_FORMAT = "%i|%u|%M|%D|%j"
-_FIELDS = _FORMAT.count("|") + 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,23 +40,15 @@ def read_running(cluster_name: str, client: ClientOf) -> Running:
     """Read nodes from EC2, and jobs from squeue on the head node. Raises botocore's errors."""
     nodes = _compute_nodes(cluster_name, client("ec2"))
     try:
-        said = find_head_node(cluster_name, client).run(
-            "squeue", "--noheader", "--states=RUNNING,COMPLETING,SUSPENDED", f"--format={_FORMAT}"
-        )
+        head_node = find_head_node(cluster_name, client)
+        rows, _, _ = head_node.ask_slurm("squeue", "--states=RUNNING,COMPLETING,SUSPENDED")
     except OpsError as error:
         return Running(nodes=nodes, jobs=None, why_no_jobs=str(error).splitlines()[0])
-    return Running(nodes=nodes, jobs=tuple(parse_jobs(said)))
-
-
-def parse_jobs(text: str) -> list[Job]:
-    """Parse squeue's lines, without a cut last line and without the remains of a name with a line end."""
-    found = []
-    for line in text.split("\n"):
-        fields = [printable(field) for field in line.strip().split("|", _FIELDS - 1)]
-        if len(fields) == _FIELDS and fields[3].isdigit():
-            id_, user, time, nodes, name = fields
-            found.append(Job(id=id_, user=user, time=time, nodes=int(nodes), name=name))
-    return found
+    jobs = (
+        Job(id=each["id"], user=each["user"], time=each["elapsed"], nodes=each["nodes"], name=each["name"])
+        for each in rows
+    )
+    return Running(nodes=nodes, jobs=tuple(jobs))
 
 
 def _compute_nodes(cluster_name: str, ec2: Any) -> int:

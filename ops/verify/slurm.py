@@ -103,8 +103,8 @@ def _checks_of_settings() -> Iterator[Check]:
 
 
 def _nothing_idles(scene: Scene) -> tuple[bool, str]:
-    said = scene.head_node.run("sinfo", "--all", "--noheader", "--Node", "--format=%N|%T", reads_only=True)
-    states = dict(line.split("|", 1) for line in said.splitlines() if "|" in line)
+    rows, _, _ = scene.head_node.ask_slurm("sinfo", "--all", "--Node")
+    states = {row["name"]: row["word"] for row in rows}
     # A suffix says that the node is off, or starts or ends (sinfo(1), NODE STATE CODES). Static nodes remain.
     idle = [name for name, state in states.items() if state == "idle" and "-st-" not in name]
     if idle:

@@ -9,7 +9,7 @@ TIMEOUT_S = 20
 
 
 def output_of(*command: str) -> str:
-    """Return what a command prints, in English and with times as seconds since 1970.
+    """Return what a command prints, in English.
 
     Raises:
         OSError, subprocess.CalledProcessError, subprocess.TimeoutExpired: it is missing, failed, or hangs.
@@ -22,5 +22,5 @@ def output_of(*command: str) -> str:
         stdout=subprocess.PIPE,
         text=True,
         errors="replace",
-        env={**os.environ, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"},
+        env={**os.environ, "LC_ALL": "C"},
     ).stdout

@@ -21,8 +21,9 @@ import cloudwatch
 sys.path.append(str(Path(__file__).resolve().parents[2] / "training"))
 
 from host import host_samples
-from slurm_jobs import job_samples, read_jobs, sdiag_samples
-from slurm_nodes import STATES, Node, braked_checks, counts, node_samples, read_nodes, scrape_targets
+from slurm import Job, Node, read_jobs, read_nodes
+from slurm_jobs import job_samples, sdiag_samples
+from slurm_nodes import STATES, braked_checks, counts, node_samples, scrape_targets
 from spend import spend_samples
 from storage import storage_samples
 from textfile import Reader, write_all
@@ -30,9 +31,18 @@ from training import training_samples
 
 EXPORTER_PORT = 9100
 
+
 # Read once for both stores.
-nodes = functools.cache(read_nodes)
-jobs = functools.cache(read_jobs)
+@functools.cache
+def nodes() -> list[Node]:
+    """Return all nodes, those of several partitions in each."""
+    return read_nodes("--all", "--Node")
+
+
+@functools.cache
+def jobs() -> list[Job]:
+    """Return the pending and running jobs, with each element of an array separately."""
+    return read_jobs("--all", "--array")
 
 
 def metrics_of(found: list[Node]) -> list[cloudwatch.Metric]:

@@ -1,4 +1,4 @@
-"""Slurm's jobs, by one call of squeue, and slurmctld's own figures, by sdiag."""
+"""Samples of Slurm's jobs, and slurmctld's own figures, by sdiag."""
 
 from __future__ import annotations
 
@@ -6,79 +6,35 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from command import output_of
+from slurm import Job
 from textfile import Sample
 
-# Job, state, user and its number, account, partition, nodes, submitted, started, reason, name.
-_FORMAT = "%A|%T|%u|%U|%a|%P|%D|%V|%S|%r|%j"
 _LONGEST_NAME = 64
-
-
-class Job(NamedTuple):
-    """A pending or running job."""
-
-    id: str
-    state: str
-    user: str
-    uid: int
-    account: str
-    partition: str
-    nodes: int
-    submitted: float
-    started: float
-    """Seconds since 1970; for a pending job the expected start, 0 if Slurm expects none."""
-    reason: str
-    name: str
-
-
-def read_jobs() -> list[Job]:
-    """Ask Slurm for the pending and running jobs, with each element of an array separately."""
-    command = ("squeue", "--all", "--array", "--noheader", "--format", _FORMAT)
-    return [job for line in output_of(*command).splitlines() if (job := _job(line))]
-
-
-def _job(line: str) -> Job | None:
-    """Parse a line; None for a line that is not a job, such as the rest of a name with a line break."""
-    parts = line.split("|", 10)
-    if len(parts) != len(Job._fields) or not (parts[0].isdecimal() and parts[3].isdecimal()):
-        return None
-    job, state, user, uid, account, partition, nodes, submitted, started, reason, name = parts
-    # Without accounting jobs have no account.
-    account = "" if account == "(null)" else account
-    return Job(
-        *(job, state.lower(), user, int(uid), account, partition),
-        int(nodes) if nodes.isdecimal() else 0,
-        *(_seconds(submitted), _seconds(started), reason, name),
-    )
-
-
-def _seconds(text: str) -> float:
-    return float(text) if text.isdecimal() else 0.0
 
 
 def job_samples(jobs: Iterable[Job]) -> Iterator[Sample]:
     """Yield the numbers of jobs, the longest waits, and the facts of each running job."""
     jobs = list(jobs)
-    kinds = Counter((job.state, job.user, job.account, job.partition) for job in jobs)
+    kinds = Counter((job.state.lower(), job.user, job.account, job.partition) for job in jobs)
     for (state, user, account, partition), number in kinds.items():
         labels = {"state": state, "user": user, "account": account, "partition": partition}
         yield Sample("slurm_jobs", number, labels)
     now = time.time()
     waits: dict[tuple[str, str], float] = {}
     for job in jobs:
-        if job.state == "pending":
-            kind = (job.partition, job.reason)
+        if job.state == "PENDING":
+            kind = (job.partition, job.reason or "None")
             waits[kind] = max(waits.get(kind, 0.0), now - job.submitted)
-        elif job.state == "running":
+        elif job.state == "RUNNING":
             yield from _running(job)
     for (partition, reason), wait_s in waits.items():
         yield Sample("slurm_queue_wait_seconds", wait_s, {"partition": partition, "reason": reason})
 
 
 def _running(job: Job) -> Iterator[Sample]:
-    labels = {"job": job.id, "user": job.user, "account": job.account, "partition": job.partition}
+    labels = {"job": job.job_id, "user": job.user, "account": job.account, "partition": job.partition}
     yield Sample("slurm_job_info", 1, {**labels, "name": job.name[:_LONGEST_NAME]})
     yield Sample("slurm_job_nodes", job.nodes, labels)
     yield Sample("slurm_job_start_seconds", job.started, labels)

@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from slurm_nodes import Node, each_once
+from slurm import Node
+from slurm_nodes import each_once
 from textfile import Sample
 
 _NODE = re.compile(r"^(.+)-(?:st|dy)-(.+)-\d+$")

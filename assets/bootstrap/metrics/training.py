@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from slurm_jobs import Job
+from slurm import Job
 from textfile import Sample
 from trainkit.run.metrics import FILE, is_validation, row_of
 from trainkit.run.run_files import seconds
@@ -43,14 +43,14 @@ def training_samples(jobs: Iterable[Job], *, runs: Path, kept: Path) -> Iterator
         runs: folder of all runs, WORKLOAD/RUN in it.
         kept: file with the run of each job, which only this program writes.
     """
-    running = [job for job in jobs if job.state == "running"]
+    running = [job for job in jobs if job.state == "RUNNING"]
     folders = _folders(running, runs=runs, kept=kept)
     for job in running:
-        if folder := folders.get(job.id):
+        if folder := folders.get(job.job_id):
             rows = [row for row in _rows(runs / folder / FILE, uid=job.uid) if not is_validation(row)]
             if rows:
                 workload, _, run = folder.partition("/")
-                labels = {"job": job.id, "user": job.user, "workload": workload, "run": run}
+                labels = {"job": job.job_id, "user": job.user, "workload": workload, "run": run}
                 yield from _samples(rows, labels)
 
 
@@ -99,15 +99,15 @@ def _folders(jobs: list[Job], *, runs: Path, kept: Path) -> dict[str, str]:
     found: dict[str, tuple[str, float]] = {}
     sought: dict[str, Job] = {}
     for job in jobs:
-        folder, looked = known.get(job.id, ("", 0.0))
+        folder, looked = known.get(job.job_id, ("", 0.0))
         if folder or now - looked < _LOOK_AGAIN_S:
-            found[job.id] = (folder, looked)
-        elif own := next(runs.glob(f"*/job-{job.id}"), None):  # a run without RUN_NAME
-            found[job.id] = (f"{own.parent.name}/{own.name}", now)
+            found[job.job_id] = (folder, looked)
+        elif own := next(runs.glob(f"*/job-{job.job_id}"), None):  # a run without RUN_NAME
+            found[job.job_id] = (f"{own.parent.name}/{own.name}", now)
         else:
-            sought[job.id] = job
+            sought[job.job_id] = job
             # A new job may still wait for its nodes or prepare data.
-            found[job.id] = ("", now if now - job.started > _LOOK_AGAIN_S else 0.0)
+            found[job.job_id] = ("", now if now - job.started > _LOOK_AGAIN_S else 0.0)
     if sought:
         for owner in runs.glob("*/*/owner"):
             claimed = _claimed(owner, sought)
@@ -123,8 +123,8 @@ def _folders(jobs: list[Job], *, runs: Path, kept: Path) -> dict[str, str]:
 def _claimed(owner: Path, sought: Mapping[str, Job]) -> str | None:
     """Return the job that has claimed a run, if it is one of those and its user wrote the file."""
     for job in sought.values():
-        if _read(owner, uid=job.uid, most=_LONGEST_OWNER).decode(errors="replace").strip() == job.id:
-            return job.id
+        if _read(owner, uid=job.uid, most=_LONGEST_OWNER).decode(errors="replace").strip() == job.job_id:
+            return job.job_id
     return None
 
 

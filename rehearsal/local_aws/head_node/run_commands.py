@@ -2,9 +2,9 @@
 
 A head node here is a record without a shell. The commands of the provider and trainctl run on this machine,
 as the person who rehearses, with the rehearsal's folders for /fsx and /efs. Other commands are refused, and
-so are shell scripts other than ops/account/head_node_scripts. The environment of the commands is in
-the file LocalAwsAddress.head_node_shell while a local Slurm runs. Without that file the head node cannot be
-reached, like one that is still booting.
+so are scripts other than those of ops/account/head_node_scripts and metrics/slurm.py. The environment of the
+commands is in the file LocalAwsAddress.head_node_shell while a local Slurm runs. Without that file the head
+node cannot be reached, like one that is still booting.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.head_node.agent import Agent, Outcome, Task
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.session_command import RUN_AS_USER, split_whom
-from training_cluster.paths import ROOT
+from training_cluster.paths import ASSETS, ROOT
 
 # The provider's commands run as root, trainctl's as the cluster's user (RUN_AS_USER).
 _ROOT = "PATH=$PATH:/opt/slurm/bin "
@@ -36,6 +36,7 @@ _PROGRAMS = _ASKS | frozenset(
 _MODULES = ("python3", "-B", "-m", "trainkit.run.report")
 _REGISTRY = ("bash", f"{load_base().shared_dir}/training/registry.sh")
 SCRIPTS = ROOT / "ops" / "account" / "head_node_scripts"
+SLURM = ASSETS / "bootstrap" / "metrics" / "slurm.py"
 _EFS, _ETC = "/efs", "/etc/training-cluster"
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 # Default limits of AWS-RunShellScript, and of SendCommand.
@@ -226,6 +227,8 @@ def _is_ours(argv: Sequence[str]) -> bool:
     """Return True for a module, or the exact text of a script, that trainctl runs on head nodes."""
     if tuple(argv[:2]) == ("bash", "-c"):
         return argv[2:3] in [[path.read_text()] for path in SCRIPTS.glob("*.sh")]
+    if tuple(argv[:3]) == ("python3", "-I", "-c"):
+        return argv[3:4] == [SLURM.read_text()]
     return tuple(argv[:4]) == _MODULES or tuple(argv[:2]) == _REGISTRY
 
 

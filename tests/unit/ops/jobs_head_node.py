@@ -4,6 +4,8 @@ What is sent goes through the rehearsal's own stand-in for the head node's agent
 refuse fails here, too, and one that hangs hangs.
 """
 
+import importlib.util
+import json
 import os
 import shlex
 import threading
@@ -14,12 +16,73 @@ from typing import Any
 
 from ops.account.head_node import HeadNode, find_head_node
 from rehearsal.local_aws.head_node.agent import Agent, Outcome
-from rehearsal.local_aws.head_node.run_commands import run
+from rehearsal.local_aws.head_node.run_commands import SLURM, run
 from tests.unit.ops.fake_account import Account, Refused
 
 HEAD_NODE = "i-0aaaaaaaaaaaaaaaa"
 Call = Callable[..., tuple[int, str, str]]
 SINFO = "gpu*|up|idle~|4|gpu-dy-p4d-[1-4]|Unknown|none\n"
+UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified"
+# What separates the fields is the caller's choice; lines of other formats remain.
+SAY = """say() {
+  local text="$1" end= word
+  for word in "${arguments[@]}"; do
+    case $word in --Format=*:/*) end="${word##*:}" ;; --delimiter=*) end="${word#*=}" ;; esac
+  done
+  if [[ $end ]]; then text="${text//|/$end}" text="${text//$'\\n'/$end$'\\n'}"; fi
+  printf %s "$text"
+}
+arguments=("$@")
+"""
+
+
+def job_line(
+    state: str = "RUNNING",
+    reason: str = "None",
+    code: str = "0:0",
+    *,
+    id_: str = "30",
+    nodes: int = 2,
+    restarts: int = 1,
+    name: str = "train",
+    command: str = "/fsx/training/job.slurm gpt2 --note JobState=FAILED",
+    output: str = "/fsx/runs/job-30.log",
+    user: str = "ubuntu",
+    dependency: str = "(null)",
+    submitted: int | str = 1_790_000_000,
+    started: int | str = 1_790_000_060,
+    uid: int = 1000,
+    account: str = "(null)",
+) -> str:
+    """Return a job as the fake squeue lists it."""
+    listed = ("gpu", user, state, reason, nodes, "1:00", "1-00:00:00", name, command, dependency)
+    job_id = "".join(id_.partition("_")[::2]).partition("+")[0]
+    more = (job_id, uid, account, submitted, started, code, restarts, 1, output)
+    return "|".join(map(str, (id_, *listed, *more))) + "\n"
+
+
+def slurm_module() -> Any:
+    """Return the module that trainctl sends to the head node."""
+    spec = importlib.util.spec_from_file_location("slurm_of_tests", SLURM)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def slurm_answer(program: str, lines: str) -> str:
+    """Return what the module prints where a program of Slurm prints these lines."""
+    module = slurm_module()
+    shape, record = {
+        "sinfo": (module._SINFO, module._node),
+        "squeue": (module._SQUEUE, module._job),
+        "sacct": (module._SACCT, module._job),
+    }[program]
+    names = [pair.partition("=")[0] for pair in shape.split()]
+    rows = [record(dict(zip(names, line.split("|"), strict=True)))._asdict() for line in lines.splitlines()]
+    fields = list(rows[0]) if rows else []
+    return json.dumps({"fields": fields, "rows": [list(row.values()) for row in rows], "is_cut": False})
 
 
 class PlayedCluster:
@@ -70,14 +133,14 @@ class PlayedCluster:
 
     def says(self, program: str, output: str, *, error: str = "", code: int = 0) -> None:
         """Set the answer of one of Slurm's programs."""
-        printed, complained = (f"printf %s {shlex.quote(text)}" for text in (output, error))
-        self.does(program, f"{printed}; {complained} >&2; exit {code}")
+        self.does(program, f"say {shlex.quote(output)}; printf %s {shlex.quote(error)} >&2; exit {code}")
 
     def does(self, program: str, script: str) -> None:
+        """Let one of Slurm's programs run a script, whose `say` prints lines with the requested separator."""
         path = self._bin / program
         # One write a call: calls at the same time do not mix.
         note = f'printf "%s\\n" "$(printf "%q " {program} "$@")" >>{self._calls}'
-        path.write_text(f"#!/bin/bash\n{note}\n{script}\n")
+        path.write_text(f"#!/bin/bash\n{note}\n{SAY}{script}\n")
         path.chmod(0o755)
 
     def has_nodes(self, instance_type: str, *, recipe: str, **others: str) -> None:

@@ -3,6 +3,7 @@
 import datetime
 import io
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from ops.diagnose.render import Diagnosis
 from ops.diagnose.stacks import SUCCESSES
 from ops.diagnose.texts import Gathered
 from tests.unit.ops.fake_account import Account, Refused
+from tests.unit.ops.jobs_head_node import job_line, slurm_answer
 
 HEAD, GROUP = "i-0aaaaaaaaaaaaaaaa", "/aws/parallelcluster/training-202611051010"
 AT = datetime.datetime(2026, 11, 5, 10, 10, tzinfo=datetime.UTC)
@@ -40,7 +42,7 @@ def failing(
     saved: Mapping[str, str] | None = None,
     logs: Mapping[str, str] | None = None,
     console: str = "",
-    commands: Callable[[str], str] = lambda _script: "",
+    commands: Callable[[str], str] = lambda _script: slurm_answer("sinfo", ""),
     statuses: Mapping[str, str] | None = None,
 ) -> Answers:
     """Answers of such an account.
@@ -188,7 +190,7 @@ def _log_answers(logs: Mapping[str, str]) -> Answers:
 
 def head_node(
     *,
-    job: str = "",
+    job: Mapping[str, Any] | None = None,
     tasks: Mapping[int, str] | None = None,
     log: str = "",
     path: str = "/fsx/runs/job-7.log",
@@ -199,27 +201,25 @@ def head_node(
     """Return the answers of a head node to scripts.
 
     Args:
-        job: fields of job 7 in `scontrol show job`; empty if Slurm has forgotten it.
-        tasks: of the array 7, with the state of each.
+        job: fields of job 7 (`job_line`); None if Slurm has forgotten it.
+        tasks: of the array 7, with the state and the exit code of each.
         log: of job 7.
         path: of this log.
         queue: the jobs of squeue; one that has ended is listed only if its state is requested.
         accounts: the answer of sacct; empty without accounting.
         nodes: the answer of sinfo.
     """
-    jobs = {"7": f"JobId=7 JobName=mine {job}"} if job else {}
+    common = {"name": "mine", "command": "mine", "output": path, "restarts": 0}
+    jobs = {"7": job_line(**{"id_": "7", **common, **job})} if job else {}
     jobs |= {
-        f"7_{task}": f"JobId={8 + task} ArrayJobId=7 ArrayTaskId={task} JobName=mine JobState={state}"
-        for task, state in (tasks or {}).items()
+        f"7_{task}": job_line(*said.split(), id_=f"7_{task}", **common)
+        for task, said in (tasks or {}).items()
     }
 
-    def answer(script: str) -> str:
-        words = script.split()
+    def answer(script: str) -> str:  # noqa: PLR0911 (one for each program)
+        words = shlex.split(script)
         if "scontrol" in words:
-            wanted = words[-1]
-            found = [each for id_, each in jobs.items() if wanted in (id_, id_.partition("_")[0])]
-            said = "\n".join(f"{each} StdErr={path} StdOut={path}\n" for each in found)
-            return said or Failed("slurm_load_jobs error: Invalid job id specified")
+            return f"JobId={words[-1]}\n"
         if "stat" in words:
             return (
                 f"{len(log)}\n" if path in words else Failed("stat: cannot statx: No such file or directory")
@@ -231,14 +231,22 @@ def head_node(
             assert f"if={path}" in words
             return log[skip : skip + count]
         if "sacct" in words:
-            return accounts or Failed("Slurm accounting storage is disabled")
+            return (
+                slurm_answer("sacct", accounts)
+                if accounts
+                else Failed("Slurm accounting storage is disabled")
+            )
         if "squeue" in words:
+            if words[-1].startswith("--jobs="):
+                wanted = words[-1].partition("=")[2]
+                found = (each for id_, each in jobs.items() if wanted in (id_, id_.partition("_")[0]))
+                return slurm_answer("squeue", "".join(found))
             asked = next((word for word in words if word.startswith("--states=")), "--states=PENDING,RUNNING")
             states = asked.partition("=")[2].split(",")
             lines = [line for line in queue.splitlines() if line.split("|")[3] in states]
-            return "".join(f"{line}\n" for line in lines)
+            return slurm_answer("squeue", "".join(f"{line}\n" for line in lines))
         assert "sinfo" in words
-        return "REASON NODELIST\n" if "-R" in words else nodes
+        return "REASON NODELIST\n" if "-R" in words else slurm_answer("sinfo", nodes)
 
     return answer
 

@@ -55,11 +55,11 @@ def test_the_newest_log_group_of_this_very_cluster_is_read_and_the_console() -> 
 def test_slurm_s_reasons_and_a_job_s_log_come_from_the_head_node() -> None:
     log = "x\n" * 70_000 + "CUDA out of memory. Tried to allocate 2.00 GiB\n"
 
-    on_head_node = head_node(job="JobState=FAILED ExitCode=1:0", log=log, path="/home/ubuntu/train-7.log")
+    on_head_node = head_node(job={"state": "FAILED", "code": "1:0"}, log=log, path="/home/ubuntu/train-7.log")
 
     def answer(script: str) -> str:
         reasons = "REASON NODELIST\ntraining-cluster: nvidia-smi lists 7 of 8 GPUs      gpu-dy-p4d-2\n"
-        return reasons if "sinfo" in script.split() else on_head_node(script)
+        return reasons if "-R" in script.split() else on_head_node(script)
 
     before = {"slurm_resume": "An error occurred (InsufficientInstanceCapacity) when calling the CreateFleet"}
     account = failing(reason="Resource creation cancelled", commands=answer, logs=before)

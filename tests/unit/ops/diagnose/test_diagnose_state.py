@@ -1,5 +1,6 @@
 """trainctl diagnose on an account: the state comes first, and what is over is no cause."""
 
+import datetime
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -9,14 +10,15 @@ import pytest
 from ops import __main__
 from tests.unit.ops.diagnose.diagnose_account import WELL, Answers, failing, head_node
 from tests.unit.ops.fake_account import Account, Refused
+from tests.unit.ops.jobs_head_node import job_line
 
 STEP = "10:12:43 bootstrap: step 20-install-python failed after 3 s: no wheel"
 STEP_TITLE = "A step of the bootstrap failed"
 SAVED = {"2026-11-05T09-58-00.000Z-UPDATE_FAILED/cfn-init.log": STEP}
 STATE = "TrainingClusterStack is UPDATE_COMPLETE since 2026-11-05 11:10 UTC.\n"
-QUEUE = "6|ann|gpu|{}|{}|2|1:00|1:00|(null)|mine|/fsx/training/job.slurm mine\n"
-ACCOUNT = "7|ann|gpu|{}|None|2|00:01:00|01:00:00|mine\n"
-TASKS = "7_0|a|gpu|COMPLETED|None|2|1:00|1:00|m\n7_1|a|gpu|{}|None|2|1:00|1:00|m\n"
+QUEUE = job_line("{}", "{}", id_="6", name="mine", command="/fsx/training/job.slurm mine")
+ACCOUNT = "7|gpu|ann|{}|None|2|00:01:00|01:00:00|mine\n"
+TASKS = "7_0|gpu|a|COMPLETED|None|2|1:00|1:00|m\n7_1|gpu|a|{}|None|2|1:00|1:00|m\n"
 RAISED = "packing.ShardError: shard 1714 has 4093 tokens\n"
 FIXED = "Earlier; a deploy has succeeded since, at 2026-11-05 11:10 UTC:"
 Run = Callable[..., tuple[int, str]]
@@ -112,7 +114,7 @@ def test_an_unread_source_limits_the_answer(run: Run) -> None:
 @pytest.mark.parametrize("is_forgotten", [False, True])
 def test_a_completed_job_has_nothing_to_diagnose(is_forgotten: bool, run: Run) -> None:
     states: dict[str, Any] = (
-        {"accounts": ACCOUNT.format("COMPLETED")} if is_forgotten else {"job": "JobState=COMPLETED"}
+        {"accounts": ACCOUNT.format("COMPLETED")} if is_forgotten else {"job": {"state": "COMPLETED"}}
     )
     answers = failing(saved=SAVED, commands=head_node(**states, log="step 1\nCUDA out of memory.\n"))
     code, output = run(answers, "--job", "7")
@@ -124,7 +126,7 @@ def test_a_completed_job_has_nothing_to_diagnose(is_forgotten: bool, run: Run) -
 
 
 def test_an_exception_of_a_completed_job_is_shown(run: Run) -> None:
-    answers = failing(statuses=WELL, commands=head_node(job="JobState=COMPLETED", log=f"step 1\n{RAISED}"))
+    answers = failing(statuses=WELL, commands=head_node(job={"state": "COMPLETED"}, log=f"step 1\n{RAISED}"))
     code, output = run(answers, "--job", "7")
     _, _, shown = output.partition("In its log, although it completed:\n")
     assert shown.startswith("1. An error that no rule explains:")
@@ -135,10 +137,10 @@ def test_an_exception_of_a_completed_job_is_shown(run: Run) -> None:
 @pytest.mark.parametrize(
     ("tasks", "accounts", "sentence"),
     [
-        ({0: "COMPLETED", 1: "FAILED ExitCode=1:0"}, "", "Job 7_1 is FAILED (exit code 1)."),
-        ({0: "COMPLETED", 1: "RUNNING", 2: "FAILED ExitCode=1:0"}, "", "Job 7_2 is FAILED (exit code 1)."),
+        ({0: "COMPLETED", 1: "FAILED None 1:0"}, "", "Job 7_1 is FAILED (exit code 1)."),
+        ({0: "COMPLETED", 1: "RUNNING", 2: "FAILED None 1:0"}, "", "Job 7_2 is FAILED (exit code 1)."),
         ({0: "COMPLETED", 1: "RUNNING"}, "", "is RUNNING."),
-        ({1: "COMPLETED"}, "7_0|ann|gpu|FAILED|None|2|1:00|1:00|mine\n", "Job 7_0 is FAILED."),
+        ({1: "COMPLETED"}, "7_0|gpu|ann|FAILED|None|2|1:00|1:00|mine\n", "Job 7_0 is FAILED."),
         (
             {},
             TASKS.format("FAILED"),
@@ -222,7 +224,8 @@ def test_a_job_that_slurm_forgot_is_diagnosed_by_its_log(run: Run) -> None:
 def test_cluster_logs_from_the_job_on_are_current(run: Run) -> None:
     lost = {"slurm_resume": "An error occurred (InsufficientInstanceCapacity) when calling the CreateFleet"}
     for submitted, is_current in (("10:00:00", True), ("10:30:00", False)):
-        job = f"JobState=NODE_FAIL Restarts=0 SubmitTime=2026-11-05T{submitted}"
+        at = datetime.datetime.fromisoformat(f"2026-11-05T{submitted}+00:00")
+        job = {"state": "NODE_FAIL", "submitted": int(at.timestamp())}
         _, output = run(
             failing(statuses=WELL, logs=lost, commands=head_node(job=job, log="step 1\n")), "--job", "7"
         )

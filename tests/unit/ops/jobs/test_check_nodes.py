@@ -26,7 +26,7 @@ def swept_cluster(cluster: PlayedCluster) -> PlayedCluster:
         f"""case "$*" in
         *'%N|%T'*) printf %b {STATES!r} ;;
         *--format=%N*) seq -f gpu-dy-p4d-%g 4 ;;
-        *) echo 'gpu*|up|idle|4|gpu-dy-p4d-[1-4]|Unknown|none' ;;
+        *) say $'gpu*|up|idle|4|gpu-dy-p4d-[1-4]|Unknown|none\\n' ;;
         esac""",
     )
     cluster.says("sbatch", "31\n")
@@ -75,7 +75,7 @@ def test_without_an_idle_node_none_is_swept(swept_cluster: PlayedCluster) -> Non
     swept_cluster.does(
         "sinfo",
         "case \"$*\" in *'%N|%T'*) echo 'gpu-dy-p4d-1|idle~' ;; "
-        "*) echo 'gpu*|up|idle|4|gpu-dy-p4d-[1-4]|Unknown|none' ;; esac",
+        "*) say $'gpu*|up|idle|4|gpu-dy-p4d-[1-4]|Unknown|none\\n' ;; esac",
     )
     with pytest.raises(OpsError, match="No node of gpu is running and idle"):
         start_sweep(None, None, swept_cluster.head_node)

@@ -8,12 +8,11 @@ import pytest
 
 from ops.jobs.output import CHUNK_BYTES, Output
 from ops.jobs.reasons import plain_reason
-from tests.unit.ops.jobs.test_slurm import job_text
-from tests.unit.ops.jobs_head_node import Call, PlayedCluster
+from tests.unit.ops.jobs_head_node import UNKNOWN_JOB, Call, PlayedCluster, job_line
 
 
 def test_the_last_lines_of_a_job_are_shown(cluster: PlayedCluster, call: Call) -> None:
-    cluster.says("scontrol", job_text("FAILED", "None", "3:0"))
+    cluster.says("squeue", job_line("FAILED", "None", "3:0"))
     cluster.has_log("30", "".join(f"{'x' * 90} {n}\n" for n in range(1000)))
     code, said, note = call("logs", "30", "--lines", "300")
     assert code == 0
@@ -22,7 +21,7 @@ def test_the_last_lines_of_a_job_are_shown(cluster: PlayedCluster, call: Call) -
 
 
 def test_a_job_that_slurm_has_forgotten_still_has_its_log(cluster: PlayedCluster, call: Call) -> None:
-    cluster.says("scontrol", "", error="slurm_load_jobs error: Invalid job id specified", code=1)
+    cluster.says("squeue", "", error=UNKNOWN_JOB, code=1)
     cluster.has_log("12", "old\n")
     assert call("logs", "12")[:2] == (0, "old\n")
     code, _, said = call("logs", "13")
@@ -31,7 +30,7 @@ def test_a_job_that_slurm_has_forgotten_still_has_its_log(cluster: PlayedCluster
 
 
 def test_logs_as_json_have_the_text(cluster: PlayedCluster, call: Call) -> None:
-    cluster.says("scontrol", job_text("RUNNING", "None"))
+    cluster.says("squeue", job_line("RUNNING", "None"))
     cluster.has_log("30", "one\ntwo\n")
     told = json.loads(call("logs", "30", "--json", "--lines", "1")[1])
     assert (told["job"]["state"], told["output"], told["text"]) == (
@@ -42,7 +41,7 @@ def test_logs_as_json_have_the_text(cluster: PlayedCluster, call: Call) -> None:
 
 
 def becomes(cluster: PlayedCluster, *looks: tuple[str, str]) -> None:
-    """Set the answers of scontrol, one a look, each with the growth of the log; the last one is repeated."""
+    """Set the answers of squeue, one a look, each with the growth of the log; the last one is repeated."""
     folder = cluster.shared.parent / "looks"
     folder.mkdir()
     log = cluster.has_log("30", "")
@@ -51,24 +50,24 @@ def becomes(cluster: PlayedCluster, *looks: tuple[str, str]) -> None:
         (folder / f"{number}.log").write_text(written)
     last = len(looks) - 1
     cluster.does(
-        "scontrol",
+        "squeue",
         f"cd {folder}; n=$(cat n 2>/dev/null || echo 0); echo $((n < {last} ? n + 1 : n)) >n\n"
-        f'cat "$n.log" >>{log}; : >"$n.log"; cat "$n.job"',
+        f'cat "$n.log" >>{log}; : >"$n.log"; say "$(cat "$n.job")"$\'\\n\'',
     )
 
 
 def test_a_job_is_followed_through_waiting_restart_and_end(cluster: PlayedCluster, call: Call) -> None:
-    running = job_text("RUNNING", "None")
+    running = job_line("RUNNING", "None")
     becomes(
         cluster,
-        (job_text("PENDING", "Resources"), ""),
-        (job_text("PENDING", "Resources"), ""),
-        (job_text("CONFIGURING", "None"), ""),
+        (job_line("PENDING", "Resources"), ""),
+        (job_line("PENDING", "Resources"), ""),
+        (job_line("CONFIGURING", "None"), ""),
         (running, "step 1\n"),
         (running, "ste"),
-        (job_text("PENDING", "BeginTime"), "p 2\n"),
+        (job_line("PENDING", "BeginTime"), "p 2\n"),
         (running, "start again\n"),
-        (job_text("COMPLETED", "None"), "done é\n"),
+        (job_line("COMPLETED", "None"), "done é\n"),
     )
     code, said, notes = call("logs", "30", "--follow")
     assert (code, said) == (0, "step 1\nstep 2\nstart again\ndone é\n")
@@ -85,7 +84,7 @@ def test_a_job_is_followed_through_waiting_restart_and_end(cluster: PlayedCluste
 def test_submit_goes_on_to_the_end_of_a_job_that_fails(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     cluster.says("sbatch", "30\n")
-    becomes(cluster, (job_text("RUNNING", "None"), "a\n"), (job_text("FAILED", "None", "2:0"), "b\n"))
+    becomes(cluster, (job_line("RUNNING", "None"), "a\n"), (job_line("FAILED", "None", "2:0"), "b\n"))
     code, said, note = call("submit", "gpt2", "--nodes", "1", "--follow")
     assert (code, said) == (1, "Job 30: gpt2 on 1 node(s)\na\nb\n")
     assert note == "Job 30 ended: FAILED (exit code 2)\n"
@@ -97,7 +96,7 @@ def test_an_interrupt_ends_the_watching_and_not_the_job(
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    becomes(cluster, (job_text("RUNNING", "None"), "a\n"))
+    becomes(cluster, (job_line("RUNNING", "None"), "a\n"))
     # Of this module alone: the head node is asked with pauses, too.
     monkeypatch.setattr("ops.jobs.follow.time", SimpleNamespace(sleep=interrupted))
     code, said, note = call("logs", "30", "--follow")
@@ -111,21 +110,21 @@ def test_a_lost_answer_does_not_end_the_watching_and_many_do(cluster: PlayedClus
     states.write_text("")
     cluster.has_log("30", "a\n")
     cluster.does(
-        "scontrol",
+        "squeue",
         f"echo >>{states}; case $(wc -l <{states}) in 2) echo 'no contact' >&2; exit 1;; esac\n"
-        f"echo '{job_text('COMPLETED', 'None')}'",
+        f"say ${job_line('COMPLETED')!r}",
     )
     code, said, notes = call("logs", "30", "--follow")
     assert (code, said) == (0, "a\n")
-    assert "No answer, asking again: scontrol: no contact" in notes
+    assert "No answer, asking again: squeue: no contact" in notes
     cluster.does(
-        "scontrol",
+        "squeue",
         f"echo >>{states}; [ $(wc -l <{states}) -gt 4 ] && {{ echo 'no contact' >&2; exit 1; }}\n"
-        f"echo '{job_text('RUNNING', 'None')}'",
+        f"say ${job_line()!r}",
     )
     code, _, notes = call("logs", "30", "--follow")
     assert code == 1
-    assert notes.splitlines()[-1] == "scontrol: no contact"
+    assert notes.splitlines()[-1] == "squeue: no contact"
 
 
 def test_a_look_at_a_job_is_one_command_and_quiet_jobs_are_looked_at_less_often(
@@ -134,9 +133,9 @@ def test_a_look_at_a_job_is_one_command_and_quiet_jobs_are_looked_at_less_often(
     pauses = list[float]()
     monkeypatch.setattr("ops.jobs.follow.POLL_S", 2.0)
     monkeypatch.setattr("ops.jobs.follow.time", SimpleNamespace(sleep=pauses.append))
-    running = job_text("RUNNING", "None")
+    running = job_line("RUNNING", "None")
     quiet = [(running, "")] * 8
-    becomes(cluster, (running, "a\n"), *quiet, (running, "b\n"), (job_text("COMPLETED", "None"), ""))
+    becomes(cluster, (running, "a\n"), *quiet, (running, "b\n"), (job_line("COMPLETED", "None"), ""))
     assert call("logs", "30", "--follow")[:2] == (0, "a\nb\n")
     # Two commands find the job and its log's end.
     assert len(cluster.sent) <= len(quiet) + 3 + 2
@@ -146,12 +145,12 @@ def test_a_look_at_a_job_is_one_command_and_quiet_jobs_are_looked_at_less_often(
 
 def test_a_long_output_is_followed_in_pieces_and_none_is_lost(cluster: PlayedCluster, call: Call) -> None:
     lines = "".join(f"{'x' * 90} {n}\n" for n in range(1000))
-    becomes(cluster, (job_text("RUNNING", "None"), ""), (job_text("COMPLETED", "None"), lines))
+    becomes(cluster, (job_line("RUNNING", "None"), ""), (job_line("COMPLETED", "None"), lines))
     assert call("logs", "30", "--follow")[:2] == (0, lines)
 
 
 def test_a_log_that_is_emptied_is_followed_from_its_beginning(cluster: PlayedCluster) -> None:
-    cluster.says("scontrol", job_text("RUNNING", "None"))
+    cluster.says("squeue", job_line("RUNNING", "None"))
     log = cluster.has_log("30", "a long beginning\n")
     output = Output("/fsx/runs/job-30.log", cluster.head_node)
     assert output.look("30").text == "a long beginning\n"

@@ -10,6 +10,7 @@ import yaml
 
 from ops.plan.deployed import OWNER_TAG
 from tests.unit.ops.fake_account import REGION, Account, Refused
+from tests.unit.ops.jobs_head_node import slurm_answer
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import ResourceIds, existing_database, placeholders
@@ -134,7 +135,10 @@ def deployed(
             "GetObject": read,
             "DescribeInstances": {"Reservations": [{"Instances": [{"InstanceId": HEAD_NODE}] * running}]},
             "SendCommand": {"Command": {"CommandId": "0" * 36}},
-            "GetCommandInvocation": {"Status": "Success", "StandardOutputContent": jobs},
+            "GetCommandInvocation": {
+                "Status": "Success",
+                "StandardOutputContent": slurm_answer("squeue", jobs),
+            },
             "GetParameter": Refused("ParameterNotFound"),
         }
     )

@@ -16,10 +16,11 @@ from ops.plan.render import show_plan
 from ops.price.price_book import catalog_book
 from tests.unit.ops import fake_account
 from tests.unit.ops.fake_account import Account
+from tests.unit.ops.jobs_head_node import job_line
 from tests.unit.ops.plan.plan_account import deployed
 from training_cluster.rules.context import read_settings
 
-JOBS = "17|ana|1:02:03|2|gpt2\n18|bo|0:10|1|my | job\n19|b"
+JOBS = job_line(id_="17", user="ana", name="gpt2") + job_line(id_="18", user="bo", nodes=1, name="my job")
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
     ({}, {"nodes": "4"}, "nodes", "live"),
@@ -168,8 +169,8 @@ def test_while_jobs_run_on_busy_decides(flags: dict[str, Any], verdict: str, fat
     assert change.verdict == verdict
     text = shown(found)
     assert f"Jobs: 2 run, and {fate}:" in text
-    assert "17 gpt2 (ana, 2 node(s), 1:02:03)" in text
-    assert "18 my | job (bo, 1 node(s), 0:10)" in text
+    assert "17 gpt2 (ana, 2 node(s), 1:00)" in text
+    assert "18 my job (bo, 1 node(s), 1:00)" in text
     assert bool(found.refused) == (verdict == "not while nodes run")
 
 

@@ -1,4 +1,4 @@
-"""The parts of a plan that need no account: the CDK's lines, squeue's, differences, messages, exit codes."""
+"""The parts of a plan that need no account: the CDK's lines, differences, messages, exit codes."""
 
 import json
 import stat
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ops.__main__ import main
-from ops.plan.jobs import parse_jobs
 from ops.plan.resources import parse_diff, read_resource_changes
 from ops.usage import OpsError
 from tests.unit.ops.plan.plan_account import deployed
@@ -103,11 +102,6 @@ def test_differences_have_the_librarys_paths() -> None:
     assert covers("Queues[gpu].Max", "Queues[gpu]")
     assert not covers("Queues[gpu].Max", "Queues[gpu].MaxCount")
     assert (shown(None), shown({"Name": "gpu"}), shown("x" * 99)) == ("-", "gpu", f"{'x' * 60} ...")
-
-
-def test_a_job_may_be_called_anything_and_a_cut_line_is_left_out() -> None:
-    jobs = parse_jobs("7|ana|1:00|2|a|b c\n8|bo|0:01|1|x\n9|b")
-    assert [(each.id, each.nodes, each.name) for each in jobs] == [("7", 2, "a|b c"), ("8", 1, "x")]
 
 
 def _trainctl(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

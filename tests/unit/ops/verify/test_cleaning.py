@@ -9,8 +9,7 @@ from ops.verify.cleaning import remove_runs
 from ops.verify.nodes import run_node_checks
 from ops.verify.scene import Scene, open_scene
 from tests.unit.ops.fake_account import Refused
-from tests.unit.ops.jobs.test_slurm import job_text
-from tests.unit.ops.jobs_head_node import PlayedCluster
+from tests.unit.ops.jobs_head_node import PlayedCluster, job_line
 from tests.unit.ops.verify import deployed
 from training_cluster.stack_names import STORAGE_STACK
 
@@ -25,7 +24,7 @@ def bucket(cluster: PlayedCluster) -> list[str]:
         (cluster.shared / folder).mkdir(parents=True)
     cluster.has_log("31", "text")
     cluster.has_log("30", "mine")
-    cluster.says("scontrol", job_text("COMPLETED"))
+    cluster.says("squeue", job_line("COMPLETED"))
     keys = [OBJECT, "checkpoints/gpt2/mine/step-000200/model"]
 
     def delete(asked: dict[str, Any]) -> dict[str, Any]:
@@ -88,9 +87,9 @@ def test_a_job_that_still_saves_a_checkpoint_is_awaited(
 
     def save(_seconds: float) -> None:
         assert f"checkpoints/{RUN}" in there(cluster)
-        cluster.says("scontrol", job_text(states.pop()))
+        cluster.says("squeue", job_line(states.pop()))
 
-    cluster.says("scontrol", job_text("COMPLETING"))
+    cluster.says("squeue", job_line("COMPLETING"))
     monkeypatch.setattr(cleaning, "_POLL_S", 0)
     monkeypatch.setattr(cleaning, "_sleep", save)
     remove_runs(scene_of(cluster)[0], keep_output=False)
@@ -131,7 +130,7 @@ def test_runs_of_other_names_are_refused(cluster: PlayedCluster, bucket: list[st
 def test_the_files_of_a_job_that_does_not_end_are_left_and_named(
     cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.says("scontrol", job_text("COMPLETING"))
+    cluster.says("squeue", job_line("COMPLETING"))
     monkeypatch.setattr(cleaning, "_MOST_WAIT_S", 0)
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=False)

@@ -16,8 +16,7 @@ from ops.verify.node_jobs import JobSeen, run_job
 from ops.verify.nodes import NODE_CHECKS, run_node_checks
 from ops.verify.scene import Scene, open_scene
 from ops.verify.workloads import NETWORK, Nodes, say_price, settings_of
-from tests.unit.ops.jobs.test_slurm import job_text
-from tests.unit.ops.jobs_head_node import PlayedCluster
+from tests.unit.ops.jobs_head_node import PlayedCluster, job_line
 from training_cluster.catalog.families import instance_hour
 
 TRAINING = "gpt2"
@@ -32,6 +31,10 @@ def scene_of(cluster: PlayedCluster) -> Scene:
 
 def job(state: str = "COMPLETED") -> Job:
     return Job(
+        user="ubuntu",
+        partition="gpu",
+        elapsed="1:00",
+        submitted=0.0,
         id="31",
         workload="gpt2",
         state=state,
@@ -134,7 +137,7 @@ def running(cluster: PlayedCluster, state: str) -> None:
     for workload in (NETWORK, TRAINING):
         cluster.has_workload(workload)
     cluster.says("sbatch", "31\n")
-    cluster.does("scontrol", f"printf %s {job_text(state)!r}")
+    cluster.says("squeue", job_line(state))
     cluster.has_log("31", "0: step 10: loss 5\n")
 
 
@@ -152,10 +155,8 @@ def test_a_training_that_was_long_enough_is_cancelled(cluster: PlayedCluster) ->
     running(cluster, "RUNNING")
     ended = cluster.shared.parent / "ended"
     cluster.does("scancel", f"touch {ended}")
-    states = (job_text("CANCELLED"), job_text("RUNNING"))
-    cluster.does(
-        "scontrol", f"if [[ -e {ended} ]]; then printf %s {states[0]!r}; else printf %s {states[1]!r}; fi"
-    )
+    states = (job_line("CANCELLED"), job_line("RUNNING"))
+    cluster.does("squeue", f"if [[ -e {ended} ]]; then say ${states[0]!r}; else say ${states[1]!r}; fi")
     found = run_job(TRAINING, scene_of(cluster), most_trained_s=0.05)
     assert found.was_stopped
     assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]

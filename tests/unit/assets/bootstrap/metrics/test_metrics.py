@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.ops.jobs_head_node import SAY
 from training_cluster.monitoring.metrics import PUBLISHED_EVERY
 from training_cluster.paths import ASSETS
 
@@ -23,7 +24,7 @@ Datum = dict[str, Any]
 def nodes_of(partition: str, word: str, number: int) -> str:
     """Return sinfo's lines of nodes in one state."""
     return "".join(
-        f"{partition}|{partition}-dy-x-{i}|{word}|10.0.0.{i}|Unknown|none\n" for i in range(number)
+        f"{partition}|up|{word}|1|{partition}-dy-x-{i}|Unknown|none|10.0.0.{i}\n" for i in range(number)
     )
 
 
@@ -55,7 +56,7 @@ class Node:
 
     def says(self, program: str, output: str) -> None:
         (self.root / f"{program}.txt").write_text(output)
-        self.has(program, f'echo "$@" >{program}.arguments; cat {program}.txt')
+        self.has(program, f'{SAY}text="$(cat {program}.txt; echo .)"; say "${{text%.}}"')
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         if program == "head_node.py":
@@ -135,9 +136,6 @@ def test_states_are_counted_and_others_zero(node: Node) -> None:
         ("cpu", "powering_down"): 0,
         ("cpu", "down"): 0,
     }
-    assert (node.root / "sinfo.arguments").read_text().strip() == (
-        "--all --Node --noheader --format %R|%N|%T|%o|%H|%E"
-    )
     arguments = (node.root / "arguments").read_text().splitlines()
     assert arguments[:-1] == [
         *("cloudwatch", "put-metric-data", "--region", "eu-west-1"),
@@ -145,13 +143,12 @@ def test_states_are_counted_and_others_zero(node: Node) -> None:
     ]
 
 
-def test_braked_checks_count_for_an_hour(node: Node) -> None:
-    """A failure publishes nothing, nor does a cluster without nodes."""
-    verdicts = node.root / "opt/slurm/etc/training-cluster-verdicts/gpu"
-    verdicts.mkdir(parents=True)
-    for name, minutes_ago in (("10-gpus", 1), ("40-efa", 61)):
-        (verdicts / f".braked-{name}").touch()
-        os.utime(verdicts / f".braked-{name}", (time.time() - 60 * minutes_ago,) * 2)
+@pytest.mark.parametrize(
+    ("broken", "script"), [("sinfo", "exit 1"), ("aws", "echo 'AccessDenied' >&2; exit 254")]
+)
+def test_a_tool_that_fails_fails_this_minute_and_publishes_nothing(
+    node: Node, broken: str, script: str
+) -> None:
     node.says("sinfo", nodes_of("gpu", "idle", 2))
     assert node.run("head_node.py").returncode == 0
     node.nodes(braked=1)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.assets.bootstrap.metrics.test_metrics import Node, gpu, nodes_of
+from tests.unit.ops.jobs_head_node import job_line
 from training_cluster.paths import ASSETS, ROOT
 
 METRICS = ASSETS / "bootstrap" / "metrics"
@@ -175,11 +176,11 @@ def test_the_head_node_describes_nodes_and_jobs(node: Exporter) -> None:
     )
     node.says(
         "sinfo",
-        "gpu|gpu-dy-x-1|mixed|10.0.0.1|Unknown|none\n"
-        "all|gpu-dy-x-1|mixed|10.0.0.1|Unknown|none\n"
-        'gpu|gpu-dy-x-2|drained|10.0.0.2|1700000000|training-cluster: "XID" 79 | see log\n'
-        "gpu|gpu-dy-x-3|idle~|gpu-dy-x-3|Unknown|none\n"
-        "gpu|gpu-dy-x-4|idle#|gpu-dy-x-4|Unknown|none\n",
+        "gpu*|up|mixed|1|gpu-dy-x-1|Unknown|none|10.0.0.1\n"
+        "all|up|mixed|1|gpu-dy-x-1|Unknown|none|10.0.0.1\n"
+        'gpu*|up|drained|1|gpu-dy-x-2|1700000000|training-cluster: "XID" 79, see log|10.0.0.2\n'
+        "gpu*|up|idle~|1|gpu-dy-x-3|Unknown|none|gpu-dy-x-3\n"
+        "gpu*|up|idle#|1|gpu-dy-x-4|Unknown|none|gpu-dy-x-4\n",
     )
     done = node.head("--budget-usd", "100")
     assert done.returncode == 0, done.stderr
@@ -188,18 +189,30 @@ def test_the_head_node_describes_nodes_and_jobs(node: Exporter) -> None:
     assert found['slurm_node_state{node="gpu-dy-x-1",partition="gpu",state="allocated"}'] == 1
     assert not [name for name in found if "gpu-dy-x-3" in name]
     (out,) = [name for name in found if name.startswith("slurm_node_out_since")]
-    assert out.endswith(r'reason="training-cluster: \"XID\" 79 | see log"}')
+    assert out.endswith(r'reason="training-cluster: \"XID\" 79, see log"}')
     assert found[out] == 1700000000
     targets = json.loads((node.root / "etc" / "nodes.json").read_text())
     assert [each["targets"] for each in targets] == [["10.0.0.1:9100"], ["10.0.0.2:9100"]]
     assert targets[0]["labels"] == {"node": "gpu-dy-x-1", "partition": "gpu"}
     assert found['cluster_usd_per_hour{partition="gpu"}'] == 30
     assert found["cluster_budget_usd"] == 100
+
+
+def test_jobs_are_counted_by_state_user_account_and_partition(node: Exporter) -> None:
+    now = int(time.time())
+    node.says(
+        "squeue",
+        job_line(id_="7", name='a "x"', submitted=now - 100, started=now - 40, user="ann", account="nlp")
+        + job_line("PENDING", "Resources", id_="8", submitted=now - 500, started="N/A", account="nlp")
+        + job_line("PENDING", "Resources", id_="9", user="bob", submitted=now - 50, account="nlp"),
+    )
+    node.head()
+    found = node.samples()
     running = 'job="7",user="ann",account="nlp",partition="gpu"'
     assert found['slurm_jobs{state="pending",user="bob",account="nlp",partition="gpu"}'] == 1
     assert found[f"slurm_job_wait_seconds{{{running}}}"] == 60
     assert found[f"slurm_job_nodes{{{running}}}"] == 2
-    assert found[rf'slurm_job_info{{{running},name="a|b \"x\""}}'] == 1
+    assert found[rf'slurm_job_info{{{running},name="a \"x\""}}'] == 1
     waited = found['slurm_queue_wait_seconds{partition="gpu",reason="Resources"}']
     assert 500 <= waited < 520
     assert found['slurm_sdiag{figure="server_threads"}'] == 3
@@ -226,7 +239,7 @@ def _row(step: int, second: int, loss: str = "2.5") -> str:
 
 
 def _running(job: int, *, uid: int) -> str:
-    return f"{job}|RUNNING|ann|{uid}|nlp|gpu|2|1|2|None|x\n"
+    return job_line(id_=str(job), user="ann", uid=uid)
 
 
 def test_each_running_jobs_newest_row_is_published(node: Exporter) -> None:
