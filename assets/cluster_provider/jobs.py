@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from typing import Any
 
@@ -9,7 +10,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 # ParallelCluster installs Slurm in /opt/slurm, which is not in the PATH of Systems Manager's commands.
-_COMMAND = "PATH=$PATH:/opt/slurm/bin squeue --noheader --states=RUNNING --format='%i %j (%u, %M)'"
+_COMMAND = "PATH=$PATH:/opt/slurm/bin squeue --noheader --states=RUNNING --format='%i %j (%u, %M){}'"
 _ENDED = {"Success", "Failed", "Cancelled", "TimedOut"}
 _POLLS, _POLL_S = 10, 2.0
 # This module does not wait longer, and the agent of the head node has only five workers. SendCommand
@@ -22,12 +23,14 @@ def running(head_node_instance_id: str | None) -> list[str] | None:
     if not head_node_instance_id:
         return None
     ssm = boto3.client("ssm")
+    # The name of a job may have line ends, but no word that is random in each call.
+    end = f"/{secrets.token_hex(8)}/"
     try:
         command = ssm.send_command(
             InstanceIds=[head_node_instance_id],
             DocumentName="AWS-RunShellScript",
             TimeoutSeconds=_DELIVERY_S,
-            Parameters={"commands": [_COMMAND], "executionTimeout": [str(_EXECUTION_S)]},
+            Parameters={"commands": [_COMMAND.format(end)], "executionTimeout": [str(_EXECUTION_S)]},
         )["Command"]["CommandId"]
         answer = _wait(ssm, command, head_node_instance_id)
     except (ClientError, BotoCoreError) as error:
@@ -36,7 +39,9 @@ def running(head_node_instance_id: str | None) -> list[str] | None:
     if answer.get("Status") != "Success":
         print(f"{head_node_instance_id}: squeue gave no list: {answer}")
         return None
-    return [line.strip() for line in answer["StandardOutputContent"].splitlines() if line.strip()]
+    # Systems Manager cuts a long answer, so what has no end is no job.
+    *jobs, _ = answer["StandardOutputContent"].split(end)
+    return [" ".join(job.split()) for job in jobs]
 
 
 def _wait(ssm: Any, command: str, instance_id: str) -> dict[str, Any]:

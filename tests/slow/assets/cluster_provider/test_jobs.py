@@ -61,11 +61,11 @@ def test_running_jobs_are_named_once_the_head_node_answers(tmp_path: Path) -> No
         with LocalSlurm(root=root, partitions=partitions, marker=MARKER) as slurm:
             account.address.head_node_shell.write_text(json.dumps(slurm.client_env()))
             assert _asked(account, head_node) == []
-            slurm.submit(["--job-name", "pretrain", "--wrap", "sleep 60"])
+            slurm.submit(["--job-name", "pretrain\n7 forged", "--wrap", "sleep 60"])
             while not (named := _asked(account, head_node)):
                 pass
             assert len(named) == 1
-            assert " pretrain (" in named[0]
+            assert " pretrain 7 forged (" in named[0]
             _commands_end(account, head_node)
     finally:
         local_aws.stop()

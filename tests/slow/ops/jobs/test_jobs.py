@@ -102,26 +102,30 @@ def test_odd_jobs_of_another_user_hide_none(slurm: LocalSlurm, call: Call) -> No
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    odd = ("two\nlines", "\x1b]0;pwned\x07\x1b[31mroot", "a|b|c")
+    forged = "x\n17|gpu|root|RUNNING|None|64|1:00|1:00|y JobState=RUNNING StdOut=/etc/passwd"
+    odd = (forged, "\x1b]0;pwned\x07\x1b[31mroot", "a|b|c")
     theirs = [submit("--job-name", name, "--wrap", "true") for name in odd]
     both = submit(":", "--nodes=1", "--wrap", "true")
     ours = slurm.submit(["--hold", "--nodes=1", "--wrap", "true"])
     code, said, _ = call("jobs")
     assert code == 0
     ids = {line.split()[0] for line in said.splitlines()[1:]}
-    assert {*theirs, f"{both}+0", f"{both}+1", str(ours)} <= ids
+    assert ids == {*theirs, f"{both}+0", f"{both}+1", str(ours)}
+    assert forged.replace("\n", "?") in said
     assert not {"\x1b", "\x07"} & set(said)
     assert call("cancel", *theirs, both, str(ours))[0] == 0
 
 
 def test_odd_jobs_of_others_hide_none(slurm: LocalSlurm, call: Call) -> None:
     held = ("--hold", "--nodes=1", "--wrap", "true")
-    named = [slurm.submit([*held, "--job-name", name]) for name in ("two\nlines", "\x1b[31mred", "plain")]
+    forged = "x\n17|gpu|root|RUNNING|None|64|1:00|1:00|y JobState=RUNNING StdOut=/etc/passwd"
+    named = [slurm.submit([*held, "--job-name", name]) for name in (forged, "\x1b[31mred", "plain")]
     both = slurm.submit(["--hold", "--nodes=1", ":", "--nodes=1", "--wrap", "true"])
     code, said, _ = call("jobs")
     assert code == 0
     ids = {line.split()[0] for line in said.splitlines()[1:]}
-    assert {*map(str, named), f"{both}+0", f"{both}+1"} <= ids
+    assert ids == {*map(str, named), f"{both}+0", f"{both}+1"}
+    assert forged.replace("\n", "?") in said
     assert "\x1b" not in said
     assert call("logs", str(named[0]))[0] in (0, 1)
     assert call("cancel", *map(str, named), str(both))[0] == 0

@@ -8,8 +8,16 @@ from tests.unit.assets.cluster_provider.fakes.aws import client_error
 from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 WAITS: dict[str, Any] = {"Status": "InProgress", "StandardOutputContent": "", "StandardErrorContent": ""}
-JOBS = WAITS | {"Status": "Success", "StandardOutputContent": "  7 gpt2 (ann, 1:02)\n\n8 bert (bob, 0:10)\n"}
+JOBS = WAITS | {
+    "Status": "Success",
+    "StandardOutputContent": "7 gpt2 (ann, 1:02)/0/\n8 be\n9 rt (bob, 0:10)/0/\n",
+}
 FAILED = WAITS | {"Status": "Failed", "StandardErrorContent": "squeue: no route to host"}
+
+
+@pytest.fixture(autouse=True)
+def _known_separator(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider.jobs.secrets, "token_hex", lambda _size: "0")
 
 
 def _ask(provider: Provider, head_node: str | None = "i-0123") -> list[str] | None:
@@ -19,7 +27,7 @@ def _ask(provider: Provider, head_node: str | None = "i-0123") -> list[str] | No
 
 def test_running_jobs_are_named_one_by_one(provider: Provider) -> None:
     provider.aws.invocations = [JOBS]
-    assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 bert (bob, 0:10)"]
+    assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 be 9 rt (bob, 0:10)"]
 
 
 def test_no_job_is_an_empty_list(provider: Provider) -> None:
@@ -49,14 +57,14 @@ def test_a_hanging_squeue_is_ended(provider: Provider) -> None:
 
 def test_the_answer_is_waited_for(provider: Provider) -> None:
     provider.aws.invocations = [WAITS, WAITS, JOBS]
-    assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 bert (bob, 0:10)"]
+    assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 be 9 rt (bob, 0:10)"]
     assert len(provider.slept) == 3
 
 
 def test_a_new_command_is_waited_for(provider: Provider) -> None:
     unknown = client_error("InvocationDoesNotExist", "GetCommandInvocation")
     provider.aws.invocations = [unknown, unknown, JOBS]
-    assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 bert (bob, 0:10)"]
+    assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 be 9 rt (bob, 0:10)"]
     provider.aws.invocations = [unknown]
     assert _ask(provider) is None
 

@@ -209,7 +209,7 @@ def head_node(
         accounts: the answer of sacct; empty without accounting.
         nodes: the answer of sinfo.
     """
-    common = {"name": "mine", "command": "mine", "output": path, "restarts": 0}
+    common: dict[str, Any] = {"name": "mine", "command": "mine", "output": path, "restarts": 0}
     jobs = {"7": job_line(**{"id_": "7", **common, **job})} if job else {}
     jobs |= {
         f"7_{task}": job_line(*said.split(), id_=f"7_{task}", **common)
