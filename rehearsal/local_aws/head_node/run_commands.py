@@ -227,9 +227,8 @@ def _is_ours(argv: Sequence[str]) -> bool:
     """Return True for a module, or the exact text of a script, that trainctl runs on head nodes."""
     if tuple(argv[:2]) == ("bash", "-c"):
         return argv[2:3] in [[path.read_text()] for path in SCRIPTS.glob("*.sh")]
-    if tuple(argv[:3]) == ("python3", "-I", "-c"):
-        return argv[3:4] == [SLURM.read_text()]
-    return tuple(argv[:4]) == _MODULES or tuple(argv[:2]) == _REGISTRY
+    programs = (_MODULES, ("python3", "-I", "-c", SLURM.read_text()))
+    return tuple(argv[:4]) in programs or tuple(argv[:2]) == _REGISTRY
 
 
 def _split(command: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -75,7 +75,7 @@ def test_jobs_are_submitted_followed_listed_and_cancelled(slurm: LocalSlurm, cal
     assert call("submit", "mine", "--nodes", "3")[0] == 1
 
 
-def test_a_second_try_with_the_same_token_is_the_same_job(slurm: LocalSlurm, cluster: PlayedCluster) -> None:
+def test_a_second_try_is_the_same_job(slurm: LocalSlurm, cluster: PlayedCluster) -> None:
     sbatch = sbatch_command(JobRequest(workload="mine", nodes=1), "trainctl-1")
     tries = [cluster.head_node.run_script("submit-once.sh", "trainctl-1", *sbatch) for _ in range(2)]
     assert tries[0] == tries[1]

@@ -38,7 +38,7 @@ def sbatch(cluster: PlayedCluster) -> list[str]:
     return call
 
 
-def test_the_nodes_that_run_and_are_idle_are_swept(swept_cluster: PlayedCluster) -> None:
+def test_idle_running_nodes_are_swept(swept_cluster: PlayedCluster) -> None:
     sweep = start_sweep(None, None, swept_cluster.head_node)
     assert sweep.nodes == ("gpu-dy-p4d-1", "gpu-dy-p4d-4")
     call = sbatch(swept_cluster)
@@ -62,7 +62,7 @@ def test_named_nodes_are_swept_whatever_they_do(swept_cluster: PlayedCluster) ->
         ("gpu-dy-p4d-9", None, "has no node gpu-dy-p4d-9"),
     ],
 )
-def test_nodes_and_partitions_that_do_not_exist_are_refused(
+def test_unknown_nodes_and_partitions_are_refused(
     swept_cluster: PlayedCluster, names: str | None, partition: str | None, said: str
 ) -> None:
     swept_cluster.says("scontrol", "gpu-dy-p4d-9\n")
@@ -109,9 +109,7 @@ def test_a_job_without_a_verdict_is_told(swept_cluster: PlayedCluster) -> None:
         read_sweep(sweep, swept_cluster.head_node)
 
 
-def test_a_bad_node_is_drained_with_the_reason_and_keeps_an_older_one(
-    swept_cluster: PlayedCluster, tmp_path: Path
-) -> None:
+def test_a_bad_node_keeps_its_first_drain_reason(swept_cluster: PlayedCluster, tmp_path: Path) -> None:
     node = SickNode(node="gpu-dy-p4d-1", reason="alone: no end within 300 s", note="")
     swept_cluster.says("scontrol", "NodeName=gpu-dy-p4d-1 State=IDLE+CLOUD ThreadsPerCore=1\n")
     environment = swept_cluster.environment
@@ -131,7 +129,7 @@ def test_a_bad_node_is_drained_with_the_reason_and_keeps_an_older_one(
 
 
 @pytest.mark.parametrize("options", [["--yes"], ["--drain", "--json"]])
-def test_options_that_ask_and_do_not_ask_are_refused(options: list[str]) -> None:
+def test_contradicting_options_are_refused(options: list[str]) -> None:
     done = CliRunner().invoke(app, ["check-nodes", *options])
     assert done.exit_code == 2
     assert "--yes" in done.output

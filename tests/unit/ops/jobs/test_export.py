@@ -32,7 +32,7 @@ def submitted(cluster: PlayedCluster) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_newest_checkpoint_is_exported_by_a_job_of_its_own_name(run: PlayedCluster, call: Call) -> None:
+def test_the_newest_checkpoint_is_exported_by_a_job(run: PlayedCluster, call: Call) -> None:
     code, said, _ = call("export", "my-titan", "--json")
     told = json.loads(said)
     assert (code, told["run"], told["step"]) == (0, "titan/my-titan", 10)

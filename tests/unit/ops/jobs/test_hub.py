@@ -50,11 +50,11 @@ def check(hub: str, init_from: str, *, workload: str = "titan", **variables: str
 
 
 @pytest.mark.parametrize("init_from", ["org/open", "org/open@main", "/fsx/weights", "s3://bucket/folder", ""])
-def test_what_can_be_downloaded_or_is_no_name_of_the_hub_passes(hub: str, init_from: str) -> None:
+def test_downloadable_weights_and_foreign_names_pass(hub: str, init_from: str) -> None:
     assert check(hub, init_from) == ""
 
 
-def test_a_gated_repository_wants_a_token_that_opens_it(hub: str) -> None:
+def test_a_gated_repository_needs_its_token(hub: str) -> None:
     assert check(hub, "org/gated", HF_TOKEN="good") == ""
     with pytest.raises(UsageError, match=r"gated, and the job has no HF_TOKEN\.\n  open: .*/org/gated"):
         check(hub, "org/gated")
@@ -77,7 +77,7 @@ def test_what_cannot_be_asked_is_a_note(hub: str) -> None:
     assert "does not answer here" in check("http://127.0.0.1:9", "org/open")
 
 
-def test_a_workload_that_takes_no_name_of_the_hub_is_not_asked_about(hub: str) -> None:
+def test_a_workload_without_hub_names_asks_nothing(hub: str) -> None:
     assert check(hub, "none/there", workload="gpt2-megatron") == ""
     with pytest.raises(UsageError):
         check(hub, "none/there", workload="gpt2")

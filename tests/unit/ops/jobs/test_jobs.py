@@ -15,7 +15,7 @@ def submitted(cluster: PlayedCluster) -> list[str]:
     return command
 
 
-def test_a_workload_is_submitted_with_what_was_asked_for(cluster: PlayedCluster, call: Call) -> None:
+def test_a_workload_is_submitted_as_requested(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     seen = cluster.shared / "seen"
     cluster.does("sbatch", f'printf "%s\\n" "$RUN_NAME" "$NOTE" >{seen}; echo 31')
@@ -61,7 +61,7 @@ def slurm_with_a_queue(cluster: PlayedCluster, *, before: str = "", slow: str = 
 
 
 @pytest.mark.slow
-def test_a_job_whose_answer_is_lost_is_submitted_once(
+def test_a_lost_answer_submits_one_job(
     cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.jobs.submit.LIMIT_S", 3)
@@ -73,7 +73,7 @@ def test_a_job_whose_answer_is_lost_is_submitted_once(
 
 
 @pytest.mark.slow
-def test_the_same_request_twice_at_once_is_one_job(cluster: PlayedCluster) -> None:
+def test_simultaneous_equal_requests_are_one_job(cluster: PlayedCluster) -> None:
     cluster.has_workload("gpt2")
     # Long enough for every caller to ask for the queue before the first job is in it.
     slurm_with_a_queue(cluster, before="sleep 1")
@@ -86,7 +86,7 @@ def test_the_same_request_twice_at_once_is_one_job(cluster: PlayedCluster) -> No
 
 
 @pytest.mark.slow
-def test_a_slurm_that_never_answers_is_not_said_to_have_refused(
+def test_a_silent_slurm_has_not_refused(
     cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.jobs.submit.LIMIT_S", 1)
@@ -107,9 +107,7 @@ def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
     assert told["command"].endswith("/fsx/training/job.slurm gpt2")
 
 
-def test_a_dry_run_checks_and_prints_the_command_that_it_does_not_call(
-    cluster: PlayedCluster, call: Call
-) -> None:
+def test_a_dry_run_checks_and_prints_its_command(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     asked = ("submit", "gpt2", "--dry-run", "--nodes", "2", "--set", "MAX_STEPS=5")
     code, said, complaint = call(*asked, "--", "--seed", "1")
@@ -172,7 +170,7 @@ def test_what_cannot_run_is_not_submitted(
     assert not [each for each in cluster.calls if each[0] == "sbatch"]
 
 
-def test_weights_that_are_a_folder_of_the_cluster_are_looked_for(cluster: PlayedCluster, call: Call) -> None:
+def test_a_folder_of_weights_must_exist(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     cluster.says("sbatch", "7\n")
     (cluster.shared / "mine").mkdir()
@@ -182,9 +180,7 @@ def test_weights_that_are_a_folder_of_the_cluster_are_looked_for(cluster: Played
         assert (code, said) == (0, "")
 
 
-def test_a_model_that_the_nodes_cannot_hold_is_refused_before_they_start(
-    cluster: PlayedCluster, call: Call
-) -> None:
+def test_a_model_too_large_for_nodes_is_refused(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("titan")
     facts = {"ACCELERATOR_KIND": "gpu", "ACCELERATOR_MEMORY_GIB": "40.0", "RANKS_PER_NODE": "8"}
     cluster.has_nodes("p4d.24xlarge", recipe="gpu", **facts)
@@ -224,7 +220,7 @@ def test_the_queue_says_why_a_job_waits(cluster: PlayedCluster, call: Call) -> N
     assert "--states=all" not in cluster.calls[-1]
 
 
-def test_ended_jobs_come_from_slurm_and_from_its_accounts(cluster: PlayedCluster, call: Call) -> None:
+def test_ended_jobs_come_from_slurm_and_accounting(cluster: PlayedCluster, call: Call) -> None:
     cluster.says("squeue", QUEUE + job_line("FAILED", "NonZeroExitCode", id_="29"))
     cluster.says(
         "sacct",
@@ -245,7 +241,7 @@ def test_without_accounts_it_says_that_slurm_forgets(cluster: PlayedCluster, cal
     assert "Slurm accounting storage is disabled" in said
 
 
-def test_a_running_job_is_cancelled_and_one_can_go_on_with_it(cluster: PlayedCluster, call: Call) -> None:
+def test_a_cancelled_job_can_be_continued(cluster: PlayedCluster, call: Call) -> None:
     cluster.says("squeue", job_line("RUNNING", "None"))
     cluster.says("scancel", "")
     code, said, _ = call("cancel", "30")
@@ -269,16 +265,14 @@ def test_what_to_type_next_names_another_cluster(cluster: PlayedCluster, call: C
     assert all(" --cluster b" in line for line in typed)
 
 
-def test_a_job_that_has_not_begun_leaves_nothing_to_go_on_with(cluster: PlayedCluster, call: Call) -> None:
+def test_a_job_cancelled_before_start_leaves_nothing(cluster: PlayedCluster, call: Call) -> None:
     cluster.says("squeue", job_line("PENDING", "Resources", restarts=0))
     cluster.says("scancel", "")
     code, said, _ = call("cancel", "30")
     assert (code, said) == (0, "Job 30 (gpt2) is cancelled; it had not begun.\n")
 
 
-def test_ended_and_unknown_jobs_are_refused_and_the_others_cancelled(
-    cluster: PlayedCluster, call: Call
-) -> None:
+def test_cancel_refuses_ended_and_unknown_jobs(cluster: PlayedCluster, call: Call) -> None:
     texts = {"30": job_line(), "31": job_line("COMPLETED", id_="31")}
     cases = "".join(f"--jobs={id_}) say ${text!r};;" for id_, text in texts.items())
     cluster.does("squeue", f'case "${{@: -1}}" in {cases} *) echo "{UNKNOWN_JOB}" >&2; exit 1;; esac')

@@ -20,7 +20,7 @@ def test_the_last_lines_of_a_job_are_shown(cluster: PlayedCluster, call: Call) -
     assert note == "Job 30 ended: FAILED (exit code 3)\n"
 
 
-def test_a_job_that_slurm_has_forgotten_still_has_its_log(cluster: PlayedCluster, call: Call) -> None:
+def test_a_forgotten_job_has_its_log(cluster: PlayedCluster, call: Call) -> None:
     cluster.says("squeue", "", error=UNKNOWN_JOB, code=1)
     cluster.has_log("12", "old\n")
     assert call("logs", "12")[:2] == (0, "old\n")
@@ -56,7 +56,7 @@ def becomes(cluster: PlayedCluster, *looks: tuple[str, str]) -> None:
     )
 
 
-def test_a_job_is_followed_through_waiting_restart_and_end(cluster: PlayedCluster, call: Call) -> None:
+def test_a_job_is_followed_through_its_restart(cluster: PlayedCluster, call: Call) -> None:
     running = job_line("RUNNING", "None")
     becomes(
         cluster,
@@ -81,7 +81,7 @@ def test_a_job_is_followed_through_waiting_restart_and_end(cluster: PlayedCluste
     ]
 
 
-def test_submit_goes_on_to_the_end_of_a_job_that_fails(cluster: PlayedCluster, call: Call) -> None:
+def test_submit_follows_a_job_to_its_failure(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     cluster.says("sbatch", "30\n")
     becomes(cluster, (job_line("RUNNING", "None"), "a\n"), (job_line("FAILED", "None", "2:0"), "b\n"))
@@ -90,7 +90,7 @@ def test_submit_goes_on_to_the_end_of_a_job_that_fails(cluster: PlayedCluster, c
     assert note == "Job 30 ended: FAILED (exit code 2)\n"
 
 
-def test_an_interrupt_ends_the_watching_and_not_the_job(
+def test_an_interrupt_does_not_end_the_job(
     cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: Any) -> None:
@@ -105,7 +105,7 @@ def test_an_interrupt_ends_the_watching_and_not_the_job(
     assert not [each for each in cluster.calls if each[0] == "scancel"]
 
 
-def test_a_lost_answer_does_not_end_the_watching_and_many_do(cluster: PlayedCluster, call: Call) -> None:
+def test_only_many_lost_answers_end_the_watch(cluster: PlayedCluster, call: Call) -> None:
     states = cluster.shared.parent / "n"
     states.write_text("")
     cluster.has_log("30", "a\n")
@@ -127,7 +127,7 @@ def test_a_lost_answer_does_not_end_the_watching_and_many_do(cluster: PlayedClus
     assert notes.splitlines()[-1] == "squeue: no contact"
 
 
-def test_a_look_at_a_job_is_one_command_and_quiet_jobs_are_looked_at_less_often(
+def test_quiet_jobs_are_polled_less_often(
     cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses = list[float]()
@@ -143,13 +143,13 @@ def test_a_look_at_a_job_is_one_command_and_quiet_jobs_are_looked_at_less_often(
     assert (pauses[0], max(pauses), pauses[-1]) == (2.0, 15.0, 2.0)
 
 
-def test_a_long_output_is_followed_in_pieces_and_none_is_lost(cluster: PlayedCluster, call: Call) -> None:
+def test_a_long_output_is_followed_whole(cluster: PlayedCluster, call: Call) -> None:
     lines = "".join(f"{'x' * 90} {n}\n" for n in range(1000))
     becomes(cluster, (job_line("RUNNING", "None"), ""), (job_line("COMPLETED", "None"), lines))
     assert call("logs", "30", "--follow")[:2] == (0, lines)
 
 
-def test_a_log_that_is_emptied_is_followed_from_its_beginning(cluster: PlayedCluster) -> None:
+def test_an_emptied_log_is_followed_anew(cluster: PlayedCluster) -> None:
     cluster.says("squeue", job_line("RUNNING", "None"))
     log = cluster.has_log("30", "a long beginning\n")
     output = Output("/fsx/runs/job-30.log", cluster.head_node)
@@ -158,7 +158,7 @@ def test_a_log_that_is_emptied_is_followed_from_its_beginning(cluster: PlayedClu
     assert [output.look("30").text for _ in range(2)] == ["anew\n", ""]
 
 
-def test_output_is_read_in_pieces_that_fit_and_none_is_lost(cluster: PlayedCluster) -> None:
+def test_output_is_read_whole_in_pieces(cluster: PlayedCluster) -> None:
     # Bytes that are no text come with another length than they have in the file.
     content = b"\xff\xfe" + "é".encode() * CHUNK_BYTES + b"end\n"
     log = cluster.has_log("30", content)

@@ -24,7 +24,7 @@ FAILED = QueuedJob(
     ("cluster_name", "command"),
     [("training", "trainctl logs 17"), ("second", "trainctl logs 17 --cluster second")],
 )
-def test_the_log_of_a_failed_job_is_that_of_its_cluster(cluster_name: str, command: str) -> None:
+def test_a_failed_job_names_its_clusters_log(cluster_name: str, command: str) -> None:
     jobs = Jobs(queue=(), ended=(FAILED,), notes=())
     head, *_ = render_jobs(jobs, ended=True, cluster_name=cluster_name)
     assert head == "No job is waiting or running. These have ended:"

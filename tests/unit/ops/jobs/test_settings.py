@@ -102,13 +102,13 @@ def test_a_wrong_setting_is_one_message(workload: str, pair: str, said: str) -> 
     assert "Traceback" not in str(error.value)
 
 
-def test_a_strict_network_and_the_users_own_lines_of_nccl_are_refused_together() -> None:
+def test_strict_network_with_own_nccl_settings_is_refused() -> None:
     with pytest.raises(UsageError, match="STRICT_NETWORK=1 reads what NCCL writes with settings of its own"):
         check_job_settings("gpt2", {"STRICT_NETWORK": "1", "NCCL_DEBUG": "WARN"}, ())
     check_job_settings("gpt2", {"STRICT_NETWORK": "0", "NCCL_DEBUG": "WARN"}, ())
 
 
-def test_the_settings_of_a_new_workload_are_known_and_checked(tmp_path: Path) -> None:
+def test_settings_of_a_new_workload_are_checked(tmp_path: Path) -> None:
     training = shutil.copytree(TRAINING, tmp_path / "training")
     create_workload("mine", into=training)
     shared = {field.name.upper(): str(field.default) for field in dataclasses.fields(TrainSettings)}
@@ -159,7 +159,7 @@ def test_each_declared_variable_is_read() -> None:
         assert declared <= known, workload
 
 
-def test_variables_of_programs_and_of_the_job_are_taken() -> None:
+def test_variables_of_programs_and_jobs_are_taken() -> None:
     given = {"NCCL_DEBUG": "INFO", "HF_TOKEN": "x", "RUN_NAME": "a", "MAX_RESTARTS": "0", "LAUNCHER": "srun"}
     check_job_settings("gpt2", given, ())
 
@@ -179,7 +179,7 @@ def test_variables_that_only_a_preparation_reads_are_taken(workload: str, pair: 
     check_job_settings(workload, {name: value}, ())
 
 
-def test_a_workload_that_is_on_the_cluster_alone_is_not_checked(tmp_path: Path) -> None:
+def test_a_workload_only_on_the_cluster_passes(tmp_path: Path) -> None:
     note = check_job_settings("elsewhere", {"ANY": "1"}, (), training=tmp_path)
     assert note == f"The settings are not checked: {tmp_path}/elsewhere is not on this machine."
 
@@ -235,13 +235,13 @@ P4D = {
         ({"SIZE": "8B", "FLOAT8": "yes"}, "those of p4d.24xlarge have 8.0: give FLOAT8=no"),
     ],
 )
-def test_a_job_that_the_nodes_cannot_run_is_refused(settings: dict[str, str], said: str) -> None:
+def test_a_job_the_nodes_cannot_run_is_refused(settings: dict[str, str], said: str) -> None:
     assert has_check_of_nodes("titan")
     with pytest.raises(UsageError, match=said):
         check_on_nodes("titan", settings, (), nodes=2, facts=P4D)
 
 
-def test_a_job_that_the_nodes_can_run_is_taken() -> None:
+def test_a_job_the_nodes_can_run_passes() -> None:
     check_on_nodes("titan", {"SIZE": "8B"}, ("--seq-len", "8192", "--", "--debug.x"), nodes=2, facts=P4D)
     check_on_nodes("titan", {"MODEL": "qwen3", "INIT_FROM": "a/b"}, (), nodes=1, facts=P4D)
     check_on_nodes("gpt2-megatron", {"TENSOR_PARALLEL": "8"}, (), nodes=2, facts=P4D)
@@ -255,9 +255,7 @@ def test_a_job_that_the_nodes_can_run_is_taken() -> None:
         ("gpt2-megatron", "TENSOR_PARALLEL", "the product must be one of 1"),
     ],
 )
-def test_the_ranks_of_a_node_are_those_of_the_job_and_a_preparation_has_none(
-    workload: str, degree: str, said: str
-) -> None:
+def test_a_node_has_its_jobs_ranks(workload: str, degree: str, said: str) -> None:
     settings = {degree: "2", "SIZE": "debugmodel", "NPROC_PER_NODE": "1", "VOCAB_SIZE": "2048"}
     with pytest.raises(UsageError, match=said):
         check_on_nodes(workload, settings, (), nodes=1, facts=P4D)
@@ -265,5 +263,5 @@ def test_the_ranks_of_a_node_are_those_of_the_job_and_a_preparation_has_none(
     check_on_nodes(workload, {degree: "2", "PREPARE_ONLY": "1"}, (), nodes=1, facts=cpu)
 
 
-def test_settings_for_some_gpus_alone_are_left_to_the_check_of_the_nodes() -> None:
+def test_settings_of_some_gpus_are_checked_later() -> None:
     check_job_settings("titan", {"FLOAT8": "yes"}, ())

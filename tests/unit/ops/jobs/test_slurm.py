@@ -68,7 +68,7 @@ def test_accounted_states_lose_their_details() -> None:
 
 
 @pytest.mark.parametrize("id_", ["1", "12", "12_3", "12+1"])
-def test_a_job_id_is_a_number_or_an_arrays_task(id_: str) -> None:
+def test_a_job_id_may_name_an_arrays_task(id_: str) -> None:
     assert check_job_id(id_) == id_
 
 
@@ -94,7 +94,7 @@ def test_nothing_else_is_a_job_id(id_: str) -> None:
         ("", "gives no reason"),
     ],
 )
-def test_a_reason_is_said_in_plain_words_or_as_slurm_says_it(reason: str, plain: str) -> None:
+def test_a_reason_is_explained_or_passed_on(reason: str, plain: str) -> None:
     assert plain in plain_reason(reason)
 
 

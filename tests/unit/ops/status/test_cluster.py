@@ -76,7 +76,7 @@ def test_every_part_is_shown(standing: PlayedCluster) -> None:
     assert counts.split()[-1] == "1", "down"
 
 
-def test_a_running_job_that_sends_over_tcp_is_told_loudly(standing: PlayedCluster) -> None:
+def test_a_running_job_over_tcp_is_a_warning(standing: PlayedCluster) -> None:
     standing.does(
         "squeue", 'case "$*" in *%A*) printf "17\\n18\\n" ;; *) printf "RUNNING\\nRUNNING\\n" ;; esac'
     )
@@ -101,7 +101,7 @@ def test_a_running_job_that_sends_over_tcp_is_told_loudly(standing: PlayedCluste
     assert f"  WARNING job 17 gpt2/job-17: {complaint}\n" in shown(state)
 
 
-def test_runs_that_cannot_be_read_are_told_and_hide_no_job(standing: PlayedCluster) -> None:
+def test_unreadable_runs_are_listed_and_hide_nothing(standing: PlayedCluster) -> None:
     said = "/fsx/runs: no answer within 10 s"
     standing.does("squeue", f'printf "RUNNING\\nPENDING\\n{said}\\n"')
     state = look(standing)
@@ -124,7 +124,7 @@ def test_runs_that_cannot_be_read_are_told_and_hide_no_job(standing: PlayedClust
         ("dynamodb.GetItem", Refused("AccessDeniedException", "no"), "compute fleet", "may not do that"),
     ],
 )
-def test_a_part_that_gives_no_answer_says_so_and_hides_no_other(
+def test_a_part_without_answer_hides_no_other(
     operation: str, answer: Any, part: str, why: str, standing: PlayedCluster
 ) -> None:
     standing.account.answers[operation] = answer
@@ -139,7 +139,7 @@ def test_a_part_that_gives_no_answer_says_so_and_hides_no_other(
     assert (state.fleet is None) == (part == "compute fleet")
 
 
-def test_a_head_node_that_cannot_be_reached_is_told_once(standing: PlayedCluster) -> None:
+def test_an_unreachable_head_node_is_reported_once(standing: PlayedCluster) -> None:
     standing.account.answers["SendCommand"] = Refused("InvalidInstanceId")
     standing.account.answers["DescribeInstances"] = instances("stopped")
     state = look(standing)
@@ -154,7 +154,7 @@ def test_a_head_node_that_cannot_be_reached_is_told_once(standing: PlayedCluster
     )
 
 
-def test_one_of_slurms_programs_that_fails_hides_no_other(standing: PlayedCluster) -> None:
+def test_a_failing_sinfo_hides_no_other_part(standing: PlayedCluster) -> None:
     standing.says("sinfo", "", error="slurm_load_partitions: Unable to contact slurm controller", code=1)
     state = look(standing)
     assert state.unanswered == (
@@ -164,7 +164,7 @@ def test_one_of_slurms_programs_that_fails_hides_no_other(standing: PlayedCluste
 
 
 @pytest.mark.slow
-def test_a_file_system_that_hangs_is_left_alone_and_hides_nothing(
+def test_a_hanging_file_system_hides_nothing(
     standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.status.cluster._FILL_S", 3)
@@ -195,7 +195,7 @@ def test_a_mount_that_is_not_there_says_so(standing: PlayedCluster) -> None:
 
 
 @pytest.mark.parametrize("status", ["STOPPED", "PROTECTED"])
-def test_a_fleet_that_starts_nothing_comes_with_what_starts_it(status: str, standing: PlayedCluster) -> None:
+def test_a_stopped_fleet_names_the_starting_command(status: str, standing: PlayedCluster) -> None:
     standing.account.answers["dynamodb.GetItem"] = {"Item": {"Data": {"M": {"status": {"S": status}}}}}
     said = shown(look(standing))
     assert f"compute fleet  {status}: " in said
@@ -211,7 +211,7 @@ def test_storage_that_is_nearly_full_says_so(used: int, full: bool, standing: Pl
     assert ("nearly full" in said) == full
 
 
-def test_before_a_head_node_is_there_nothing_of_it_is_asked(standing: PlayedCluster) -> None:
+def test_without_a_head_node_nothing_is_asked(standing: PlayedCluster) -> None:
     young = stack("TrainingClusterStack", status="CREATE_IN_PROGRESS")
     standing.account.answers["DescribeStacks"] = {"Stacks": [young]}
     assert read_deployed("training", standing.client) is None
@@ -242,7 +242,7 @@ def test_the_command_shows_the_deploy_and_the_cluster(
 
 
 @pytest.mark.parametrize("extra", [(), ("--json",)])
-def test_without_the_cluster_the_exit_code_is_1_unless_a_deploy_may_be_in_progress(
+def test_exit_code_without_a_cluster_tells_of_deploys(
     standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch, extra: tuple[str, ...]
 ) -> None:
     standing.account.answers["GetParameter"] = Refused("ParameterNotFound")

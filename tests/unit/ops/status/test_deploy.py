@@ -64,7 +64,7 @@ def _lines(status: Status) -> str:
     return "\n".join(render(status, NOW))
 
 
-def test_stacks_that_are_there_are_shown_with_the_clusters_own() -> None:
+def test_existing_stacks_are_shown_with_the_clusters() -> None:
     aws = Aws({"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack": "CREATE_IN_PROGRESS"})
     aws.stacks["training"] = "CREATE_IN_PROGRESS"
     status = _read(aws)
@@ -81,7 +81,7 @@ def test_another_cluster_has_its_own_stack_and_parameter() -> None:
     assert not status.is_moving
 
 
-def test_every_image_stack_is_shown_and_a_stack_of_another_kind_is_not() -> None:
+def test_only_image_stacks_are_shown_as_such() -> None:
     aws = Aws(
         {
             f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}": "CREATE_IN_PROGRESS",
@@ -101,7 +101,7 @@ def test_every_image_stack_is_shown_and_a_stack_of_another_kind_is_not() -> None
     assert status.is_moving
 
 
-def test_an_image_that_is_built_comes_with_its_usual_time_and_its_log() -> None:
+def test_an_image_build_shows_time_and_log() -> None:
     log = f"/aws/imagebuilder/training-gpu-ubuntu2404-{VERSION}"
     build = f"a build takes about 90 minutes: aws logs tail --follow {log}"
     for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "CREATE_COMPLETE"):
@@ -110,7 +110,7 @@ def test_an_image_that_is_built_comes_with_its_usual_time_and_its_log() -> None:
 
 
 @pytest.mark.parametrize("state", ["CREATE_FAILED", "ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"])
-def test_a_build_that_failed_says_where_its_logs_are(state: str) -> None:
+def test_a_failed_build_names_its_logs(state: str) -> None:
     shown = _lines(_read(Aws({f"TrainingCluster-Image-volta-alinux2023-{VERSION}": state})))
     assert f"logs/images/training-volta-alinux2023-{VERSION}/" in shown
     removes = "npx cdk destroy ImageStack --exclusively -c image=build -c family=p3dn -c os=alinux2023"
@@ -118,7 +118,7 @@ def test_a_build_that_failed_says_where_its_logs_are(state: str) -> None:
     assert "TrainingClusterStack" not in shown, "the cluster is as it was"
 
 
-def test_an_error_of_aws_is_not_taken_for_a_stack_that_is_not_there() -> None:
+def test_an_aws_error_is_no_missing_stack() -> None:
     class Denied(Aws):
         def describe_stacks_by_page(self) -> Any:
             raise _Errors.ClientError("not authorized")
@@ -127,7 +127,7 @@ def test_an_error_of_aws_is_not_taken_for_a_stack_that_is_not_there() -> None:
         _read(Denied({}))
 
 
-def test_the_providers_notes_are_read_as_it_writes_them() -> None:
+def test_the_providers_notes_are_read_as_written() -> None:
     written = {
         "request": "Update",
         "stages": [["validating", "2026-11-21T12:00:00+00:00"]],
@@ -138,11 +138,11 @@ def test_the_providers_notes_are_read_as_it_writes_them() -> None:
     assert progress == _progress(("validating", 0), request="Update", messages="a\nb")
 
 
-def test_before_the_provider_began_there_is_nothing_to_tell() -> None:
+def test_before_the_provider_nothing_is_shown() -> None:
     assert _read(Aws({})).progress is None
 
 
-def test_a_request_that_has_not_begun_a_stage_has_lasted_no_time() -> None:
+def test_a_request_without_stage_has_no_duration() -> None:
     stacks = (("TrainingClusterStack", "DELETE_IN_PROGRESS"),)
     progress = _progress(request="Delete")
     assert not progress.is_over
@@ -160,7 +160,7 @@ def test_each_stage_has_its_beginning_and_its_time() -> None:
     assert "... 9 min 0 s" in shown
 
 
-def test_the_stage_that_lasts_has_the_usual_time_beside_its_own() -> None:
+def test_a_running_stage_shows_its_usual_time() -> None:
     stacks = (("TrainingClusterStack", "CREATE_IN_PROGRESS"),)
     stages = _progress(("validating", 0), ("head node booting", 1))
     shown = _lines(Status(cluster_name="training", stacks=stacks, progress=stages)).splitlines()
@@ -177,7 +177,7 @@ def test_lustre_takes_its_time() -> None:
 
 
 @pytest.mark.parametrize("end", ["done", "failed"])
-def test_work_that_has_ended_says_how_long_it_took(end: str) -> None:
+def test_ended_work_shows_its_duration(end: str) -> None:
     stacks = (("TrainingClusterStack", "CREATE_COMPLETE"),)
     shown = _lines(
         Status(cluster_name="training", stacks=stacks, progress=_progress(("validating", 0), (end, 4)))
@@ -186,13 +186,13 @@ def test_work_that_has_ended_says_how_long_it_took(end: str) -> None:
     assert "..." not in shown
 
 
-def test_between_two_stacks_of_a_first_deploy_it_says_what_comes() -> None:
+def test_between_two_stacks_the_next_is_named() -> None:
     shown = _lines(_read(Aws({"TrainingCluster-Network": "CREATE_COMPLETE"}), "second"))
     assert "The cluster second does not exist yet. A deploy in progress creates it last." in shown
     assert "npx cdk deploy TrainingClusterStack -c cluster_name=second" in shown
 
 
-def test_a_cluster_that_is_not_there_comes_with_those_that_are() -> None:
+def test_a_missing_cluster_names_the_existing_ones() -> None:
     stacks = {"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack-b": "CREATE_COMPLETE"}
     stacks["TrainingClusterStack"] = "CREATE_COMPLETE"
     assert "There is no cluster nosuch here. Clusters here: b, training." in _lines(
@@ -228,9 +228,7 @@ def test_without_a_stack_it_says_what_to_type() -> None:
         ),
     ],
 )
-def test_a_stack_that_stands_still_comes_with_the_command_that_moves_it(
-    stack: str, state: str, command: str
-) -> None:
+def test_a_stuck_stack_names_the_mending_command(stack: str, state: str, command: str) -> None:
     status = Status(cluster_name="training", stacks=((stack, state),), progress=None)
     assert command in _lines(status)
     healthy = Status(cluster_name="training", stacks=((stack, "CREATE_COMPLETE"),), progress=None)
