@@ -90,7 +90,7 @@ def find_job(job_id: str, head_node: HeadNode) -> Job | None:
     Raises OpsError and botocore's errors.
     """
     rows, _, _ = head_node.ask_slurm("squeue", *job_options(job_id))
-    return first_job(rows)
+    return first_job(rows, job_id)
 
 
 def job_options(job_id: str) -> tuple[str, ...]:
@@ -98,10 +98,11 @@ def job_options(job_id: str) -> tuple[str, ...]:
     return "--all", "--states=all", f"--jobs={job_id}"
 
 
-def first_job(rows: Rows) -> Job | None:
+def first_job(rows: Rows, job_id: str) -> Job | None:
     """Return the job, of an array its first task; None if Slurm does not know it, or has forgotten it."""
-    jobs = (Job.of({**row, "id": row["job_id"]}) for row in rows)
-    return min(jobs, key=lambda job: job.number, default=None)
+    # squeue lists all parts of a heterogeneous job for each of them.
+    first = min(rows, key=lambda row: (row["id"] != job_id, int(row["job_id"])), default=None)
+    return Job.of({**first, "id": first["job_id"]}) if first else None
 
 
 def read_accounts(job_id: str, head_node: HeadNode) -> tuple[QueuedJob, ...]:

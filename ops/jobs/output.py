@@ -68,7 +68,7 @@ class Output:
             self.offset = self.offset if self.offset <= int(size) else 0  # the file was truncated
             self.offset = min(self.offset + CHUNK_BYTES, int(size))
         return Look(
-            job=first_job(rows),
+            job=first_job(rows, job_id),
             text=text,
             is_behind=size != "-" and self.offset < int(size),
         )
