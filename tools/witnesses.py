@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests import rooms
 from tools.shell_mutants import shell_faults
 from training_cluster.paths import ROOT
 
@@ -107,20 +108,24 @@ def sample(package: str, number: int) -> list[Mutant]:
     return [every[index] for index in sorted(chosen)]
 
 
-def _tests(copy: Path, package: Path) -> list[str]:
-    """Return the fast tests of a package; of a folder of scripts those that are not of a folder below."""
-    parts = package.parts[1:] if package.parts[0] == "constructs" else package.parts
-    tests = Path("tests/unit", *parts).as_posix().replace("-", "_")
-    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", "-m", "not slow and not root"]
+def _tests(copy: Path, path: Path) -> list[str]:
+    """Return the fast tests of a file's package; of a script those beside it, first those that name it."""
+    parts = [part.replace("-", "_") for part in path.parent.parts[path.parts[0] == "constructs" :]]
+    folder = copy.joinpath("tests/unit", *parts)
+    if path.suffix == ".py":
+        places = [folder, copy / rooms.TESTED_WITH.get(str(path.parent), "none")]
+        return [str(each) for each in places if each.exists()]
+    files = sorted(folder.glob("test_*.py"), key=lambda file: path.stem not in file.read_text())
+    return [str(file) for file in files]
+
+
+def _tests_pass(copy: Path, tests: list[str]) -> bool:
+    marks = [] if tests[0].startswith("tests/slow") else ["-m", "not slow and not root"]
+    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", *marks, *tests]
     environment = os.environ | {"PYTHONPATH": f"{copy}:{copy / 'constructs'}"}
     try:
         ran = subprocess.run(
-            [*command, tests],
-            check=False,
-            cwd=copy,
-            env=environment,
-            timeout=_LIMIT_S,
-            capture_output=True,
+            command, check=False, cwd=copy, env=environment, timeout=_LIMIT_S, capture_output=True
         )
     except subprocess.TimeoutExpired:
         return False
@@ -139,16 +144,16 @@ def run(lines: list[list[str]]) -> int:
         for installed in _INSTALLED:
             (copy / installed).parent.mkdir(exist_ok=True)
             (copy / installed).symlink_to(ROOT / installed)
-        for package in {Path(line[0]).parent for line in lines}:
-            if not _tests_pass(copy, _tests(copy, package)):
-                raise SystemExit(f"{package}: its tests fail, or there are none, without a mutant")
+        for place in {tuple(sorted(_tests(copy, Path(line[0])))) for line in lines}:
+            if not _tests_pass(copy, [*place]):
+                raise SystemExit(f"{place}: these tests fail, or there are none, without a mutant")
         for number, (*name, reason) in enumerate(lines):
             path = Path(name[0])
             verdict = "gone"
             if mutant := next((each for each in mutants(path) if list(each.name) == name), None):
                 (copy / path).write_bytes(mutant.text)
                 os.utime(copy / path, (number, number))  # else equal sizes look compiled
-                tests = [reason] if reason.startswith("tests/") else _tests(copy, path.parent)
+                tests = [reason] if reason.startswith("tests/") else _tests(copy, path)
                 verdict = "unseen" if _tests_pass(copy, tests) else "seen"
                 shutil.copy2(ROOT / path, copy / path)
             wrong += verdict != ("unseen" if reason and not reason.startswith("tests/") else "seen")

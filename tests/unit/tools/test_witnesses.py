@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tools import witnesses
 from tools.shell_mutants import shell_faults
 from training_cluster.paths import ROOT

@@ -157,7 +157,7 @@ def test_a_killed_rank_restarts_the_job(
 ) -> None:
     output = training.wait(jobs["killed"], state="COMPLETED")
     at = int(starts(training, "killed")[1][1])
-    assert f"exit code 1); goes on from step {at}; queued again" in output
+    assert f"exit code 1); continues from step {at}; queued again" in output
     assert f"training from step {at}" in output
     assert starts(training, "killed") == [("0", "0"), ("1", str(at))]
     assert "world size 2, restarts: 1" in output
@@ -171,10 +171,10 @@ def test_ranks_without_checkpoint_end_the_job(
 ) -> None:
     output = training.wait(jobs["early"], state="FAILED")
     failed = r"the training failed \(train-dy-p4d-\d: exit code 1\)"
-    again = "goes on from step 0, restart 1 of 1 without a new checkpoint; queued again"
+    again = "continues from step 0, restart 1 of 1 without a new checkpoint; queued again"
     assert re.search(f"{failed}; {again}", output), output
     assert re.search(f"{failed}; not started again, since MAX_RESTARTS is 1, and 2 starts failed", output)
-    by_hand = f"go on with it by hand: TRAINING_SHARED={training.shared} RUN_NAME=early sbatch --nodes 2"
+    by_hand = f"continue it by hand: TRAINING_SHARED={training.shared} RUN_NAME=early sbatch --nodes 2"
     assert by_hand in output
     assert starts(training, "early") == [("0", "0"), ("1", "0")]
     assert events(webhook, jobs["early"]) == ["started", "queued again", "started", "given up"]
@@ -187,7 +187,9 @@ def test_deaf_ranks_are_ended(training: Training, jobs: dict[str, int]) -> None:
     """
     for run in ("deaf", "alone"):
         output = training.wait(jobs[run], state="COMPLETED")
-        assert re.search(r"the training failed \(train-dy-p4d-\d: exit code \d+\); goes on from step", output)
+        assert re.search(
+            r"the training failed \(train-dy-p4d-\d: exit code \d+\); continues from step", output
+        )
     assert_whole(training, "deaf", "alone")
 
 
@@ -198,7 +200,7 @@ def test_a_stopped_rank_ends_with_stacks(training: Training, jobs: dict[str, int
     found = re.search(r"rank 1 on (\S+) made no step for (\d+) s: it did not answer a signal", output)
     assert found, output
     assert 12 <= int(found[2]) < 60
-    assert re.search(rf"the training failed \(rank 1 on {found[1]} made .*\); goes on from step", output)
+    assert re.search(rf"the training failed \(rank 1 on {found[1]} made .*\); continues from step", output)
     assert_whole(training, run)
     stacks = {file.name: file for file in (training.run_dir(run) / "stacks" / f"{jobs[run]}-0").glob("*/*")}
     assert "in meet" in stacks["rank-0.txt"].read_text()
@@ -221,7 +223,7 @@ def test_damaged_and_changed_bytes_are_found(training: Training, jobs: dict[str,
     again = {run: training.submit(run) for run in newest}
     outputs = {run: training.wait(job_id, state="COMPLETED") for run, job_id in again.items()}
     assert f"{newest['torn']} is incomplete (state.json has 0 bytes instead of " in outputs["torn"]
-    assert f": going on from {newest['torn'].with_name('step-000004')}\n" in outputs["torn"]
+    assert f": continuing from {newest['torn'].with_name('step-000004')}\n" in outputs["torn"]
     assert steps(training, "torn") == [1, *range(3, 9)]
     assert losses(training, "torn")[1:] == losses(training, "whole")[2:]
     assert "metrics.jsonl: 1 damaged rows skipped" in outputs["torn"]

@@ -41,7 +41,7 @@ def test_long_saves_survive_scancel_and_a_requeue(training: Training) -> None:
     slurm.cancel(jobs["cancelled"])
     subprocess.run(["scontrol", "requeue", str(jobs["requeued"])], env=slurm.client_env(), check=True)
     training.wait(jobs["cancelled"], state="CANCELLED")
-    wait_for_words(training, jobs["cancelled"], "go on with it")
+    wait_for_words(training, jobs["cancelled"], "continue it")
     at = steps(training, "cancelled")[-1]
     assert f"stopped at step {at} and saved" in training.output(jobs["cancelled"])
     assert f"training from step {at}" in training.run("cancelled", MAX_STEPS=str(at + 2))
@@ -113,7 +113,7 @@ def test_a_spot_notice_saves_and_starts_again(training: Training, metadata: str)
     training.settings.write_text(family)
     at = starts(training, "spot")[1][1]
     assert "EC2 takes a node (train-dy-p4d-" in output
-    assert f"the training saved at step {at}; goes on from step {at}; queued again" in output
+    assert f"the training saved at step {at}; continues from step {at}; queued again" in output
     assert steps(training, "spot") == list(range(1, 13))
 
 
@@ -121,7 +121,7 @@ def test_a_time_limit_requeues_and_scancel_ends(training: Training, timed: int) 
     wait_for_words(training, timed, "the job is at its time limit: stopped at step")
     at = starts_after(training, timed)
     training.wait_for_step(timed, "timed", at + 2)
-    assert f"goes on from step {at}; queued again" in training.output(timed)
+    assert f"continues from step {at}; queued again" in training.output(timed)
     training.end(timed)
     wait_for_words(training, timed, "and saved, as Slurm asked (time limit, scancel or requeue)")
     again = f"TRAINING_SHARED={training.shared} RUN_NAME=timed sbatch --nodes 1"

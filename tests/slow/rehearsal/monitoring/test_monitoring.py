@@ -121,19 +121,3 @@ def test_the_job_its_user_and_node_are_named(scene: Scene) -> None:
     (out,) = query(scene.url, "slurm_node_out_since_seconds")
     assert out["metric"]["reason"] == "a test"
     assert out["metric"]["node"] != on_node["metric"]["node"]
-
-
-def test_promtool_takes_every_query(scene: Scene, tmp_path: Path) -> None:
-    rules = "".join(
-        f"  - record: board:query:{number}\n    expr: {text!r}\n"
-        for number, (_, _, text) in enumerate(board_queries())
-    )
-    (tmp_path / "rules.yml").write_text(f"groups:\n- name: boards\n  rules:\n{rules}")
-    done = subprocess.run(
-        [PROGRAMS / "promtool", "check", "rules", "rules.yml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

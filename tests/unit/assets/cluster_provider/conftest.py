@@ -31,5 +31,7 @@ def provider_modules() -> dict[str, Any]:
 
 @pytest.fixture
 def provider(provider_modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> provider_fakes.Provider:
-    """Return the custom resource's code, with fakes of ParallelCluster and AWS."""
-    return provider_fakes.play(provider_modules, monkeypatch)
+    """Return the custom resource's code, with fakes of ParallelCluster and AWS; /0/ ends a line of squeue."""
+    played = provider_fakes.play(provider_modules, monkeypatch)
+    monkeypatch.setattr(played.jobs.secrets, "token_hex", lambda _size: "0")
+    return played

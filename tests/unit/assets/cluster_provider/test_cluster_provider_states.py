@@ -30,7 +30,7 @@ from tests.unit.assets.cluster_provider.fakes.library import (
 )
 from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
 
-JOBS = {"Status": "Success", "StandardOutputContent": "7 gpt2 (ann, 1:02)\n8 bert (bob, 0:10)\n"}
+JOBS = {"Status": "Success", "StandardOutputContent": "7 gpt2 (ann, 1:02)/0/\n8 bert (bob, 0:10)/0/\n"}
 CHANGES = {"stop": STOP, "never": NEVER, "drain": OR_DRAIN, "login": LOGIN_NODES}
 
 

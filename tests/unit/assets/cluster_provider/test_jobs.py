@@ -15,11 +15,6 @@ JOBS = WAITS | {
 FAILED = WAITS | {"Status": "Failed", "StandardErrorContent": "squeue: no route to host"}
 
 
-@pytest.fixture(autouse=True)
-def _known_separator(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider.jobs.secrets, "token_hex", lambda _size: "0")
-
-
 def _ask(provider: Provider, head_node: str | None = "i-0123") -> list[str] | None:
     named: list[str] | None = provider.jobs.running(head_node)
     return named

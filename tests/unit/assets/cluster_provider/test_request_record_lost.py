@@ -1,4 +1,4 @@
-"""The provider's parameter is deleted while it works: it goes on from what AWS and the event still say."""
+"""The provider's parameter is deleted while it works: it continues from what AWS and the event still say."""
 
 import pytest
 

@@ -89,7 +89,7 @@ def test_starts_without_a_checkpoint_have_a_limit(
     again = f"check_restart; restart_or_end 1 'n2 failed' {by}"
     job.note(*[(4, by)] * (allowed - 1))
     code, is_queued, output = job.run(again)
-    assert (code, is_queued, f"n2 failed; goes on from step 4, {count} {allowed}" in output) == (
+    assert (code, is_queued, f"n2 failed; continues from step 4, {count} {allowed}" in output) == (
         1,
         True,
         True,
@@ -101,7 +101,7 @@ def test_starts_without_a_checkpoint_have_a_limit(
     code, _, output = job.run("check_restart; log started")
     assert (code, f"not started again, since {why}\n" in output) == (1, True)
     job.save(9)
-    assert "n2 failed; goes on from step 9; queued again\n" in job.run(again.partition(";")[2])[2]
+    assert "n2 failed; continues from step 9; queued again\n" in job.run(again.partition(";")[2])[2]
 
 
 def test_max_restarts_0_ends_a_job(job: Job) -> None:
@@ -147,14 +147,14 @@ def test_a_time_limit_without_checkpoint_ends_the_job(job: Job) -> None:
     assert (code, is_queued) == (1, False)
     job.save(9)
     code, is_queued, output = job.run(limit, REQUEUE_AT_TIME_LIMIT="1")
-    assert (is_queued, "goes on from step 9; queued again\n" in output) == (True, True)
+    assert (is_queued, "continues from step 9; queued again\n" in output) == (True, True)
 
 
 def test_a_spot_notice_may_precede_the_first_step(job: Job) -> None:
     """Ranks that import torch do not yet save at SIGTERM: neither the data nor the code is at fault."""
     job.notice.write_text("n2: terminate\n")
     code, is_queued, output = job.run("end_of_training 143")
-    assert f"{NOTICE}, and the training could not save; goes on from step 4, interruption 1 of 10" in output
+    assert f"{NOTICE}, and the training could not save; continues from step 4, interruption 1 of 10" in output
     assert (code, is_queued) == (143, True)
 
 

@@ -20,7 +20,7 @@ TESTS = {
     "EC2 takes a spot node": [
         (STOPS, "spot_notice"),
         (ENDS, "spot_notice"),
-        (f"{RUN}/test_stopping_saves.py", "spot"),
+        (f"{RUN}/test_stopping.py", "spot"),
     ],
     "the loss or the gradients are not finite": [
         *(
@@ -38,9 +38,9 @@ TESTS = {
         (RESTARTS, "changed_bytes"),
         (f"{RUN}/test_checkpoints.py", "incomplete_checkpoints"),
     ],
-    "settings differ from those of the checkpoint": [
-        (f"{FAST}/trainkit/test_resuming.py", "setting"),
-        (f"{FAST}/trainkit/test_resuming.py", "global_batch"),
+    "settings differ from the checkpoint's": [
+        (f"{FAST}/trainkit/test_trainkit_resuming.py", "setting"),
+        (f"{FAST}/trainkit/test_trainkit_resuming.py", "global_batch"),
     ],
     "the disk is full": [(RESTARTS, "full_disk")],
     "the preparation dies": [(RESTARTS, "preparation")],

@@ -3,10 +3,8 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.unit.assets.bootstrap.step_machine import Machine
-from training_cluster.cluster.job_environment import render_job_environments
+from training_cluster.cluster.job_environment import render_job_environments, render_links
 from training_cluster.rules.context import read_settings
 
 

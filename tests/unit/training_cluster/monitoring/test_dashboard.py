@@ -142,7 +142,10 @@ def test_nodes_publish_what_is_shown() -> None:
     published = {
         (each.name, *sorted({"ClusterName": "training", **each.dimensions}.items()))
         for each in states.metrics_of(
-            [states.Node(partition, "x", "idle", "10.0.0.1", None, "none") for partition in ("gpu", "cpu")]
+            [
+                states.Node(p, False, "up", "idle", "idle", False, 1, "x", 0.0, "", "", "")
+                for p in ("gpu", "cpu")
+            ]
         )
     }
     alone = ("ClusterName", "training")

@@ -143,12 +143,13 @@ def test_states_are_counted_and_others_zero(node: Node) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("broken", "script"), [("sinfo", "exit 1"), ("aws", "echo 'AccessDenied' >&2; exit 254")]
-)
-def test_a_tool_that_fails_fails_this_minute_and_publishes_nothing(
-    node: Node, broken: str, script: str
-) -> None:
+def test_braked_checks_count_for_an_hour(node: Node) -> None:
+    """A failure publishes nothing, nor does a cluster without nodes."""
+    verdicts = node.root / "opt/slurm/etc/training-cluster-verdicts/gpu"
+    verdicts.mkdir(parents=True)
+    for name, minutes_ago in (("10-gpus", 1), ("40-efa", 61)):
+        (verdicts / f".braked-{name}").touch()
+        os.utime(verdicts / f".braked-{name}", (time.time() - 60 * minutes_ago,) * 2)
     node.says("sinfo", nodes_of("gpu", "idle", 2))
     assert node.run("head_node.py").returncode == 0
     node.nodes(braked=1)

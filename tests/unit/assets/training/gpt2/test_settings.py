@@ -54,7 +54,7 @@ def test_wrong_settings_are_refused_before_torch(train: Train) -> None:
         ({"GPT2_WIDTH": "10", "GPT2_HEADS": "3"}, "GPT2_WIDTH 10 is not a multiple of GPT2_HEADS 3."),
         ({"MIXED_PRECISION": "fp16"}, "no CPU trains in fp16: type MIXED_PRECISION=no, or bf16"),
         ({"VOCAB_SIZE": "300"}, "a vocabulary of 400 tokens and the model one of 320: give prepare.sh and"),
-        ({"GPT2_CONTEXT": "100"}, "100 tokens in train, fewer than GPT2_CONTEXT (100) takes: take more text"),
+        ({"GPT2_CONTEXT": "100"}, "100 tokens in train, fewer than GPT2_CONTEXT (100) takes: add text"),
     ):
         assert said in train(**env)
 
@@ -71,7 +71,7 @@ def test_weights_that_do_not_fit_are_refused(train: Train, tmp_path: Path) -> No
             f"GPT2_CONTEXT is 64, but {weights} has 32 positions: give at most that",
         ),
         ({"vocab_size": 399}, {}, "has a vocabulary of 400 tokens and the model one of 399"),
-        ({}, {}, f"was made with another tokenizer than that of {weights}: submit again"),
+        ({}, {}, f"made with a tokenizer other than {weights} has: submit again"),
     ]
     for config, env, said in cases:
         (weights / "config.json").write_text(json.dumps(CONFIG | config), encoding="utf-8")

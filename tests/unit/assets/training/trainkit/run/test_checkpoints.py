@@ -107,7 +107,7 @@ def test_the_checkpoint_before_an_incomplete_one_is_taken(
     assert checkpoints.newest(run.checkpoint_dir) == checkpoints.resume_from(run) == good
     line = capsys.readouterr().err.splitlines()[0]
     assert line.startswith(f"checkpoints: {bad} is incomplete ({said}"), line
-    assert line.endswith(f"): going on from {good}")
+    assert line.endswith(f"): continuing from {good}")
     truncate(good)
     with pytest.raises(SystemExit, match=r"no checkpoint can be read: .*step-0000\d0 is incomplete \("):
         checkpoints.newest(run.checkpoint_dir)

@@ -176,7 +176,7 @@ def test_sigterm_is_noted_once_a_rank_asks() -> None:
 def test_the_first_rank_records_how_a_run_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = a_run(tmp_path).run_dir / outcome.FILE
     for stopped_at, written, line in (
-        (7, "stopped 7", "stopped on request, saved at step 7: submit with the same RUN_NAME to go on"),
+        (7, "stopped 7", "stopped on request, saved at step 7: submit with the same RUN_NAME to continue"),
         (None, "finished", "finished: no step was left to do"),
     ):
         file.unlink(missing_ok=True)
