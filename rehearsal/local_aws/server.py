@@ -10,6 +10,7 @@ import os
 import signal
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.certificate import make_certificate
@@ -17,12 +18,16 @@ from rehearsal.local_aws.process import READY
 from rehearsal.local_aws.publications import publish_layer, write_official_images
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
+if TYPE_CHECKING:
+    from rehearsal.local_aws.gateway import Application
+
 # CDK's Provider framework polls every 10 s on AWS; nothing here takes that long.
 _WAIT_SCALE = "0.05"
 _MAX_HEADER_BYTES = 1 << 20
 
 
-def _configure(address: LocalAwsAddress, node_modules: Path) -> None:
+def configure(address: LocalAwsAddress, node_modules: Path) -> None:
+    """Write the address's files, and set the environment that the emulators read when they are imported."""
     for folder in (address.tmp, address.folder / "tls", address.folder / "s3"):
         folder.mkdir(parents=True, exist_ok=True)
     key = address.folder / "tls" / "key.pem"
@@ -52,10 +57,8 @@ def _configure(address: LocalAwsAddress, node_modules: Path) -> None:
     }
 
 
-async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int | None) -> None:
-    from hypercorn.asyncio import serve  # noqa: PLC0415
-    from hypercorn.config import Config  # noqa: PLC0415
-
+def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Application":
+    """Import the emulators, install the corrections, once in a process, and return what answers requests."""
     from rehearsal.local_aws import access_keys, functions, services  # noqa: PLC0415
     from rehearsal.local_aws.cloudformation import engine as cloudformation  # noqa: PLC0415
     from rehearsal.local_aws.emulators import hooks, ministack_hooks, moto_services  # noqa: PLC0415
@@ -72,13 +75,20 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     lustre.refuse_while(address.lustre_quota_used_up)
     rights = gate.Gate(address)
     rights.install()
-    gateway = Gateway(
+    return Gateway(
         ministack=hooks.find(ministack_hooks.ASGI_APP),
         moto=moto_services.MotoServices(address.port),
         access_keys=access_keys.AccessKeys(address.access_key),
         gate=rights,
         log=address.folder / "requests.log",
     )
+
+
+async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int | None) -> None:
+    from hypercorn.asyncio import serve  # noqa: PLC0415
+    from hypercorn.config import Config  # noqa: PLC0415
+
+    gateway = make_gateway(address, lambda_python=lambda_python)
     config = Config()
     config.bind = [f"fd://{listener}" if listener else f"127.0.0.1:{address.port}"]
     config.accesslog = config.errorlog = None
@@ -122,7 +132,7 @@ def main() -> None:
         access_key=os.environ["AWS_ACCESS_KEY_ID"],
     )
     warnings.simplefilter("ignore")
-    _configure(address, arguments.node_modules.absolute())
+    configure(address, arguments.node_modules.absolute())
     python = arguments.lambda_python.absolute()
     asyncio.run(_serve(address, lambda_python=python, listener=arguments.listener))
 

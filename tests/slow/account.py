@@ -154,7 +154,7 @@ class Account:
     @cached_property
     def network(self) -> Network:
         """The network, made at first use."""
-        return _make_network(self.client("ec2"))
+        return make_network(self.client("ec2"))
 
 
 def _errors(refused: dict[str, Any]) -> list[str]:
@@ -164,7 +164,7 @@ def _errors(refused: dict[str, Any]) -> list[str]:
     return [f"{e['type']}: {e['message']}" for e in found if e["level"] == "ERROR"] or [refused["message"]]
 
 
-def _make_network(ec2: Any) -> Network:
+def make_network(ec2: Any) -> Network:
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
         ec2.modify_vpc_attribute(VpcId=vpc, **{attribute: {"Value": True}})

@@ -55,4 +55,6 @@ def replace(hook: Hook, make: Callable[[Any], Any]) -> None:
     owner, name = _owner(hook)
     was_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
     replacement = make(original)
+    if hook.parameters is not None:
+        replacement.__wrapped__ = original  # `find` sees the parameters of the emulator's own
     setattr(owner, name, staticmethod(replacement) if was_static else replacement)

@@ -8,6 +8,27 @@ import pytest
 
 from ops.__main__ import main
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster
+from tests.unit.ops.own_account import OwnAccount
+
+_accounts: list[OwnAccount] = []
+
+
+@pytest.fixture(scope="module")
+def _no_account() -> None:
+    """Let each module begin anew: others of this process empty the account as well."""
+    _accounts.clear()
+
+
+@pytest.fixture
+def own(_no_account: None) -> Iterator[OwnAccount]:
+    """Yield an account with one's own network and storage, made anew where the last test changed it."""
+    if not _accounts:
+        _accounts.append(OwnAccount())
+    (account,) = _accounts
+    yield account
+    if not account.is_whole:
+        _accounts.clear()
+    account.reset()
 
 
 @pytest.fixture

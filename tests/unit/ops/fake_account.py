@@ -1,17 +1,21 @@
-"""An account in memory, for the commands that only ask: boto3's real clients, with answers made up.
+"""An account in memory: boto3's real clients, with answers made up or by the local AWS of this process.
 
 botocore checks what is asked and what is answered against the services' own models, so a test cannot
 pass with a call or an answer that AWS does not know.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import boto3
+from botocore.awsrequest import AWSPreparedRequest
+from botocore.config import Config
 from botocore.validate import ParamValidator
+
+from tests.in_process import ACCESS_KEY, aws
 
 REGION = "us-east-1"
 
@@ -28,15 +32,21 @@ class Account:
     """Answers by operation, such as `DescribeVpcs`: a dict, a function of what is asked, or Refused.
 
     Where two services have an operation of one name: `fsx.DescribeFileSystems`.
+
+    Args:
+        real: True where the local AWS (tests/in_process.py) answers the operations that are not in answers.
     """
 
-    def __init__(self, answers: Mapping[str, Any]) -> None:
+    def __init__(self, answers: Mapping[str, Any] = MappingProxyType({}), *, real: bool = False) -> None:
+        self.real = real
+        self.amended: dict[str, Callable[[dict[str, Any]], Any]] = {}
+        """Changes of the local AWS's answers, for states of AWS that it cannot have."""
         # Who asks is known to each command that talks to the head node; messages ask for deployed flags.
-        self.answers = {
+        made_up = {
             "GetCallerIdentity": {"Arn": "arn:aws:iam::123456789012:user/me"},
             "GetTemplate": Refused("ValidationError", "Stack with id TrainingClusterStack does not exist"),
-            **answers,
         }
+        self.answers = dict(answers) if real else {**made_up, **answers}
         self.asked: list[str] = []
 
     def client(self, service: str) -> Any:
@@ -45,11 +55,13 @@ class Account:
         client.meta.account = self
         return client
 
-    def answer(self, model: Any, asked: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return status and body of one call."""
+    def answer(self, model: Any, asked: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+        """Return status and body of one call; None where the local AWS answers it."""
         self.asked.append(model.name)
         service = model.service_model.service_name
         answer = self.answers.get(f"{service}.{model.name}", self.answers.get(model.name))
+        if answer is None and self.real:
+            return None
         assert answer is not None, f"nobody said what {service} answers to {model.name}"
         said = answer(asked) if callable(answer) else answer
         if isinstance(said, Refused):
@@ -65,8 +77,9 @@ class Account:
 @cache
 def _client(service: str) -> Any:
     # One for all tests: to make one takes a tenth of a second.
-    keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none"}
-    client: Any = boto3.client(service, region_name=REGION, **keys)  # type: ignore[call-overload]
+    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": "none"}
+    paths = Config(s3={"addressing_style": "path"})
+    client: Any = boto3.client(service, region_name=REGION, config=paths, **keys)  # type: ignore[call-overload]
     service_id = client.meta.service_model.service_id.hyphenize()
 
     def note(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
@@ -75,6 +88,19 @@ def _client(service: str) -> Any:
     def answer(model: Any, context: dict[str, Any], **_: Any) -> Any:
         return client.meta.account.answer(model, context["asked"])
 
+    def send(request: AWSPreparedRequest, **_: Any) -> Any:
+        return aws().answer(request)
+
+    def amend(model: Any, parsed: dict[str, Any], **_: Any) -> None:
+        if change := client.meta.account.amended.get(model.name):
+            change(parsed)
+            metadata = parsed.pop("ResponseMetadata")
+            wrong = ParamValidator().validate(parsed, model.output_shape)
+            assert not wrong.has_errors(), f"{model.name}: {wrong.generate_report()}"
+            parsed["ResponseMetadata"] = metadata
+
     client.meta.events.register(f"provide-client-params.{service_id}", note)
     client.meta.events.register(f"before-call.{service_id}", answer)
+    client.meta.events.register("before-send", send)
+    client.meta.events.register(f"after-call.{service_id}", amend)
     return client

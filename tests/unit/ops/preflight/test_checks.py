@@ -1,335 +1,594 @@
-"""`trainctl preflight`: each single thing that is wrong with an account gets its line, and no other does."""
+"""`trainctl preflight`: each check is broken once, in one account, and no other check speaks."""
 
+import datetime
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.ops.fake_account import Refused
-from tests.unit.ops.preflight.preflight_account import (
-    ACCOUNT,
-    DAY,
-    GP3,
-    INTERFACES,
-    P_SPOT,
-    RESERVATION,
-    STANDARD,
-    VPCS,
-    P,
-    instance,
-    now,
+from ops.preflight.checks import run_checks
+from ops.preflight.finding import Finding
+from tests.unit.ops.own_account import (
+    ABROAD,
+    BOOTSTRAP,
+    BUCKET,
+    GROUP,
+    KEY,
+    RSA,
+    TYPE,
+    WORLD,
+    ZONE,
+    OwnAccount,
+    tcp,
 )
-from tests.unit.ops.preflight.preflight_network import OWN, PRIVATE, PUBLIC, Network, bad, findings
+from training_cluster.flags.network import INTERFACE_ENDPOINTS
+from training_cluster.rules.context import read_settings
 
-Change = Callable[[Network], Any]
-BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
-RESERVED = {"capacity": f"reservation:{RESERVATION}"}
-BLOCK = {"capacity": f"capacity-block:{RESERVATION}"}
-NAMED = {
-    "permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/bound",
-    "accounting": "db.example.com",
-    "accounting_secret": f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:slurm-AbCdEf",
-    "placement_group": "mine",
-    "node_policies": f"arn:aws:iam::{ACCOUNT}:policy/team",
-    "write_buckets": "our-results/runs",
-}
+Step = Callable[[OwnAccount], Any]
+Flags = dict[str, str]
+ACCOUNT = "123456789012"
+NOW, DAY = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
+KMS_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/00000000-0000-0000-0000-000000000000"
+POLICY = f"arn:aws:iam::{ACCOUNT}:policy/other"
+NO_RESERVATION = "cr-0123456789abcdef0"
+GONE_FSX, GONE_EFS = "fs-0123456789abcdef0", "fs-0fedcba9876543210"
+OTHER_VPC = "vpc-0ffffffffffffffff"
+SPOT, BLOCK, LOGIN = {"capacity": "spot"}, {"capacity": "capacity-block:{}"}, {"login_nodes": "1"}
+RESERVED = {"capacity": "reservation:{}"}
+"""Of the account's own reservation."""
+BUDGET = {"budget_usd": "100", "alarm_email": "a@example.com"}
+STANDARD, P, P_SPOT = "L-1216C47A", "L-417A185B", "L-7212CCBC"
+VPCS, ADDRESSES, NATS, LUSTRE = "L-F678F1CE", "L-0263D0A3", "L-FE5A380F", "L-8F1B9C74"
+INTERFACES, GP3 = "L-DF5E4CA3", "L-7A658B76"
 ON_DEMAND_P = "quota: Running On-Demand P instances"
 ON_DEMAND_STANDARD = "quota: Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
 SPOT_P = "quota: All P4, P3 and P2 Spot Instance Requests"
-EC2_DENIED = Refused("UnauthorizedOperation", "You are not authorized to perform this operation.")
+OF_INTERFACES = "quota: Network interfaces per Region"
+OF_VOLUMES = "quota: Storage for General Purpose SSD (gp3) volumes, in TiB"
+NAT_GATEWAYS = "quota: NAT gateways per Availability Zone"
+ZONE_OF_NEW = f"zone with c5.4xlarge, {TYPE}"
+EGRESS, NO_ROUTE = "private subnet: route to the internet", "no default route"
+OF_LUSTRE, OF_EFS = "Lustre: open to the nodes on 988, 1018-1023", "EFS: open to the nodes on 2049"
+EXPORTS = "Lustre: checkpoints go to a bucket"
 
 
-def as_block(**more: Any) -> Change:
-    return lambda n: n.reservation.update({"ReservationType": "capacity-block", **more})
+def findings(own: OwnAccount, flags: Flags) -> list[Finding]:
+    flags = {name: value.format(own.reservation) for name, value in flags.items()}
+    return run_checks(read_settings(flags), own.client)
 
 
-def of_reservation(**more: Any) -> Change:
-    return lambda n: n.reservation.update(more)
+def bad(own: OwnAccount, flags: Flags) -> list[Finding]:
+    return [each for each in findings(own, flags) if each.verdict != "ok"]
+
+
+def amended(operation: str, key: str, **members: Any) -> Step:
+    return lambda own: own.amend_all(operation, key, **members)
+
+
+def reservation(**members: Any) -> Step:
+    return amended("DescribeCapacityReservations", "CapacityReservations", **members)
+
+
+def block(**members: Any) -> Step:
+    return reservation(ReservationType="capacity-block", **members)
+
+
+def refused(operation: str, code: str, message: str = "") -> Step:
+    return lambda own: own.refuse(operation, code, message)
+
+
+def quota(code: str, value: float) -> Step:
+    return lambda own: own.quota(code, value)
+
+
+def subnet(name: str, **members: Any) -> Step:
+    def change(own: OwnAccount) -> None:
+        id_ = getattr(own.network, name)
+        own.amend(
+            "DescribeSubnets",
+            lambda said: [each.update(members) for each in said["Subnets"] if each["SubnetId"] == id_],
+        )
+
+    return change
+
+
+def group(name: str, direction: str, rule: Callable[[OwnAccount], dict[str, Any]]) -> Step:
+    """Remove a rule of a security group."""
+    return lambda own: getattr(own.ec2, f"revoke_security_group_{direction}")(
+        GroupId=getattr(own, name), IpPermissions=[rule(own)]
+    )
+
+
+def itself(own: OwnAccount) -> dict[str, Any]:
+    return own.itself
+
+
+def nodes_on(first: int, last: int) -> Callable[[OwnAccount], dict[str, Any]]:
+    return lambda own: tcp(first, last, own.nodes)
+
+
+def offers(type_: str, *, without: tuple[str, ...]) -> Step:
+    def change(said: dict[str, Any]) -> None:
+        said["InstanceTypeOfferings"] = [
+            each
+            for each in said["InstanceTypeOfferings"]
+            if each["InstanceType"] != type_ or each["Location"] not in without
+        ]
+
+    return lambda own: own.amend("DescribeInstanceTypeOfferings", change)
+
+
+def endpoints(**zones: str) -> Step:
+    """Answer with the services of endpoints, of which moto takes no filters."""
+    answer = {
+        "ServiceDetails": [
+            {"ServiceName": f"com.amazonaws.us-east-1.{name}", "AvailabilityZones": [zones.get(name, zone)]}
+            for name in INTERFACE_ENDPOINTS
+            for zone in ("us-east-1a", "us-east-1b")
+        ]
+    }
+    return lambda own: own.account.answers.update(DescribeVpcEndpointServices=answer)
+
+
+def key_of_ones_own(own: OwnAccount) -> None:
+    own.account.answers["GetEbsDefaultKmsKeyId"] = {"KmsKeyId": KMS_KEY}
+    metadata = {"KeyId": KMS_KEY, "Arn": KMS_KEY, "AWSAccountId": ACCOUNT, "KeyManager": "CUSTOMER"}
+    own.account.answers["DescribeKey"] = {"KeyMetadata": {**metadata, "Enabled": True, "KeyState": "Enabled"}}
+    own.account.answers["GetKeyPolicy"] = {"Policy": json.dumps({"Statement": []})}
+
+
+def without_bootstrap(own: OwnAccount) -> None:
+    own.client("ssm").delete_parameter(Name=BOOTSTRAP)
+
+
+def old_bootstrap(own: OwnAccount) -> None:
+    own.client("ssm").put_parameter(Name=BOOTSTRAP, Value="5", Overwrite=True)
+
+
+def encrypted(own: OwnAccount) -> None:
+    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KMS_KEY}
+    rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": default}]}
+    own.client("s3").put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration=rules)
+
+
+def unversioned(own: OwnAccount) -> None:
+    own.client("s3").put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Suspended"})
+
+
+def spreading(own: OwnAccount) -> None:
+    own.ec2.delete_placement_group(GroupName=GROUP)
+    own.make_placement_group("spread")
+
+
+def imports_only(own: OwnAccount) -> None:
+    policy = {"AutoImportPolicy": {"Events": ["NEW"]}}
+    amended("DescribeDataRepositoryAssociations", "Associations", S3=policy)(own)
+
+
+def nothing(_: OwnAccount) -> None:
+    """Break nothing: the flag alone is wrong."""
+
+
+def all_of(*steps: Step) -> Step:
+    return lambda own: [step(own) for step in steps]
+
+
+# What is broken, flags in addition to those of a deploy that brings nothing, the check, what it says to type.
+NEW: tuple[tuple[Step, Flags, str, str], ...] = (
+    (
+        amended("DescribeRegions", "Regions", OptInStatus="not-opted-in"),
+        {},
+        "region us-east-1",
+        "aws account enable-region",
+    ),
+    (without_bootstrap, {}, "CDK bootstrap", f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1"),
+    (old_bootstrap, {}, "CDK bootstrap", "npx cdk bootstrap"),
+    # The account's own reservation is idle, so its two nodes count, too.
+    (
+        quota(P, 2 * 192 - 1),
+        {},
+        ON_DEMAND_P,
+        "--service-code ec2 --quota-code L-417A185B --desired-value 384",
+    ),
+    (all_of(quota(P, 192), reservation(AvailableInstanceCount=1)), {}, ON_DEMAND_P, "--desired-value 288"),
+    (all_of(quota(P, 384), lambda own: own.run()), {}, ON_DEMAND_P, "--desired-value 480"),
+    (quota(P_SPOT, 96), SPOT, SPOT_P, "--quota-code L-7212CCBC"),
+    (
+        all_of(
+            quota(P_SPOT, 192),
+            lambda own: own.run("p3dn.24xlarge", InstanceMarketOptions={"MarketType": "spot"}),
+        ),
+        *(SPOT, SPOT_P, "--desired-value 288"),
+    ),
+    (quota(STANDARD, 5), {}, ON_DEMAND_STANDARD, "--desired-value 16"),
+    (quota(STANDARD, 16 + 4 - 1), LOGIN, ON_DEMAND_STANDARD, "value 20"),
+    (quota(STANDARD, 16 + 4 * 64 - 1), {"cpu_queue": "on"}, ON_DEMAND_STANDARD, "--desired-value 272"),
+    # The head node, 2 nodes with 4 interfaces each, and 3 of NAT, Lustre and EFS.
+    (
+        quota(INTERFACES, 11),
+        {},
+        OF_INTERFACES,
+        "--service-code vpc --quota-code L-DF5E4CA3 --desired-value 12",
+    ),
+    # 128 GiB of the head node, and 2 x 256.
+    (quota(GP3, 0.6), {}, OF_VOLUMES, "--service-code ebs --quota-code L-7A658B76 --desired-value 0.62"),
+    (
+        lambda own: (
+            own.ec2.create_volume(Size=10240, VolumeType="gp3", AvailabilityZone=ZONE)
+            and own.quota(GP3, 10.5)
+        ),
+        *({}, OF_VOLUMES, "--desired-value 10.62"),
+    ),
+    (
+        quota(VPCS, 2),
+        {},
+        "quota: VPCs per Region",
+        "--service-code vpc --quota-code L-F678F1CE --desired-value 3",
+    ),
+    (quota(ADDRESSES, 1), {}, "quota: EC2-VPC Elastic IPs", "--quota-code L-0263D0A3 --desired-value 2"),
+    (quota(NATS, 1), {"zone": "use1-az6"}, NAT_GATEWAYS, "--quota-code L-FE5A380F --desired-value 2"),
+    (
+        quota(LUSTRE, 2399),
+        *(
+            {},
+            "quota: Lustre Persistent_2 storage capacity",
+            "--service-code fsx --quota-code L-8F1B9C74 --desired-value 2400",
+        ),
+    ),
+    (
+        offers(TYPE, without=tuple(f"use1-az{number}" for number in range(1, 7))),
+        *({}, ZONE_OF_NEW, "another region"),
+    ),
+    (offers(TYPE, without=("use1-az1",)), {"zone": "use1-az1"}, ZONE_OF_NEW, "-c zone=use1-az"),
+    (nothing, {"capacity": f"reservation:{NO_RESERVATION}"}, f"capacity {NO_RESERVATION}", "cr-..."),
+    (reservation(State="cancelled"), RESERVED, "capacity {}", "cr-..."),
+    (block(State="expired", EndDate=NOW - DAY), BLOCK, "capacity {}", "-c capacity="),
+    (
+        reservation(InstanceType="p4de.24xlarge"),
+        RESERVED,
+        "reservation: instance type",
+        "-c instance_type=p4de.24xlarge",
+    ),
+    (reservation(TotalInstanceCount=1), RESERVED, "reservation: instances", "-c nodes=1"),
+    (reservation(Tenancy="dedicated"), RESERVED, "reservation: tenancy and platform", "default tenancy"),
+    (
+        reservation(InstancePlatform="Windows"),
+        RESERVED,
+        "reservation: tenancy and platform",
+        "for Linux/UNIX",
+    ),
+    (block(), RESERVED, "reservation: kind", "-c capacity=capacity-block:{}"),
+    (offers(TYPE, without=("use1-az6",)), RESERVED, ZONE_OF_NEW, "-c zone=use1-az"),
+    (
+        endpoints(sts="us-east-1z"),
+        *({"endpoints": "private"}, "endpoints=private in us-east-1", "-c endpoints=none"),
+    ),
+    (nothing, {"node_policies": POLICY}, f"node_policies {POLICY}", "-c node_policies=..."),
+    (nothing, {"write_buckets": "our-results/runs"}, "bucket our-results", "aws s3 ls"),
+    (
+        refused("GetRole", "NoSuchEntity"),
+        *(SPOT, "capacity=spot: role AWSServiceRoleForEC2Spot"),
+        "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+    ),
+    (
+        key_of_ones_own,
+        {},
+        "key of the root volumes: policy",
+        '"kms:ViaService": ["ec2.us-east-1.amazonaws.com"]',
+    ),
+    (
+        lambda own: own.amend("DescribeImages", lambda said: said["Images"].clear()),
+        {},
+        "official image",
+        "-c os=...",
+    ),
+    (
+        lambda own: own.deploy("TrainingCluster-Network", description="Theirs", VpcId=OTHER_VPC),
+        *({}, "stack TrainingCluster-Network", "another region or account"),
+    ),
+    (nothing, {"key_name": "none", "os": "alinux2023"}, "key_name none", "aws ec2 create-key-pair"),
+)
+
+
+@pytest.mark.parametrize(("break_", "flags", "check", "typed"), NEW)
+def test_broken_account_is_one_problem(
+    own: OwnAccount, break_: Step, flags: Flags, check: str, typed: str
+) -> None:
+    break_(own)
+    (found,) = bad(own, {"family": "p4d", **flags})
+    assert found.check.startswith(check.format(own.reservation))
+    assert found.verdict == "problem"
+    assert typed.format(own.reservation) in found.mend if "{}" in typed else typed in found.mend
+
+
+# Likewise for a deploy that brings network and storage.
+OWN: tuple[tuple[Step, Flags, str, str], ...] = (
+    (lambda own: own.dns("EnableDnsHostnames", False), {}, "VPC: dns-hostnames", "--enable-dns-hostnames"),
+    (lambda own: own.dns("EnableDnsSupport", False), {}, "VPC: dns-support", "--enable-dns-support"),
+    (
+        lambda own: own.give_public_addresses(False),
+        {},
+        "public subnet: gives public addresses",
+        "--map-public-ip-on-launch",
+    ),
+    (
+        lambda own: own.reroute(own.public_table, NatGatewayId=own.nat),
+        *({}, "public subnet: route to the internet", "internet gateway; or none: -c public_access=off"),
+    ),
+    (lambda own: own.reroute(own.private_table), {}, EGRESS, "aws ec2 create-route"),
+    (lambda own: own.reroute(own.private_table, GatewayId=own.internet), {}, EGRESS, "-c private_subnet_id="),
+    (
+        lambda own: own.amend(
+            "DescribeRouteTables",
+            lambda said: [
+                r.update(State="blackhole")
+                for t in said["RouteTables"]
+                for r in t["Routes"]
+                if "NatGatewayId" in r
+            ],
+        ),
+        *({}, EGRESS, "create-route"),
+    ),
+    (subnet("public", VpcId=OTHER_VPC), {}, "public_subnet_id subnet-", "-c public_subnet_id=..."),
+    (subnet("private", OwnerId="210987654321"), {}, "private_subnet_id: owner", "no nodes in a shared one"),
+    (
+        subnet("public", AvailabilityZoneId="use1-az1"),
+        {},
+        "both subnets in one zone",
+        "public subnet in use1-az6",
+    ),
+    (subnet("private", AvailableIpAddressCount=65), {}, "private subnet: free addresses", "-c nodes=..."),
+    (offers(TYPE, without=("use1-az6",)), {}, f"{TYPE} in use1-az6", "in a zone that has all types"),
+    (
+        group("nodes", "ingress", itself),
+        {},
+        "security group: all ingress to itself",
+        "security-group-ingress",
+    ),
+    (group("nodes", "egress", itself), {}, "security group: all egress to itself", "security-group-egress"),
+    (
+        reservation(AvailabilityZoneId="use1-az1", AvailabilityZone="us-east-1b"),
+        *({}, "reservation: zone", "-c private_subnet_id=..."),
+    ),
+    (nothing, {"bucket_name": "own-data-nowhere"}, "bucket_name own-data-nowhere", "aws s3 ls"),
+    (refused("HeadBucket", "403"), {}, f"bucket_name {BUCKET}", "aws s3 ls"),
+    (nothing, {"bucket_name": ABROAD}, f"bucket_name {ABROAD}", "of a bucket in us-east-1"),
+    (nothing, {"fsx_id": GONE_FSX}, f"fsx_id {GONE_FSX}", "aws fsx describe-file-systems"),
+    (
+        amended("DescribeFileSystems", "FileSystems", FileSystemType="WINDOWS"),
+        {},
+        "fsx_id fs-",
+        "-c fsx_id=...",
+    ),
+    (
+        amended("DescribeFileSystems", "FileSystems", Lifecycle="FAILED"),
+        {},
+        "fsx_id fs-",
+        "until it is AVAILABLE",
+    ),
+    (
+        amended("DescribeFileSystems", "FileSystems", VpcId=OTHER_VPC),
+        {},
+        "Lustre: in the nodes' VPC",
+        f"-c vpc_id={OTHER_VPC}",
+    ),
+    (group("lustre_group", "ingress", nodes_on(988, 988)), {}, OF_LUSTRE, "authorize-security-group-ingress"),
+    (group("lustre_group", "egress", nodes_on(1018, 1023)), {}, OF_LUSTRE, "authorize-security-group-egress"),
+    (nothing, {"efs_id": GONE_EFS}, f"efs_id {GONE_EFS}", "aws efs describe-file-systems"),
+    (
+        lambda own: own.client("efs").delete_mount_target(MountTargetId=own.mount_target),
+        *({}, "EFS: mount target in use1-az6", "aws efs create-mount-target"),
+    ),
+    (group("nfs_group", "ingress", nodes_on(2049, 2049)), {}, OF_EFS, "authorize-security-group-ingress"),
+    (lambda own: own.ec2.delete_key_pair(KeyName=KEY), {}, f"key_name {KEY}", "aws ec2 create-key-pair"),
+    (nothing, {"key_name": RSA}, f"key_name {RSA}", "ed25519"),
+    (
+        lambda own: own.ec2.delete_placement_group(GroupName=GROUP),
+        {},
+        f"placement_group {GROUP}",
+        "--strategy cluster",
+    ),
+    (nothing, {"permissions_boundary": POLICY}, f"permissions_boundary {POLICY}", "-c permissions_boundary="),
+    (
+        nothing,
+        {"accounting_secret": f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:other-AbCdEf"},
+        *("accounting_secret", "aws secretsmanager list-secrets"),
+    ),
+)
+
+
+@pytest.mark.parametrize(("break_", "flags", "check", "typed"), OWN)
+def test_broken_own_resource_is_one_problem(
+    own: OwnAccount, break_: Step, flags: Flags, check: str, typed: str
+) -> None:
+    break_(own)
+    (found,) = bad(own, own.flags | flags)
+    assert found.check.startswith(check)
+    assert found.verdict == "problem"
+    assert typed in found.mend
+
+
+# What is not known or works worse: whether the deploy brings its own, the check, what is found and to type.
+WARNINGS: tuple[tuple[Step, bool, Flags, str, str], ...] = (
+    (
+        lambda own: own.ec2.delete_vpc_endpoints(VpcEndpointIds=[own.s3_endpoint]),
+        True,
+        {},
+        "private subnet: S3 gateway endpoint",
+        "create-vpc-endpoint",
+    ),
+    (
+        lambda own: own.amend(
+            "DescribeRouteTables",
+            lambda said: [
+                route.update(TransitGatewayId="tgw-1")
+                for table in said["RouteTables"]
+                for route in table["Routes"]
+                if route.pop("NatGatewayId", "")
+            ],
+        ),
+        *(True, {}, EGRESS, "curl"),
+    ),
+    (
+        group("nodes", "egress", lambda _: WORLD),
+        True,
+        {},
+        "security group: HTTPS to the internet",
+        "FromPort=443",
+    ),
+    (spreading, True, {}, f"placement_group {GROUP}", "--strategy cluster"),
+    (encrypted, True, {}, "bucket: encryption", f"with the key {KMS_KEY}"),
+    (unversioned, True, {}, "bucket: versioning", "aws s3api put-bucket-versioning"),
+    (
+        lambda own: own.client("fsx").delete_data_repository_association(AssociationId=own.link),
+        *(
+            True,
+            {},
+            EXPORTS,
+            f"--file-system-path /checkpoints --data-repository-path s3://{BUCKET}/checkpoints/ ",
+        ),
+    ),
+    (imports_only, True, {}, EXPORTS, "no association exports"),
+    (
+        amended("DescribeDataRepositoryAssociations", "Associations", FileSystemPath="/other"),
+        True,
+        {},
+        EXPORTS,
+        "/other",
+    ),
+    (
+        amended("DescribeFileSystems", "FileSystems", FileSystemTypeVersion="2.10"),
+        True,
+        {},
+        "Lustre: version",
+        "--file-system-type-version 2.15",
+    ),
+    (
+        lambda own: own.account.answers["GetCallerIdentity"].update(Arn=f"arn:aws:iam::{ACCOUNT}:root"),
+        False,
+        {},
+        "credentials",
+        "the root user",
+    ),
+    (
+        reservation(InstanceMatchCriteria="open"),
+        False,
+        RESERVED,
+        "reservation: for named instances only",
+        "open: any",
+    ),
+    (
+        block(State="scheduled", StartDate=NOW + DAY, TotalInstanceCount=0),
+        *(False, BLOCK, "capacity cr-", f"scheduled: starts {NOW + DAY:%Y-%m-%d}"),
+    ),
+    (
+        refused(
+            "DescribeAddresses", "UnauthorizedOperation", "You are not authorized to perform this operation."
+        ),
+        *(
+            False,
+            {},
+            "quota of elastic IP addresses",
+            "not checked: these credentials lack DescribeAddresses",
+        ),
+    ),
+    (
+        refused("DescribeImages", "InternalError", "AWS has trouble"),
+        *(
+            False,
+            {},
+            "image",
+            "not checked: An error occurred (InternalError) when calling the DescribeImages operation",
+        ),
+    ),
+    (
+        refused("DescribeBudgets", "AccessDeniedException", "perform: budgets:ViewBudget on"),
+        *(False, BUDGET, "budget_usd", "not checked: these credentials lack budgets:ViewBudget"),
+    ),
+    (
+        refused("DescribeStacks", "AccessDenied", "not authorized to perform: cloudformation:DescribeStacks"),
+        *(False, {}, "stacks and network, assumed to be missing"),
+        "not checked: these credentials lack cloudformation:DescribeStacks",
+    ),
+    (nothing, False, {"key_name": RSA, "os": "alinux2023"}, f"key_name {RSA}", "ed25519"),
+)
+
+
+@pytest.mark.parametrize(("break_", "brings", "flags", "check", "told"), WARNINGS)
+def test_what_works_worse_is_one_warning(
+    own: OwnAccount, break_: Step, *, brings: bool, flags: Flags, check: str, told: str
+) -> None:
+    break_(own)
+    (found,) = bad(own, (own.flags if brings else {"family": "p4d"}) | flags)
+    assert found.check.startswith(check)
+    assert found.verdict == "warning"
+    assert told in f"{found.found}\n{found.mend}"
 
 
 @pytest.mark.parametrize(
     "flags",
     [
         {},
-        {"capacity": "spot"},
+        SPOT,
         RESERVED,
-        {**RESERVED, **OWN},
-        {"endpoints": "private", "login_nodes": "1", "budget_usd": "100", "alarm_email": "a@example.com"},
+        {"endpoints": "private", **LOGIN, **BUDGET},
         {"fsx_type": "scratch2"},
-        NAMED,
+        {"write_buckets": f"{BUCKET}/runs"},
     ],
 )
-def test_where_all_is_well_nothing_is_to_mend(flags: dict[str, str]) -> None:
-    network = Network()
-    network.quotas["L-AD2FC696"] = 1200
-    network.offered["use1-az4"].append("m6i.xlarge")
-    found = findings(network, **flags)
+def test_good_account_has_nothing_to_mend(own: OwnAccount, flags: Flags) -> None:
+    endpoints()(own)
+    own.account.answers["DescribeBudgets"] = {"Budgets": []}
+    found = findings(own, {"family": "p4d", **flags})
     assert [each for each in found if each.verdict != "ok" or each.mend] == []
     assert {"credentials", "CDK bootstrap", "official image", ON_DEMAND_STANDARD} <= {e.check for e in found}
+    assert own.is_whole
 
 
-def test_what_the_cluster_itself_runs_counts_once() -> None:
-    network = Network()
-    ours = {"Tags": [{"Key": "parallelcluster:cluster-name", "Value": "training"}]}
-    network.instances = [instance("p4d.24xlarge", cluster="training", interfaces=4) for _ in range(2)]
-    network.interfaces, network.quotas[INTERFACES] = 2 * 4, 1 + 1 + 2 * 4
-    network.volumes, network.quotas[GP3] = [{"Size": 256, **ours} for _ in range(2)], 0.62
-    assert [each.check for each in findings(network) if each.verdict != "ok"] == []
+def test_good_own_resources_have_nothing_to_mend(own: OwnAccount) -> None:
+    found = findings(own, own.flags)
+    assert [each for each in found if each.verdict != "ok" or each.mend] == []
+    assert {OF_LUSTRE, OF_EFS, EGRESS, "both subnets in one zone", f"{TYPE} in use1-az6"} <= {
+        e.check for e in found
+    }
+    assert own.is_whole
 
 
-@pytest.mark.parametrize("public", [PRIVATE, PUBLIC, None])
-def test_without_public_access_one_private_subnet_is_enough(public: str | None) -> None:
-    flags = {key: value for key, value in OWN.items() if key != "public_subnet_id"}
-    network = Network()
-    network.subnets[PUBLIC]["MapPublicIpOnLaunch"] = False
-    network.routes[PUBLIC] = []
-    given = {"public_subnet_id": public} if public else {}
-    found = findings(network, public_access="off", **flags, **given)
-    assert [each for each in found if each.verdict != "ok"] == []
-    (addresses,) = [each for each in found if each.check == "private subnet: free addresses"]
-    (before,) = [e for e in findings(Network(), **OWN) if e.check == "private subnet: free addresses"]
-    taken = [int(each.found.split()[-1]) for each in (addresses, before)]
-    assert taken[0] == taken[1] + 1
+def test_running_cluster_counts_once(own: OwnAccount) -> None:
+    tags = [{"Key": "parallelcluster:cluster-name", "Value": "training"}]
+    own.run(count=2, TagSpecifications=[{"ResourceType": "instance", "Tags": tags}])
+    own.quota(P, 384)
+    assert bad(own, {"family": "p4d"}) == []
+    assert [each.check for each in bad(own, {"family": "p4d", "cluster_name": "another"})] == [ON_DEMAND_P]
 
 
-@pytest.mark.parametrize(
-    ("change", "flags", "check", "mend"),
-    [
-        (
-            lambda n: setattr(n, "opted_in", "not-opted-in"),
-            {},
-            "region us-east-1",
-            "aws account enable-region",
-        ),
-        (
-            lambda n: n.parameters.pop(BOOTSTRAP),
-            {},
-            "CDK bootstrap",
-            f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1",
-        ),
-        (lambda n: n.parameters.update({BOOTSTRAP: "5"}), {}, "CDK bootstrap", "npx cdk bootstrap"),
-        (lambda n: n.quotas.update({P: 191}), {}, ON_DEMAND_P, "--quota-code L-417A185B --desired-value 192"),
-        (
-            lambda n: n.instances.append(instance("p4d.24xlarge")),
-            {},
-            ON_DEMAND_P,
-            "--service-code ec2 --quota-code L-417A185B --desired-value 288",
-        ),
-        (
-            of_reservation(AvailableInstanceCount=1),
-            {},
-            ON_DEMAND_P,
-            "--desired-value 288",
-        ),
-        (lambda n: n.quotas.update({P_SPOT: 96}), {"capacity": "spot"}, SPOT_P, "--quota-code L-7212CCBC"),
-        (
-            lambda n: n.instances.append(instance("p3dn.24xlarge", lifecycle="spot")),
-            {"capacity": "spot"},
-            SPOT_P,
-            "--desired-value 288",
-        ),
-        (lambda n: n.quotas.update({STANDARD: 5}), {}, ON_DEMAND_STANDARD, "--desired-value 16"),
-        (
-            lambda n: n.quotas.update({STANDARD: 16 + 4 - 1}),
-            {"login_nodes": "1"},
-            ON_DEMAND_STANDARD,
-            "value 20",
-        ),
-        (
-            lambda n: n.quotas.update({STANDARD: 16 + 4 * 64 - 1}),
-            {"cpu_queue": "on"},
-            ON_DEMAND_STANDARD,
-            "--desired-value 272",
-        ),
-        (
-            # The head node, and 2 nodes with 4 interfaces each.
-            lambda n: n.quotas.update({INTERFACES: 1 + 2 * 4}),
-            {},
-            "quota: Network interfaces per Region",
-            "--service-code vpc --quota-code L-DF5E4CA3 --desired-value 10",
-        ),
-        (
-            lambda n: setattr(n, "interfaces", 5000),
-            {},
-            "quota: Network interfaces per Region",
-            "--desired-value 5010",
-        ),
-        (
-            # 128 GiB of the head node, and 2 x 256.
-            lambda n: n.quotas.update({GP3: 0.6}),
-            {},
-            "quota: Storage for General Purpose SSD (gp3) volumes, in TiB",
-            "--service-code ebs --quota-code L-7A658B76 --desired-value 0.62",
-        ),
-        (
-            lambda n: n.volumes.append({"Size": 50 * 1024}),
-            {},
-            "quota: Storage for General Purpose SSD (gp3) volumes, in TiB",
-            "--desired-value 50.62",
-        ),
-        (lambda n: n.quotas.update({VPCS: 1}), {}, "quota: VPCs per Region", "--service-code vpc"),
-        (lambda n: setattr(n, "addresses", 5), {}, "quota: EC2-VPC Elastic IPs", "--quota-code L-0263D0A3"),
-        (
-            lambda n: setattr(n, "nat_subnets", [PRIVATE] * 5),
-            {},
-            "quota: NAT gateways per Availability Zone",
-            "--quota-code L-FE5A380F --desired-value 6",
-        ),
-        (
-            lambda n: n.file_systems.append(
-                {"StorageCapacity": 100000, "LustreConfiguration": {"DeploymentType": "PERSISTENT_2"}}
-            ),
-            {},
-            "quota: Lustre Persistent_2 storage capacity",
-            "--service-code fsx --quota-code L-8F1B9C74 --desired-value 101200",
-        ),
-        (
-            lambda n: n.offered.update({"use1-az4": ["c5.4xlarge"]}),
-            {},
-            "zone with c5.4xlarge, p4d.24xlarge",
-            "another region",
-        ),
-        (lambda n: setattr(n, "reservation", None), RESERVED, f"capacity {RESERVATION}", "cr-..."),
-        (of_reservation(State="cancelled"), RESERVED, f"capacity {RESERVATION}", "cr-..."),
-        (as_block(State="expired", EndDate=now() - DAY), BLOCK, f"capacity {RESERVATION}", "-c capacity="),
-        (
-            lambda n: n.reservation.update(InstanceType="p4de.24xlarge"),
-            RESERVED,
-            "reservation: instance type",
-            "-c instance_type=p4de.24xlarge",
-        ),
-        (of_reservation(TotalInstanceCount=1), RESERVED, "reservation: instances", "-c nodes=1"),
-        (
-            of_reservation(Tenancy="dedicated"),
-            RESERVED,
-            "reservation: tenancy and platform",
-            "default tenancy",
-        ),
-        (as_block(), RESERVED, "reservation: kind", f"-c capacity=capacity-block:{RESERVATION}"),
-        (
-            of_reservation(AvailabilityZoneId="use1-az1", AvailabilityZone="us-east-1a"),
-            RESERVED,
-            "zone with c5.4xlarge, p4d.24xlarge",
-            "-c zone=use1-az4",
-        ),
-        (
-            of_reservation(AvailabilityZoneId="use1-az1", AvailabilityZone="us-east-1a"),
-            {**RESERVED, **OWN},
-            "reservation: zone",
-            "-c private_subnet_id=...",
-        ),
-        (
-            lambda n: n.endpoints.update(sts=["us-east-1a"]),
-            {"endpoints": "private"},
-            "endpoints=private in us-east-1d",
-            "-c endpoints=none",
-        ),
-        (
-            lambda n: setattr(n, "boundary", Refused("NoSuchEntity")),
-            {"permissions_boundary": NAMED["permissions_boundary"]},
-            f"permissions_boundary {NAMED['permissions_boundary']}",
-            "-c permissions_boundary=...",
-        ),
-        (
-            lambda n: setattr(n, "boundary", Refused("NoSuchEntity")),
-            {"node_policies": NAMED["node_policies"]},
-            f"node_policies {NAMED['node_policies']}",
-            "-c node_policies=...",
-        ),
-        (
-            lambda n: setattr(n, "bucket", Refused("404")),
-            NAMED,
-            "bucket our-results",
-            "aws s3 ls",
-        ),
-        (
-            lambda n: setattr(n, "secret", Refused("ResourceNotFoundException")),
-            NAMED,
-            "accounting_secret",
-            "aws secretsmanager list-secrets",
-        ),
-        (
-            lambda n: n.roles.clear(),
-            {"capacity": "spot"},
-            "capacity=spot: role AWSServiceRoleForEC2Spot",
-            "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
-        ),
-        (
-            lambda n: setattr(n, "volume_key", f"arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d"),
-            {},
-            "key of the root volumes: policy",
-            '"kms:ViaService": ["ec2.us-east-1.amazonaws.com"]',
-        ),
-        (lambda n: n.group_strategies.clear(), NAMED, "placement_group mine", "--strategy cluster"),
-        (lambda n: n.images.clear(), {}, "official image", "-c os=..."),
-    ],
-)
-def test_one_thing_that_is_wrong_is_one_problem(
-    change: Change, flags: dict[str, str], check: str, mend: str
-) -> None:
-    network = Network()
-    network.offered["use1-az4"] += ["m6i.xlarge", "m6i.16xlarge"]
-    change(network)
-    (problem,) = bad(network, **flags)
-    assert (problem.check, problem.verdict) == (check, "problem")
-    assert mend in problem.mend
+@pytest.mark.parametrize("public", ["private", "public", None])
+def test_without_public_access_private_subnet_suffices(own: OwnAccount, public: str | None) -> None:
+    own.give_public_addresses(False)
+    own.reroute(own.public_table)
+    flags = {key: value for key, value in own.flags.items() if key != "public_subnet_id"}
+    given = {"public_subnet_id": getattr(own.network, public)} if public else {}
+    assert bad(own, {**flags, "public_access": "off", **given}) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "flags", "check", "said"),
-    [
-        (lambda n: setattr(n, "arn", f"arn:aws:iam::{ACCOUNT}:root"), {}, "credentials", "the root user"),
-        (
-            of_reservation(InstanceMatchCriteria="open"),
-            RESERVED,
-            "reservation: for named instances only",
-            "open",
-        ),
-        (
-            as_block(State="scheduled", StartDate=now() + DAY, TotalInstanceCount=0),
-            BLOCK,
-            f"capacity {RESERVATION}",
-            f"scheduled: starts {now() + DAY:%Y-%m-%d}",
-        ),
-        (
-            lambda n: n.refused.update(DescribeAddresses=EC2_DENIED),
-            {},
-            "quota of elastic IP addresses",
-            "not checked: these credentials lack DescribeAddresses",
-        ),
-        (
-            lambda n: n.refused.update(DescribeImages=Refused("InternalError", "AWS has trouble")),
-            {},
-            "image",
-            "not checked: An error occurred (InternalError) when calling the DescribeImages operation",
-        ),
-        (
-            lambda n: setattr(
-                n, "budgets", Refused("AccessDeniedException", "perform: budgets:ViewBudget on")
-            ),
-            {"budget_usd": "100", "alarm_email": "a@example.com"},
-            "budget_usd",
-            "not checked: these credentials lack budgets:ViewBudget",
-        ),
-    ],
-)
-def test_what_is_not_known_or_works_worse_is_one_warning(
-    change: Change, flags: dict[str, str], check: str, said: str
-) -> None:
-    network = Network()
-    change(network)
-    (warning,) = bad(network, **flags)
-    assert (warning.check, warning.verdict) == (check, "warning")
-    assert said in warning.found
-
-
-def test_policies_and_buckets_of_one_node_are_checked(tmp_path: Path) -> None:
-    arn, file, network = NAMED["node_policies"], tmp_path / "overrides.yaml", Network()
-    rights = f"AdditionalIamPolicies: [{{Policy: '{arn}'}}], S3Access: [{{BucketName: secrets}}]"
+def test_policies_and_buckets_of_one_node(own: OwnAccount, tmp_path: Path) -> None:
+    file = tmp_path / "overrides.yaml"
+    rights = f"AdditionalIamPolicies: [{{Policy: '{POLICY}'}}], S3Access: [{{BucketName: secrets}}]"
     file.write_text(f"HeadNode: {{Iam: {{{rights}}}}}")
-    network.boundary, network.bucket = Refused("NoSuchEntity"), Refused("404")
-    assert [each.check for each in bad(network, overrides=str(file))] == [
-        f"node_policies {arn}",
-        "bucket secrets",
-    ]
+    found = bad(own, {"family": "p4d", "overrides": str(file)})
+    assert [each.check for each in found] == [f"node_policies {POLICY}", "bucket secrets"]
+
+
+def test_granted_increase_ends_the_problem(own: OwnAccount) -> None:
+    many = {"family": "p4d", "nodes": "104"}
+    (found,) = bad(own, many)
+    words = found.mend.split()
+    given = dict(zip(words[3::2], words[4::2], strict=True))
+    own.client("service-quotas").request_service_quota_increase(
+        ServiceCode=given["--service-code"],
+        QuotaCode=given["--quota-code"],
+        DesiredValue=float(given["--desired-value"]),
+    )
+    assert bad(own, many) == []

@@ -1,15 +1,18 @@
 """Existing resources for a cluster, made by plain API calls: network, storage, access, a reservation."""
 
 import json
-from functools import cache
+import time
+from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.address import LocalAwsAddress
-from tests.slow.account import Account
+from tests.in_process import aws
+from tests.slow.account import make_network
+from tests.unit.ops.fake_account import Account, Refused
 
 TYPE, ZONE = "p4d.24xlarge", "us-east-1a"
 WORLD = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 BUCKET, ABROAD, KEY, RSA, GROUP = "own-data", "own-data-abroad", "own-key", "own-rsa-key", "own-group"
+CALLER = {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/someone", "UserId": "someone"}
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 _POLICY = {
     "Version": "2012-10-17",
@@ -26,11 +29,12 @@ def tcp(first: int, last: int, group: str) -> dict[str, Any]:
 class OwnAccount:
     """An account with exactly the resources that a deploy with `flags` needs."""
 
-    def __init__(self, address: LocalAwsAddress) -> None:
-        self._account = Account(address)
-        self.client = cache(self._account.client)
+    def __init__(self) -> None:
+        aws().empty()
+        self.account = Account(real=True)
+        self.client = self.account.client
         self.client("ssm").put_parameter(Name=BOOTSTRAP, Value="21", Type="String")
-        self.network = self._account.network
+        self.network = make_network(self.client("ec2"))
         self.nodes = self.network.nodes
         self.ec2 = self.client("ec2")
         self.itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": self.nodes}]}
@@ -51,6 +55,8 @@ class OwnAccount:
         self.make_placement_group("cluster")
         iam = self.client("iam")
         boundary = iam.create_policy(PolicyName="bound", PolicyDocument=json.dumps(_POLICY))
+        service = "/aws-service-role/spot.amazonaws.com/"
+        iam.create_role(RoleName="AWSServiceRoleForEC2Spot", Path=service, AssumeRolePolicyDocument="{}")
         secret = self.client("secretsmanager").create_secret(Name="slurm", SecretString="-")
         self.reservation = self.reserve()
         self.flags = {
@@ -70,6 +76,7 @@ class OwnAccount:
             "accounting_secret": secret["ARN"],
             "capacity": f"reservation:{self.reservation}",
         }
+        self.reset()
 
     def _table(self, subnet: str) -> str:
         filters = [{"Name": "association.subnet-id", "Values": [subnet]}]
@@ -100,8 +107,7 @@ class OwnAccount:
         s3 = self.client("s3")
         s3.create_bucket(Bucket=BUCKET)
         s3.create_bucket(Bucket=ABROAD, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
-        for name in (BUCKET, ABROAD):
-            self.version(name, "Enabled")
+        s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
 
     def _make_lustre(self) -> str:
         made = self.client("fsx").create_file_system(
@@ -114,18 +120,6 @@ class OwnAccount:
         )
         return str(made["FileSystem"]["FileSystemId"])
 
-    def version(self, bucket: str, status: str) -> None:
-        """Switch a bucket's versioning: Enabled or Suspended."""
-        self.client("s3").put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
-
-    def encrypt(self, key: str | None) -> None:
-        """Encrypt the bucket with S3's own key, or with one of KMS."""
-        default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key} if key else {"SSEAlgorithm": "AES256"}
-        self.client("s3").put_bucket_encryption(
-            Bucket=BUCKET,
-            ServerSideEncryptionConfiguration={"Rules": [{"ApplyServerSideEncryptionByDefault": default}]},
-        )
-
     def give_public_addresses(self, on: bool) -> None:
         """Switch whether the public subnet gives its instances public addresses."""
         self.ec2.modify_subnet_attribute(SubnetId=self.network.public, MapPublicIpOnLaunch={"Value": on})
@@ -134,18 +128,69 @@ class OwnAccount:
         """Switch EnableDnsSupport or EnableDnsHostnames of the VPC."""
         self.ec2.modify_vpc_attribute(VpcId=self.network.vpc, **{attribute: {"Value": on}})
 
-    def unroute(self, table: str) -> None:
-        """Remove a table's route to the internet."""
-        self.ec2.delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
-
-    def route(self, table: str, **gateway: str) -> None:
-        """Add a route to the internet."""
-        self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **gateway)
-
     def reroute(self, table: str, **gateway: str) -> None:
-        """Replace the route to the internet."""
-        self.unroute(table)
-        self.route(table, **gateway)
+        """Replace the route to the internet; without a gateway, remove it."""
+        self.ec2.delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
+        if gateway:
+            self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **gateway)
+
+    def run(self, type_: str = TYPE, count: int = 1, **more: Any) -> None:
+        """Start instances."""
+        image = self.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+        placement = {"AvailabilityZone": ZONE}
+        self.ec2.run_instances(
+            ImageId=image, InstanceType=type_, MinCount=count, MaxCount=count, Placement=placement, **more
+        )
+
+    def deploy(self, name: str, *, description: str = "Training Cluster: it", **outputs: str) -> None:
+        """Create a stack with these outputs."""
+        template = {
+            "Description": description,
+            "Resources": {
+                "Note": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "-"}}
+            },
+            "Outputs": {key: {"Value": value} for key, value in outputs.items()},
+        }
+        cloudformation = self.client("cloudformation")
+        cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
+        while self._status(name) == "CREATE_IN_PROGRESS":
+            time.sleep(0.001)
+        assert self._status(name) == "CREATE_COMPLETE", cloudformation.describe_stack_events(StackName=name)
+
+    def _status(self, name: str) -> str:
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+        return str(stack["StackStatus"])
+
+    def amend(self, operation: str, change: Callable[[dict[str, Any]], Any]) -> None:
+        """Change the account's answers to an operation."""
+        self.account.amended[operation] = change
+
+    def amend_all(self, operation: str, key: str, **members: Any) -> None:
+        """Give each thing in a list of an operation's answers other members."""
+        self.amend(operation, lambda said: [each.update(members) for each in said[key]])
+
+    def refuse(self, operation: str, code: str, message: str = "") -> None:
+        """Refuse an operation as AWS does."""
+        self.account.answers[operation] = Refused(code, message)
+
+    def quota(self, code: str, value: float) -> None:
+        """Lower a quota."""
+
+        def lower(said: dict[str, Any]) -> None:
+            if said["Quota"]["QuotaCode"] == code:
+                said["Quota"]["Value"] = value
+
+        self.amend("GetServiceQuota", lower)
+
+    def reset(self) -> None:
+        """Answer truly again."""
+        self.account.answers, self.account.amended = {"GetCallerIdentity": dict(CALLER)}, {}
+        self.account.asked.clear()
+
+    @property
+    def is_whole(self) -> bool:
+        """True if nothing was changed since the last reset."""
+        return all(each.startswith(("Describe", "List", "Get", "Head")) for each in self.account.asked)
 
     def make_s3_endpoint(self) -> None:
         """Make the gateway endpoint of the private subnet."""
@@ -181,11 +226,6 @@ class OwnAccount:
     def make_placement_group(self, strategy: str) -> None:
         """Make a placement group of this name."""
         self.ec2.create_placement_group(GroupName=GROUP, Strategy=strategy)
-
-    def remake_placement_group(self, strategy: str) -> None:
-        """Make the placement group again, with another strategy."""
-        self.ec2.delete_placement_group(GroupName=GROUP)
-        self.make_placement_group(strategy)
 
     def reserve(self, type_: str = TYPE, *, count: int = 2, match: str = "targeted") -> str:
         """Make a reservation and return its id."""
