@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
 
 from rehearsal.local_aws import quotas
 from rehearsal.local_aws.address import LocalAwsAddress
@@ -91,7 +92,8 @@ class _Aws:
 
     def answer(self, request: AWSPreparedRequest) -> AWSResponse:
         """Answer one request of botocore's."""
-        body = request.body.read() if hasattr(request.body, "read") else request.body or b""
+        body: Any = request.body or b""
+        body = body.read() if hasattr(body, "read") else body
         content = body.encode() if isinstance(body, str) else bytes(body)
         return asyncio.run_coroutine_threadsafe(self._answer(request, content), self._loop).result()
 
@@ -121,7 +123,9 @@ class _Aws:
             sent.append(message)
 
         await self._gateway(scope, receive, send)
-        answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        answered = HTTPHeaders()
+        for name, value in sent[0]["headers"]:
+            answered[name.decode()] = value.decode()
         content = b"".join(each.get("body", b"") for each in sent[1:])
         return AWSResponse(request.url, sent[0]["status"], answered, _Body(content))
 

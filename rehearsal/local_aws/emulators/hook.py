@@ -18,6 +18,10 @@ class Hook:
     why: str
 
 
+_replaced: set[Hook] = set()
+"""Hooks that fitted, and whose attribute is ours now."""
+
+
 class HookMovedError(Exception):
     """A hook that is missing or different because the emulator's version changed."""
 
@@ -42,7 +46,7 @@ def find(hook: Hook) -> Any:
         found = getattr(owner, name)
     except (ImportError, AttributeError) as error:
         raise HookMovedError(f"{hook.target} is gone ({error}); we need it: {hook.why}") from None
-    if hook.parameters is not None:
+    if hook.parameters is not None and hook not in _replaced:
         parameters = tuple(inspect.signature(inspect.unwrap(found)).parameters)
         if parameters != hook.parameters:
             raise HookMovedError(f"{hook.target} takes {parameters}, not {hook.parameters}; {hook.why}")
@@ -55,6 +59,5 @@ def replace(hook: Hook, make: Callable[[Any], Any]) -> None:
     owner, name = _owner(hook)
     was_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
     replacement = make(original)
-    if hook.parameters is not None:
-        replacement.__wrapped__ = original  # `find` sees the parameters of the emulator's own
+    _replaced.add(hook)
     setattr(owner, name, staticmethod(replacement) if was_static else replacement)

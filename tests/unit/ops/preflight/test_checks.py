@@ -215,9 +215,9 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
     # 128 GiB of the head node, and 2 x 256.
     (quota(GP3, 0.6), {}, OF_VOLUMES, "--service-code ebs --quota-code L-7A658B76 --desired-value 0.62"),
     (
-        lambda own: (
-            own.ec2.create_volume(Size=10240, VolumeType="gp3", AvailabilityZone=ZONE)
-            and own.quota(GP3, 10.5)
+        all_of(
+            lambda own: own.ec2.create_volume(Size=10240, VolumeType="gp3", AvailabilityZone=ZONE),
+            quota(GP3, 10.5),
         ),
         *({}, OF_VOLUMES, "--desired-value 10.62"),
     ),
@@ -348,6 +348,10 @@ OWN: tuple[tuple[Step, Flags, str, str], ...] = (
         "security-group-ingress",
     ),
     (group("nodes", "egress", itself), {}, "security group: all egress to itself", "security-group-egress"),
+    (
+        amended("DescribeSecurityGroups", "SecurityGroups", VpcId=OTHER_VPC),
+        *({}, "security_group_id sg-", "-c security_group_id=..."),
+    ),
     (
         reservation(AvailabilityZoneId="use1-az1", AvailabilityZone="us-east-1b"),
         *({}, "reservation: zone", "-c private_subnet_id=..."),

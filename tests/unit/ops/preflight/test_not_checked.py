@@ -37,7 +37,9 @@ class Damaged(Account):
         """Every key of every answer once, by operation and keys above it."""
 
     def answer(self, model: Any, asked: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        status, said = super().answer(model, asked)
+        answered = super().answer(model, asked)
+        assert answered
+        status, said = answered
         if status.status_code != 200:
             return status, said
         for path in _paths(said):

@@ -11,121 +11,24 @@ import pytest
 from rich.console import Console
 
 from ops.context import read_context
-from ops.preflight.checks import run_checks
 from ops.preflight.finding import Finding
 from ops.preflight.report import report
 from tests.unit.ops.preflight.preflight_account import P
 from tests.unit.ops.preflight.preflight_network import (
-    EFS,
-    FSX,
-    GROUP,
     IGW,
-    ITSELF,
     NAT,
     OWN,
     PRIVATE,
     PUBLIC,
     VPC,
-    WORLD,
     Network,
     bad,
     findings,
 )
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
-from training_cluster.rules.context import read_settings
 
 Change = Callable[[Network], Any]
-
-
-def test_a_good_network_has_nothing_to_mend() -> None:
-    found = findings(Network(), **OWN, security_group_id=GROUP)
-    assert [each for each in found if each.verdict != "ok" or each.mend] == []
-    assert {
-        "both subnets in one zone",
-        "private subnet: route to the internet",
-        "p4d.24xlarge in use1-az4",
-    } <= {each.check for each in found}
-
-
-@pytest.mark.parametrize(
-    ("change", "check", "mend"),
-    [
-        (lambda n: n.dns.update(enableDnsHostnames=False), "VPC: dns-hostnames", "--enable-dns-hostnames"),
-        (lambda n: n.dns.update(enableDnsSupport=False), "VPC: dns-support", "--enable-dns-support"),
-        (
-            lambda n: n.subnets[PUBLIC].update(VpcId="vpc-0ffffffffffffffff"),
-            f"public_subnet_id {PUBLIC}",
-            "-c public_subnet_id=...",
-        ),
-        (
-            lambda n: n.subnets[PRIVATE].update(OwnerId="210987654321"),
-            "private_subnet_id: owner",
-            "no nodes in a shared one",
-        ),
-        (
-            lambda n: n.subnets[PUBLIC].update(AvailabilityZoneId="use1-az1"),
-            "both subnets in one zone",
-            "public subnet in use1-az4",
-        ),
-        (
-            lambda n: n.subnets[PUBLIC].update(MapPublicIpOnLaunch=False),
-            "public subnet: gives public addresses",
-            f"--subnet-id {PUBLIC} --map-public-ip-on-launch",
-        ),
-        (
-            lambda n: n.routes.update({PUBLIC: [NAT]}),
-            "public subnet: route to the internet",
-            "internet gateway; or none: -c public_access=off",
-        ),
-        (
-            lambda n: n.routes.update({PRIVATE: []}),
-            "private subnet: route to the internet",
-            f"--route-table-id rtb-{PRIVATE}",
-        ),
-        (lambda n: n.routes.update({PRIVATE: [IGW]}), "private subnet: route to the internet", "NAT gateway"),
-        (
-            lambda n: n.routes.update({PRIVATE: [NAT | {"State": "blackhole"}]}),
-            "private subnet: route to the internet",
-            "create-route",
-        ),
-        (
-            lambda n: n.subnets[PRIVATE].update(AvailableIpAddressCount=65),
-            "private subnet: free addresses",
-            "-c nodes=...",
-        ),
-        (lambda n: n.offered.pop("use1-az4"), "p4d.24xlarge in use1-az4", "in a zone that has all types"),
-        (lambda n: n.group.update({"in": [WORLD]}), "security group: all ingress to itself", "-ingress"),
-        (lambda n: n.group.update(out=[WORLD]), "security group: all egress to itself", "-egress"),
-        (lambda n: n.group.update(vpc="vpc-0ffffffffffffffff"), f"security_group_id {GROUP}", "-c security_"),
-    ],
-)
-def test_what_would_fail_is_a_problem_with_what_to_type(change: Change, check: str, mend: str) -> None:
-    network = Network()
-    change(network)
-    found = {each.check: each for each in bad(network, **OWN, security_group_id=GROUP)}
-    assert found[check].verdict == "problem"
-    assert mend in found[check].mend
-
-
-@pytest.mark.parametrize(
-    ("change", "check", "mend"),
-    [
-        (lambda n: n.s3_endpoint_of.clear(), "private subnet: S3 gateway endpoint", "create-vpc-endpoint"),
-        (
-            lambda n: n.routes.update({PRIVATE: [{"TransitGatewayId": "tgw-1"}]}),
-            "private subnet: route to the internet",
-            "curl",
-        ),
-        (lambda n: n.group.update(out=[ITSELF]), "security group: HTTPS to the internet", "FromPort=443"),
-    ],
-)
-def test_what_works_worse_is_a_warning(change: Change, check: str, mend: str) -> None:
-    network = Network()
-    change(network)
-    (warning,) = bad(network, **OWN, security_group_id=GROUP)
-    assert (warning.check, warning.verdict) == (check, "warning")
-    assert mend in warning.mend
 
 
 def test_a_node_with_efa_takes_one_address_whatever_its_network_cards() -> None:
@@ -197,28 +100,12 @@ def test_a_network_stack_that_is_there_decides_the_zone() -> None:
     assert "The network stays in use1-az4 (us-east-1d) for good" in problem.found
 
 
-def test_a_stack_of_others_by_our_name_is_a_problem() -> None:
-    network = Network()
-    network.network_stack, network.description = {"VpcId": "vpc-0ffffffffffffffff"}, "Their network"
-    (problem,) = bad(network)
-    assert (problem.check, problem.verdict) == ("stack TrainingCluster-Network", "problem")
-    assert "a deploy would take it over" in problem.found
-    assert "another region or account" in problem.mend
-
-
 def test_a_budget_where_cloudformation_has_none_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     flags = {"budget_usd": "100", "alarm_email": "a@example.com"}
     assert bad(Network(), **flags) == []
     monkeypatch.setattr("ops.preflight.account.name_conflicts.REGIONS_WITHOUT_BUDGETS", ("us-east-1",))
     (problem,) = bad(Network(), **flags)
     assert (problem.check, problem.verdict) == ("budget_usd in us-east-1", "problem")
-
-
-def test_it_asks_and_changes_nothing() -> None:
-    account = Network().account()
-    own = {**OWN, "security_group_id": GROUP, "bucket_name": "mine", "fsx_id": FSX, "efs_id": EFS}
-    run_checks(read_settings(own), account.client)
-    assert all(name.startswith(("Describe", "List", "Get", "Head")) for name in account.asked)
 
 
 def _reported(*findings: Finding, width: int = 80) -> tuple[int, str]:

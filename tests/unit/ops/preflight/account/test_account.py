@@ -53,28 +53,11 @@ def test_without_service_quotas_every_other_check_still_speaks() -> None:
     assert {"credentials", "official image", "cluster config: schema and rules"} <= {e.check for e in found}
 
 
-def test_without_the_stacks_the_rest_is_checked_as_before_a_first_deploy() -> None:
-    network = Network()
-    network.refused["DescribeStacks"] = Refused(
-        "AccessDenied", "not authorized to perform: cloudformation:DescribeStacks"
-    )
-    (warning,) = bad(network)
-    assert warning.check == "stacks and network, assumed to be missing"
-    assert warning.found == "not checked: these credentials lack cloudformation:DescribeStacks"
-
-
 def test_credentials_that_aws_does_not_take_end_it() -> None:
     network = Network()
     network.refused["GetCallerIdentity"] = Refused("ExpiredToken", "expired")
     with pytest.raises(ClientError, match="ExpiredToken"):
         findings(network)
-
-
-def test_nodes_of_the_cluster_itself_are_not_counted_twice() -> None:
-    network = Network()
-    network.instances = [instance("p4d.24xlarge", cluster="training")] * 2
-    assert bad(network) == []
-    assert [each.check for each in bad(network, cluster_name="another")] == [ON_DEMAND_P]
 
 
 def test_a_capacity_block_s_instances_and_nodes_out_of_a_reservation_count_against_no_quota() -> None:
