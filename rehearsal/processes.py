@@ -4,6 +4,7 @@ A process is ours if its environment holds the rehearsal's marker (and any other
 if it descends from such a process (a job may clear its environment).
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping
 
 import psutil
@@ -63,10 +64,18 @@ def _end_once(processes: set[psutil.Process], *, grace_s: float) -> None:
     if grace_s:
         for process in processes:
             _send(process.terminate)
-    _, alive = psutil.wait_procs(processes, timeout=grace_s)
+    alive = _wait(processes, most_s=grace_s)
     for process in alive:
         _send(process.kill)
-    psutil.wait_procs(alive, timeout=5)
+    _wait(alive, most_s=5)
+
+
+def _wait(processes: Collection[psutil.Process], *, most_s: float) -> list[psutil.Process]:
+    """Return the processes that live after this time; psutil.wait_procs raises where one ends as it looks."""
+    end = time.monotonic() + most_s
+    while (alive := [process for process in processes if is_alive(process)]) and time.monotonic() < end:
+        time.sleep(0.05)
+    return alive
 
 
 def _send(signal: Callable[[], None]) -> None:
