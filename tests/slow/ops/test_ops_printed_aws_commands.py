@@ -80,7 +80,7 @@ def complaint(command: str, program: str, environment: dict[str, str]) -> str | 
     return done.stderr.strip().splitlines()[-1]
 
 
-def test_every_command_that_is_printed_is_one_of_aws_cli_v2(
+def test_every_printed_command_exists_in_aws_cli_v2(
     cli: tuple[str, tuple[int, ...]], environment: dict[str, str]
 ) -> None:
     program, version = cli

@@ -48,7 +48,7 @@ def wrong_locks(text: str, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_a_lock_that_holds_on_one_node_only_is_found(text: str) -> None:
+def test_a_lock_within_one_node_is_found(text: str) -> None:
     assert wrong_locks(text, "script.sh")
 
 

@@ -16,7 +16,7 @@ READMES = (
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
-def test_a_readme_begins_with_commands_and_settings_and_ends_with_figures(readme: Path) -> None:
+def test_readmes_have_commands_first_and_figures_last(readme: Path) -> None:
     text = readme.read_text()
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert headings[:2] == list(FIRST)

@@ -54,7 +54,7 @@ def head_node(cluster: PlayedCluster, *, address: str | None = "203.0.113.7", os
     cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}
 
 
-def test_a_command_is_run_on_the_head_node_word_by_word(cluster: PlayedCluster, call: Call) -> None:
+def test_a_command_is_run_word_by_word(cluster: PlayedCluster, call: Call) -> None:
     cluster.does("sinfo", 'printf "%s\\n" "$@"')
     assert call("--", "sinfo", "--format", "%R %T", "'a b'") == (0, "--format\n%R %T\n'a b'\n", "")
     told = json.loads(call("--json", "--", "sinfo", "-a")[1])
@@ -80,7 +80,7 @@ def test_the_command_that_opens_a_session_is_printed(cluster: PlayedCluster, cal
 
 
 @pytest.mark.parametrize(("os", "user"), [("alinux2023", "ec2-user"), ("ubuntu2404", "ubuntu")])
-def test_a_session_is_a_login_shell_of_the_clusters_user(
+def test_sessions_have_the_cluster_user_s_login_shell(
     os: str, user: str, cluster: PlayedCluster, call: Call
 ) -> None:
     head_node(cluster, os=os)
@@ -90,9 +90,7 @@ def test_a_session_is_a_login_shell_of_the_clusters_user(
 @pytest.mark.parametrize(
     "printed", ["other\n", "root bash /home/bob/evil\n", 'bob" --endpoint-url http://evil\n', "-x\n", ""]
 )
-def test_a_users_profile_chooses_nothing_of_the_command_that_opens_a_session(
-    printed: str, cluster: PlayedCluster
-) -> None:
+def test_a_user_s_profile_cannot_change_session_commands(printed: str, cluster: PlayedCluster) -> None:
     """The session's shell may use sudo, and another person may open it: trainctl --as NAME connect."""
     head_node(cluster)
     user = pwd.getpwuid(os.getuid()).pw_name  # the rehearsal knows no other
@@ -128,9 +126,7 @@ def test_a_shell_takes_the_place_of_trainctl(
         ({"aws", "session-manager-plugin"}, ["ssh", "a@b"], "ssh"),
     ],
 )
-def test_a_program_that_is_missing_is_named_with_where_to_get_it(
-    here: set[str], command: list[str], missing: str
-) -> None:
+def test_a_missing_program_is_named_with_its_source(here: set[str], command: list[str], missing: str) -> None:
     with pytest.raises(OpsError) as error:
         connect.found(command, which=lambda name: name if name in here else None)
     said = str(error.value)
@@ -138,7 +134,7 @@ def test_a_program_that_is_missing_is_named_with_where_to_get_it(
     assert said.count("install: ") == len(missing.split(", "))
 
 
-def test_with_all_programs_here_the_first_has_its_whole_path() -> None:
+def test_the_first_program_has_its_whole_path() -> None:
     assert connect.found(SESSION, which=lambda name: f"/opt/{name}") == ["/opt/aws", *SESSION[1:]]
 
 
@@ -184,7 +180,7 @@ def test_options_that_cannot_go_together_are_wrong_usage(arguments: tuple[str, .
 
 
 @pytest.mark.parametrize("endpoint", ["https://localhost:4566", "https://127.0.0.1:9", "http://[::1]:1"])
-def test_a_local_aws_has_no_shell_and_says_what_there_is(endpoint: str, cluster: PlayedCluster) -> None:
+def test_a_local_aws_offers_commands_without_a_shell(endpoint: str, cluster: PlayedCluster) -> None:
     def client(service: str) -> Any:
         local = SimpleNamespace(meta=SimpleNamespace(endpoint_url=endpoint))
         return local if service == "ssm" else cluster.client(service)

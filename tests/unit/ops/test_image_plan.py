@@ -29,7 +29,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize("family", family_names())
-def test_every_family_s_plan_is_shown_with_its_steps_versions_and_place(family: str) -> None:
+def test_every_family_s_plan_has_steps_and_versions(family: str) -> None:
     found, text = plan(family), render_image_plan(plan(family))
     settings = read_settings({"family": family})
     for step in image_steps(load_family(family).image_recipe):
@@ -41,13 +41,13 @@ def test_every_family_s_plan_is_shown_with_its_steps_versions_and_place(family: 
         assert each in text
 
 
-def test_steps_are_shown_in_the_order_in_which_they_run() -> None:
+def test_steps_are_shown_in_execution_order() -> None:
     text = render_image_plan(plan())
     positions = [text.index(f"  {step.name} ") for step in plan().steps]
     assert positions == sorted(positions)
 
 
-def test_workloads_cost_and_packages_are_shown_where_there_are_any() -> None:
+def test_the_plan_shows_workloads_cost_and_packages() -> None:
     found, text = plan(), render_image_plan(plan())
     assert found.hour is not None
     assert f"about {found.hour.usd * found.recipe.usual_min / 60:.2f} USD" in text
@@ -56,7 +56,7 @@ def test_workloads_cost_and_packages_are_shown_where_there_are_any() -> None:
     assert "compute capability" not in render_image_plan(plan("trn1"))
 
 
-def test_the_command_shows_the_plan_of_a_family_that_takes_the_official_image(
+def test_a_family_of_the_official_image_is_planned(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, "m7i", "-c", "os=alinux2023") == 0

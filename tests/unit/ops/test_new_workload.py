@@ -45,7 +45,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_it_has_every_file_of_the_contract_under_its_own_name(training: Path) -> None:
+def test_it_has_every_file_of_the_contract(training: Path) -> None:
     made = create_workload("my-model", into=training)
     assert made == training / "my-model"
     assert set(contents(made)) == FILES
@@ -56,7 +56,7 @@ def test_it_has_every_file_of_the_contract_under_its_own_name(training: Path) ->
     assert lint_files(made.glob("*.sh")) == []
 
 
-def test_its_scripts_are_read_by_bash_and_its_trainer_by_python(training: Path) -> None:
+def test_its_scripts_and_trainer_can_be_parsed(training: Path) -> None:
     made = create_workload("my-model", into=training)
     for script in made.glob("*.sh"):
         subprocess.run(["bash", "-n", script], check=True)
@@ -64,7 +64,7 @@ def test_its_scripts_are_read_by_bash_and_its_trainer_by_python(training: Path) 
         ast.parse(file.read_text(), feature_version=(3, 10))
 
 
-def test_a_rehearsal_changes_sizes_and_device_and_nothing_else() -> None:
+def test_a_rehearsal_changes_only_sizes_and_device() -> None:
     own, shared = TEMPLATE / "settings.py", TRAINING / "trainkit" / "run" / "settings.py"
     fields = {
         node.target.id.upper()
@@ -79,7 +79,7 @@ def test_a_rehearsal_changes_sizes_and_device_and_nothing_else() -> None:
     assert names - fields == {"NPROC_PER_NODE", "OMP_NUM_THREADS"}
 
 
-def test_the_templates_environment_is_that_of_gpt2_where_both_name_a_package() -> None:
+def test_the_template_has_the_torch_of_gpt2() -> None:
     """One torch in all of a cluster's environments."""
 
     def pins(file: Path) -> set[str]:
@@ -88,7 +88,7 @@ def test_the_templates_environment_is_that_of_gpt2_where_both_name_a_package() -
     assert pins(TEMPLATE / "requirements.txt") == pins(TRAINING / "gpt2" / "requirements.txt") != set()
 
 
-def test_another_workload_is_copied_and_renamed_only_where_its_name_is_a_place(training: Path) -> None:
+def test_a_copied_workload_is_renamed_in_paths_only(training: Path) -> None:
     made = create_workload("my-bert", into=training, source="bert")
     assert contents(made) == {
         "train.sh": b"# sbatch /fsx/training/job.slurm my-bert\nBERT=bert-large\n",
@@ -98,7 +98,7 @@ def test_another_workload_is_copied_and_renamed_only_where_its_name_is_a_place(t
 
 
 @pytest.mark.parametrize("name", ["", "Model", "1st", "a b", "../up", "a/b", ".hidden", "-x", "a" * 41])
-def test_a_name_that_no_workload_can_have_is_refused(name: str, training: Path) -> None:
+def test_an_invalid_workload_name_is_refused(name: str, training: Path) -> None:
     before = contents(training)
     with pytest.raises(UsageError, match="allowed: a lower-case letter"):
         create_workload(name, into=training)
@@ -111,14 +111,14 @@ def test_a_name_that_means_something_else_is_refused(name: str, training: Path) 
         create_workload(name, into=training)
 
 
-def test_a_folder_that_is_there_stays_as_it_is(training: Path) -> None:
+def test_an_existing_folder_is_not_changed(training: Path) -> None:
     before = contents(training)
     with pytest.raises(ConfigurationError, match="already exists and is not changed"):
         create_workload("bert", into=training)
     assert contents(training) == before
 
 
-def test_an_unknown_source_is_refused_with_those_that_there_are(training: Path) -> None:
+def test_an_unknown_source_is_refused_with_the_choices(training: Path) -> None:
     with pytest.raises(UsageError, match=r'Did you mean "bert"\?\n  allowed: bert'):
         create_workload("my-bert", into=training, source="brt")
     assert not (training / "my-bert").exists()
@@ -130,9 +130,7 @@ def test_a_folder_without_the_job_script_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_left_of_one_that_could_not_be_made(
-    training: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_creation_leaves_no_files(training: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Path, target: Path) -> None:
         raise KeyboardInterrupt
 

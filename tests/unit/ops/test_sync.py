@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("target", ["datasets/corpus", "datasets/corpus/", "/fsx/datasets/corpus"])
-def test_a_folder_goes_to_the_bucket_and_appears_on_the_nodes(target: str, call: Call, folder: Path) -> None:
+def test_an_uploaded_folder_appears_on_the_nodes(target: str, call: Call, folder: Path) -> None:
     code, said, _ = call("up", str(folder), target)
     copied, note = said.splitlines()
     assert code == 0
@@ -89,7 +89,7 @@ def test_checkpoints_come_from_the_bucket(call: Call, tmp_path: Path) -> None:
         ("datasets/a/none/b", "its parent is empty, too"),
     ],
 )
-def test_what_is_not_in_the_bucket_is_not_called_copied(
+def test_missing_objects_are_not_reported_as_copied(
     source: str, said: str, call: Call, tmp_path: Path
 ) -> None:
     code, out, error = call("down", source, str(tmp_path / "new"))
@@ -143,7 +143,7 @@ def test_a_copy_that_failed_ends_with_1(call: Call, folder: Path, monkeypatch: p
         ("datasets//a", "not a path in the bucket"),
     ],
 )
-def test_what_deploys_and_lustre_own_is_refused_with_the_reason(
+def test_folders_of_deploys_and_lustre_are_refused(
     target: str, why: str, call: Call, folder: Path, account: Account
 ) -> None:
     code, said, error = call("up", str(folder), target)
@@ -162,7 +162,7 @@ def test_a_file_is_no_folder(direction: str, call: Call, tmp_path: Path) -> None
     assert "is not a folder" in error
 
 
-def test_a_folder_that_is_not_there_is_not_copied(call: Call, tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_copied(call: Call, tmp_path: Path) -> None:
     code, _, error = call("up", str(tmp_path / "none"), "datasets/a")
     assert code == 2
     assert "does not exist" in error

@@ -9,7 +9,7 @@ from rehearsal.metrics import read_metrics
 from rehearsal.problems import RehearsalError
 
 
-def test_a_loss_that_is_not_finite_is_no_loss_that_fell(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_is_refused(tmp_path: Path) -> None:
     rows = [
         {"step": step, "loss": loss, "world_size": 2, "tokens_per_s": 1.0}
         for step, loss in ((1, 3.0), (2, None))

@@ -46,7 +46,7 @@ def _asked(account: Account, head_node: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_running_jobs_are_named_once_the_head_node_answers(tmp_path: Path) -> None:
+def test_a_reachable_head_node_names_its_running_jobs(tmp_path: Path) -> None:
     aws, root = tmp_path / "aws", tmp_path / "slurm"
     aws.mkdir()
     local_aws = LocalAws(folder=aws, marker=MARKER)

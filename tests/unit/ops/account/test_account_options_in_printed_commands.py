@@ -122,7 +122,7 @@ def test_the_command_of_a_session(said: Said, cluster: PlayedCluster) -> None:
 
 
 @pytest.mark.slow
-def test_a_shell_hands_every_aws_command_on_as_it_is_written() -> None:
+def test_a_shell_leaves_every_aws_command_unchanged() -> None:
     """As in backticks within double quotes, which a shell runs."""
     changed = {}
     for command in printed_aws_commands():

@@ -41,7 +41,7 @@ def test_a_named_cluster_replaces_cdk_jsons() -> None:
     assert deploy_command("training", {}, cluster_name="training") == named
 
 
-def test_flags_of_a_changed_queues_file_are_left_out(tmp_path: Path) -> None:
+def test_flags_of_changed_queues_files_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text("train: {family: p5, nodes: 4}\n")
     typed = {"queues": str(file), "queue_name": "train", "idle_minutes": "30"}
@@ -91,7 +91,7 @@ def test_flags_of_shared_stacks_are_the_deployed_ones(network: str | None, ssh: 
     assert {flag for flag in flags if flag.startswith("ssh_from")} == ssh
 
 
-def test_flags_of_a_replaced_file_system_are_left_out() -> None:
+def test_flags_of_replaced_file_systems_are_left_out() -> None:
     adopted = {"efs_id": {"value": "fs-0123456789abcdef0"}}
     guard = {"Type": "Custom::Guard", "Properties": {"Values": adopted}}
     own = {"Metadata": {GIVEN_FLAGS: {"family": "p5", "efs_mibps": 100}}}

@@ -24,7 +24,7 @@ from training_cluster.users.model import caller_keys
 HANG = "for _ in {1..200}; do sleep 0.1; done"
 
 
-def test_each_command_has_an_end_on_the_head_node(cluster: PlayedCluster) -> None:
+def test_each_command_has_a_time_limit(cluster: PlayedCluster) -> None:
     cluster.head_node.run("squeue")
     (sent,) = cluster.sent
     assert sent["TimeoutSeconds"] == 30
@@ -107,7 +107,7 @@ def test_without_users_the_clusters_own_user_runs_it(tmp_path: Path) -> None:
     assert done.stdout == "ubuntu"
 
 
-def test_a_caller_who_is_nobody_hears_what_to_type(cluster: PlayedCluster) -> None:
+def test_an_unknown_user_is_told_what_to_type(cluster: PlayedCluster) -> None:
     choose_account(region=None, profile=None, user="eve")
     try:
         with pytest.raises(OpsError, match="eve is no user of this cluster") as error:
@@ -154,7 +154,7 @@ class _Busy:
         self._pool.shutdown()
 
 
-def test_a_command_that_no_agent_took_was_not_run_and_is_told_so(cluster: PlayedCluster) -> None:
+def test_an_undelivered_command_is_reported_as_not_run(cluster: PlayedCluster) -> None:
     busy = _Busy(cluster, WORKERS + BUFFER)
     cluster.delivery_s = 0.2
     with pytest.raises(NotStartedError) as refused:
@@ -165,7 +165,7 @@ def test_a_command_that_no_agent_took_was_not_run_and_is_told_so(cluster: Played
 
 
 @pytest.mark.slow
-def test_a_command_that_the_agent_took_and_holds_is_cancelled_and_not_called_not_run(
+def test_a_delivered_command_that_waits_is_cancelled(
     cluster: PlayedCluster,
 ) -> None:
     busy = _Busy(cluster, WORKERS)
@@ -179,9 +179,7 @@ def test_a_command_that_the_agent_took_and_holds_is_cancelled_and_not_called_not
 
 
 @pytest.mark.parametrize("details", ["DeliveryTimedOut", "Delivery Timed Out", "Undeliverable"])
-def test_only_the_end_of_a_delivery_says_that_a_command_was_not_run(
-    cluster: PlayedCluster, details: str
-) -> None:
+def test_only_a_failed_delivery_means_not_run(cluster: PlayedCluster, details: str) -> None:
     ended = {"Status": "TimedOut", "StatusDetails": details, "ExecutionStartDateTime": ""}
     cluster.account.answers["GetCommandInvocation"] = ended
     with pytest.raises(NotStartedError):
@@ -213,7 +211,7 @@ def test_an_interrupt_cancels_the_command(cluster: PlayedCluster, monkeypatch: p
     assert "CancelCommand" in cluster.account.asked
 
 
-def test_what_a_failed_program_said_on_both_outputs_is_told_and_nothing_of_the_agent(
+def test_both_outputs_of_a_failed_program_are_shown(
     cluster: PlayedCluster,
 ) -> None:
     cluster.says("squeue", "partly done\n", error="no contact\n", code=3)
@@ -251,7 +249,7 @@ def silent() -> Iterator[str]:
 
 @pytest.mark.parametrize("answer", ["none", "fails"])
 @pytest.mark.parametrize(("reads_only", "times"), [(False, 1), (True, 3)])
-def test_a_request_whose_answer_is_lost_is_repeated_only_for_a_command_that_only_reads(
+def test_only_reads_are_repeated_after_a_lost_answer(
     silent: str, answer: str, reads_only: bool, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.account.head_node._PAUSES_S", (0.0, 0.0))

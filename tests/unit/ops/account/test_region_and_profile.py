@@ -66,23 +66,19 @@ def trainctl(
 
 
 @pytest.mark.slow
-def test_a_profile_that_is_named_wins_over_keys_in_the_environment(
-    account: AccountServer, home: Path
-) -> None:
+def test_a_named_profile_precedes_keys_in_the_environment(account: AccountServer, home: Path) -> None:
     trainctl(account, home, "--profile", "prod", "status", **ENVIRONMENT_KEYS, AWS_SESSION_TOKEN="token")
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAPROD", "eu-central-1")}
 
 
 @pytest.mark.slow
-def test_a_profile_that_is_named_wins_over_the_environments_default_profile(
-    account: AccountServer, home: Path
-) -> None:
+def test_a_named_profile_precedes_the_default_profile(account: AccountServer, home: Path) -> None:
     trainctl(account, home, "--profile", "prod", "status", AWS_DEFAULT_PROFILE="nobody")
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAPROD", "eu-central-1")}
 
 
 @pytest.mark.slow
-def test_without_a_profile_the_keys_of_the_environment_are_used(account: AccountServer, home: Path) -> None:
+def test_without_a_profile_environment_keys_are_used(account: AccountServer, home: Path) -> None:
     trainctl(account, home, "--region", "eu-west-1", "status", **ENVIRONMENT_KEYS)
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAENVIRONMENT", "eu-west-1")}
 
@@ -107,7 +103,7 @@ def test_an_error_is_headed_by_the_subcommand(
 
 
 @pytest.mark.slow
-def test_a_page_in_the_place_of_an_answer_is_one_message(account: AccountServer, home: Path) -> None:
+def test_a_page_of_a_proxy_is_one_message(account: AccountServer, home: Path) -> None:
     account.page = "<!DOCTYPE html><html><body>Sign in<br></body></html>"
     done = trainctl(account, home, "--profile", "prod", "status")
     assert done.returncode == 1
@@ -117,9 +113,7 @@ def test_a_page_in_the_place_of_an_answer_is_one_message(account: AccountServer,
 
 
 @pytest.mark.slow
-def test_a_region_that_is_off_is_named_with_the_command_that_turns_it_on(
-    account: AccountServer, home: Path
-) -> None:
+def test_a_disabled_region_gets_the_enabling_command(account: AccountServer, home: Path) -> None:
     account.regions_off = frozenset({"ap-east-1"})
     done = trainctl(account, home, "--region", "ap-east-1", "preflight", **ENVIRONMENT_KEYS)
     assert done.returncode == 1
@@ -129,9 +123,7 @@ def test_a_region_that_is_off_is_named_with_the_command_that_turns_it_on(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("region", ["ap-east-1", "us-east-1", "cn-north-1"])
-def test_keys_that_no_region_takes_are_not_a_matter_of_the_region(
-    region: str, account: AccountServer, home: Path
-) -> None:
+def test_invalid_keys_are_not_blamed_on_the_region(region: str, account: AccountServer, home: Path) -> None:
     account.regions_off = frozenset({region, "us-east-1"})
     done = trainctl(account, home, "--region", region, "preflight", **ENVIRONMENT_KEYS)
     assert "AWS does not accept these credentials (InvalidClientTokenId)" in done.stderr
@@ -139,7 +131,7 @@ def test_keys_that_no_region_takes_are_not_a_matter_of_the_region(
 
 
 @pytest.mark.slow
-def test_the_code_of_an_mfa_device_is_asked_for_once(account: AccountServer, home: Path) -> None:
+def test_an_mfa_code_is_asked_for_once(account: AccountServer, home: Path) -> None:
     first = trainctl(account, home, "--profile", "role", "status", typed="123456\n")
     second = trainctl(account, home, "--profile", "role", "status")
     assert [first.returncode, second.returncode] == [1, 1]  # nothing but STS is answered
@@ -162,7 +154,7 @@ def test_a_profile_of_aws_login_signs_in(account: AccountServer, home: Path) -> 
     assert {asked.key for asked in account.asked} == {"ASIALOGIN"}, done.stderr
 
 
-def test_a_sign_in_of_aws_login_that_is_over_says_what_to_type(account: AccountServer, home: Path) -> None:
+def test_an_expired_login_says_what_to_type(account: AccountServer, home: Path) -> None:
     done = trainctl(account, home, "--profile", "login", "status")
     assert done.stderr.endswith("type:   aws --profile login login\n")
 
@@ -221,9 +213,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("chosen")
-def test_commands_get_the_region_and_profile_that_were_given(
-    typed: str, region: str, profile: str, both: str
-) -> None:
+def test_commands_get_the_given_region_and_profile(typed: str, region: str, profile: str, both: str) -> None:
     choose_account(region=None, profile=None)
     assert with_account(typed) == typed
     choose_account(region="eu-west-1", profile=None)

@@ -25,7 +25,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         return int(end.code or 0)
 
 
-def test_the_plan_as_json_has_what_a_person_reads(
+def test_the_plan_as_json_matches_the_text(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("ops.account.session.account_clients", lambda: everything().client)
@@ -67,7 +67,7 @@ def test_status_as_json_has_stacks_and_progress(
     }
 
 
-def test_a_watch_goes_on_while_a_stack_moves_and_outlives_a_lost_answer(
+def test_a_watch_continues_after_a_lost_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lost = EndpointConnectionError(endpoint_url="x")
@@ -90,7 +90,7 @@ def test_a_watch_goes_on_while_a_stack_moves_and_outlives_a_lost_answer(
 
 @pytest.mark.parametrize(("verdict", "code"), [("ok", 0), ("warning", 0), ("problem", 1)])
 @pytest.mark.parametrize("as_json", [True, False])
-def test_preflight_ends_with_1_where_there_is_a_problem(
+def test_preflight_ends_with_1_for_a_problem(
     verdict: Any,
     code: int,
     as_json: bool,
@@ -109,7 +109,7 @@ def test_preflight_ends_with_1_where_there_is_a_problem(
         assert "a VPC" in shown
 
 
-def test_lint_ends_with_1_for_findings_and_0_without(
+def test_lint_ends_with_1_only_for_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, bad = tmp_path / "good.sh", tmp_path / "bad.sh"
@@ -125,7 +125,7 @@ def test_lint_ends_with_1_for_findings_and_0_without(
     assert (finding["line"], finding["rule"]) == (1, "fi-provider")
 
 
-def test_rehearse_passes_its_options_on_and_ends_with_the_rehearsals_code(
+def test_rehearse_passes_options_and_exit_code_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     asked: list[dict[str, Any]] = []
@@ -141,7 +141,7 @@ def test_rehearse_passes_its_options_on_and_ends_with_the_rehearsals_code(
     assert capsys.readouterr().out == ""
 
 
-def test_new_workload_says_where_it_is_and_a_name_that_is_taken_is_one_message(
+def test_new_workload_prints_its_place_and_refuses_duplicates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for beside in ("job.slurm", "prepare.sh", "train.sh", "trainkit"):

@@ -131,7 +131,7 @@ def test_a_refused_connection_is_said_without_pythons_words() -> None:
     "url",
     ["", "127.0.0.1:9090", "file:///etc/passwd", "ftp://host", "http://", "http://a b", "http://a:port"],
 )
-def test_an_address_that_is_none_is_refused_before_any_call(url: str) -> None:
+def test_a_wrong_address_is_refused_before_any_call(url: str) -> None:
     done = CliRunner().invoke(app, ["top", "--once", "--url", url])
     assert done.exit_code == 2, done.output
     assert "such as http://127.0.0.1:9090" in " ".join(done.output.split())
@@ -143,9 +143,7 @@ def test_a_pause_that_is_none_is_refused(every: str) -> None:
     assert (done.exit_code, "--every" in done.output) == (2, True), done.output
 
 
-def test_boards_are_not_written_to_a_folder_without_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_folder_name_for_boards_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["dashboards", "--export", ""])
     assert done.exit_code == 2
@@ -153,7 +151,7 @@ def test_boards_are_not_written_to_a_folder_without_a_name(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_is_forwarded_as_long_as_it_is_used(tmp_path: Path) -> None:
+def test_a_port_is_forwarded_while_it_is_used(tmp_path: Path) -> None:
     port = free_port()
     command = [
         sys.executable,

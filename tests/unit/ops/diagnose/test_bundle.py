@@ -53,7 +53,7 @@ def contents(file: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_what_looks_like_a_key_or_a_token_is_masked(secret: str) -> None:
+def test_keys_and_tokens_are_masked(secret: str) -> None:
     assert secret not in mask(SECRETS[secret])
 
 
@@ -75,7 +75,7 @@ def test_what_is_no_secret_stays() -> None:
         assert mask(line) == line
 
 
-def test_a_cause_is_printed_with_its_line_and_its_mend(
+def test_a_cause_is_printed_with_line_and_mend(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path
 ) -> None:
     log = CORPUS / "oom-killed.log"
@@ -98,7 +98,7 @@ def test_as_json_it_is_one_object(
     assert said["bundle"] is None
 
 
-def test_nothing_known_says_so_ends_with_1_and_writes_no_bundle(
+def test_an_unknown_failure_ends_with_1_without_bundle(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path
 ) -> None:
     log = CORPUS / "unknown-user-script.log"
@@ -108,7 +108,7 @@ def test_nothing_known_says_so_ends_with_1_and_writes_no_bundle(
     assert list(here.iterdir()) == []
 
 
-def test_the_answer_is_printed_before_a_bundle_is_written(
+def test_the_answer_precedes_the_bundle(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path
 ) -> None:
     said_before = []
@@ -161,7 +161,7 @@ def test_evidence_and_mends_that_are_shown_are_masked(
         assert key not in capsys.readouterr().out
 
 
-def test_a_bundle_never_takes_the_place_of_a_file(
+def test_a_bundle_never_replaces_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path
 ) -> None:
     file = here / "mine.tar.gz"

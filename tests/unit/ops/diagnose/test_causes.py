@@ -40,7 +40,7 @@ def read(*paths: Path) -> Diagnosis:
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
-def test_a_log_has_its_cause_on_top_with_a_line_that_is_really_there(log: Path) -> None:
+def test_each_log_has_its_cause_on_top(log: Path) -> None:
     found, wanted = read(log), expected(log)
     if wanted in NOTHING:
         assert [cause.id for cause in found.causes] == []
@@ -58,14 +58,14 @@ def test_a_log_has_its_cause_on_top_with_a_line_that_is_really_there(log: Path) 
 
 
 @pytest.mark.parametrize("log", OF_JOBS, ids=lambda log: log.name)
-def test_the_numbers_before_the_lines_of_ranks_change_no_diagnosis(log: Path, tmp_path: Path) -> None:
+def test_rank_prefixes_change_no_diagnosis(log: Path, tmp_path: Path) -> None:
     labelled = tmp_path / log.name
     lines = log.read_text(encoding="utf-8").splitlines()
     labelled.write_text("".join(f"{each if _OF_SLURM.match(each) else f'4095: {each}'}\n" for each in lines))
     assert [cause.id for cause in read(labelled).causes] == [cause.id for cause in read(log).causes]
 
 
-def test_every_cause_is_on_top_of_a_log_and_some_logs_have_none() -> None:
+def test_every_cause_is_covered_by_a_log() -> None:
     names = Counter(map(expected, LOGS))
     of_threads = {row["cause"] for file in LINES for row in yaml.safe_load(file.read_text(encoding="utf-8"))}
     assert (set(names) - set(NOTHING)) | of_threads == set(load_causes())
@@ -73,13 +73,13 @@ def test_every_cause_is_on_top_of_a_log_and_some_logs_have_none() -> None:
     assert names["healthy"] >= 3
 
 
-def test_nothing_of_ours_that_went_well_has_a_cause() -> None:
+def test_logs_of_successful_runs_have_no_cause() -> None:
     good = sorted(Path(__file__).parents[2].glob("assets/training/nccl_tests/logs/good-*.log"))
     assert good
     assert read(*good).causes == ()
 
 
-def test_causes_explain_causes_that_there_are_and_no_two_each_other() -> None:
+def test_causes_explain_existing_causes_and_never_each_other() -> None:
     causes = load_causes()
     for cause in causes.values():
         assert set(cause.explains) <= set(causes), cause.id
@@ -88,7 +88,7 @@ def test_causes_explain_causes_that_there_are_and_no_two_each_other() -> None:
     assert not {(one, other) for one, other in explained if (other, one) in explained or one == other}
 
 
-def test_every_cause_says_something_without_a_placeholder_and_every_placeholder_can_be_filled() -> None:
+def test_every_cause_has_mends_that_can_be_filled() -> None:
     for cause in load_causes().values():
         groups = {"cluster"}
         for pattern in cause.patterns:
@@ -99,7 +99,7 @@ def test_every_cause_says_something_without_a_placeholder_and_every_placeholder_
 
 
 @pytest.mark.slow
-def test_no_pattern_takes_long_on_a_line_made_to_be_slow() -> None:
+def test_no_pattern_is_slow_on_a_hostile_line() -> None:
     """Lines are cut at 4 kB; a pattern that backtracks without a bound takes seconds on these."""
     fillers = ["a", "a ", "1", " ", "/", "x-y ", "failed ", "'\"", "(a:", "s3://a/", "=", "calling the "]
     worst: list[tuple[float, str]] = []
@@ -117,7 +117,7 @@ def test_no_pattern_takes_long_on_a_line_made_to_be_slow() -> None:
     assert slowest[0] < 0.5, slowest
 
 
-def test_a_root_cause_stands_above_what_follows_from_it(tmp_path: Path) -> None:
+def test_a_root_cause_precedes_its_consequences(tmp_path: Path) -> None:
     (tmp_path / "a-stack-events.json").write_text(
         '"resourceStatusReason": "WaitCondition timed out. Received 0 conditions when expecting 1"\n'
         '"resourceStatusReason": "Resource creation cancelled"\n'
@@ -149,7 +149,7 @@ def test_the_mend_names_what_the_error_itself_names() -> None:
 
 
 @pytest.mark.parametrize("name", ["/fsx/my data/x", "/fsx/x;id", "/fsx/$(id)", "/fsx/`id`"])
-def test_a_name_in_a_log_is_one_word_of_the_printed_command(tmp_path: Path, name: str) -> None:
+def test_names_from_logs_are_quoted_in_commands(tmp_path: Path, name: str) -> None:
     (tmp_path / "train.log").write_text(f"PermissionError: [Errno 13] Permission denied: '{name}'\n")
     assert read(tmp_path).causes[0].mend[0].startswith(f"ls -ld '{name}', and")
 
@@ -160,7 +160,7 @@ def test_a_deploy_in_a_log_is_not_filled(tmp_path: Path) -> None:
     assert read(tmp_path).causes[0].mend[0].startswith("ls -ld '/{ deploy } -c a=`id`', and")
 
 
-def test_a_command_of_the_provider_in_a_log_is_no_more_than_that_one(tmp_path: Path) -> None:
+def test_a_provider_command_with_additions_has_no_cause(tmp_path: Path) -> None:
     said = "The fleet can be neither stopped nor started | aws dynamodb put-item --table-name a --item b"
     for more, number in (("", 1), ("; id", 0), (" $(id)", 0), (" & id", 0)):
         (tmp_path / "train.log").write_text(f"{said}{more} | then\n")
@@ -168,7 +168,7 @@ def test_a_command_of_the_provider_in_a_log_is_no_more_than_that_one(tmp_path: P
 
 
 @pytest.mark.parametrize("quote", ['"', r"\"", ""])
-def test_a_denial_of_s3_names_the_right_and_the_flags_that_grant_it(quote: str, tmp_path: Path) -> None:
+def test_an_s3_denial_names_right_and_flags(quote: str, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(
         "ClientError: An error occurred (AccessDenied) when calling the GetObject operation: "
         "User: arn:aws:sts::111122223333:assumed-role/training-RoleQueue/i-0a is not authorized to perform: "
@@ -201,7 +201,7 @@ def test_deploys_keep_recorded_flags(
         assert said in capsys.readouterr().out
 
 
-def test_several_lines_of_one_cause_raise_it_and_are_counted(tmp_path: Path) -> None:
+def test_more_lines_raise_a_cause_and_are_counted(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("CUDA out of memory.\n" * 3)
     few = read(log).causes[0]

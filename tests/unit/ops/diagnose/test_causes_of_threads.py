@@ -38,7 +38,7 @@ def test_a_known_line_has_its_cause_on_top() -> None:
     assert [(line, cause) for line, cause in found if cause != line.cause] == []
 
 
-def test_most_lines_that_were_held_out_are_explained_and_none_wrongly() -> None:
+def test_most_held_out_lines_are_explained_none_wrongly() -> None:
     held_out = lines("held_out.yaml")
     found = {line.thread: (top(line.text), line.cause) for line in held_out}
     assert len(found) >= 20

@@ -17,7 +17,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 STEP = "10:12:43 bootstrap: step 20-install-python failed after 3 s: no wheel"
 
 
-def test_the_events_of_the_cluster_s_own_stack_are_read_and_no_earlier_operation_s() -> None:
+def test_only_the_cluster_s_latest_events_are_read() -> None:
     gathered, found = ask(failing())
     assert [cause.id for cause in found.causes] == ["head-node-timeout"]
     assert found.causes[0].evidence[0].file == "training-stack-events.txt"
@@ -37,7 +37,7 @@ def test_what_the_provider_saved_last_explains_the_timeout() -> None:
     assert found.causes[0].evidence[0].file.startswith("s3/logs/training/2026-11-05T10-10-00")
 
 
-def test_the_newest_log_group_of_this_very_cluster_is_read_and_the_console() -> None:
+def test_the_newest_log_group_and_console_are_read() -> None:
     logs = {
         "clustermgtd": "Setting cluster into protected mode due to failures detected in node provisioning",
         "cloud-init-output": STEP,
@@ -52,7 +52,7 @@ def test_the_newest_log_group_of_this_very_cluster_is_read_and_the_console() -> 
     }
 
 
-def test_slurm_s_reasons_and_a_job_s_log_come_from_the_head_node() -> None:
+def test_slurm_reasons_and_job_logs_are_read() -> None:
     log = "x\n" * 70_000 + "CUDA out of memory. Tried to allocate 2.00 GiB\n"
 
     on_head_node = head_node(job={"state": "FAILED", "code": "1:0"}, log=log, path="/home/ubuntu/train-7.log")
@@ -68,7 +68,7 @@ def test_slurm_s_reasons_and_a_job_s_log_come_from_the_head_node() -> None:
     assert found.causes[0].evidence[0].file == "job-7.log"
 
 
-def test_a_source_that_refuses_is_one_line_and_hides_no_other() -> None:
+def test_a_source_that_refuses_hides_no_other() -> None:
     answers = failing(saved={"2026-11-05T10-10-00-CREATE_FAILED/cfn-init.log": STEP})
     for operation in ("DescribeLogGroups", "GetConsoleOutput", "DescribeStackEvents"):
         answers[operation] = Refused("AccessDeniedException", f"may not {operation}")
@@ -86,13 +86,13 @@ def test_an_account_without_such_a_cluster_says_so() -> None:
         ask(failing(statuses={}))
 
 
-def test_another_cluster_s_name_among_stacks_of_ours_is_said() -> None:
+def test_an_unknown_cluster_is_named_with_existing_ones() -> None:
     _, found = ask(failing(), cluster="mine")
     assert "There is no cluster mine in us-east-1" in found.state.sentences[0]
     assert "training" in found.state.sentences[0]
 
 
-def test_credentials_that_are_missing_or_refused_are_no_silent_source() -> None:
+def test_missing_or_refused_credentials_are_an_error() -> None:
     answers = failing()
     answers["GetCallerIdentity"] = Refused("ExpiredToken", "expired")
     with pytest.raises(ClientError, match="expired"):

@@ -171,7 +171,7 @@ def test_an_array_whose_tasks_completed_is_well(run: Run) -> None:
         assert run(answers, "--job", "7") == (0, f"{sentence}\nNothing to diagnose.\n")
 
 
-def test_what_failed_before_the_last_success_is_no_cause(run: Run) -> None:
+def test_failures_before_the_last_success_are_no_cause(run: Run) -> None:
     answers = failing(statuses=WELL, saved=SAVED, logs={"cloud-init-output": STEP}, commands=head_node())
     code, output = run(answers)
     now, _, earlier = output.partition(f"{FIXED}\n")
@@ -181,7 +181,7 @@ def test_what_failed_before_the_last_success_is_no_cause(run: Run) -> None:
     assert code == 0
 
 
-def test_what_failed_after_the_last_success_is_a_cause(run: Run) -> None:
+def test_failures_after_the_last_success_are_causes(run: Run) -> None:
     late = {key.replace("T09-58", "T11-58"): log for key, log in SAVED.items()}
     code, output = run(failing(statuses=WELL, saved=late, commands=head_node()))
     assert output.startswith(STATE)
@@ -210,7 +210,7 @@ def test_logs_of_a_former_cluster_are_no_cause(run: Run) -> None:
     assert code == 1
 
 
-def test_a_job_that_slurm_forgot_is_diagnosed_by_its_log(run: Run) -> None:
+def test_a_forgotten_job_is_diagnosed_by_its_log(run: Run) -> None:
     answers = failing(statuses=WELL, saved=SAVED, commands=head_node(log=f"step 1\n{RAISED}"))
     code, output = run(answers, "--job", "7")
     now, _, earlier = output.partition(FIXED)

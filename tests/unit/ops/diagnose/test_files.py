@@ -31,7 +31,7 @@ def packed(into: Path, members: dict[str, bytes]) -> Path:
     return into
 
 
-def test_an_exported_archive_is_read_with_files_that_are_compressed_once_more(tmp_path: Path) -> None:
+def test_compressed_files_in_an_archive_are_read(tmp_path: Path) -> None:
     logs = "training-logs-202611051010/cloudwatch-logs/ip-10-0-0-9.i-0a"
     file = packed(
         tmp_path / "training-logs.tar.gz",
@@ -47,13 +47,13 @@ def test_an_exported_archive_is_read_with_files_that_are_compressed_once_more(tm
     assert (evidence.file, evidence.line) == (f"{file}:{logs}.slurmctld/000000.gz", 2)
 
 
-def test_a_log_that_is_compressed_alone_is_read_whatever_its_name(tmp_path: Path) -> None:
+def test_a_compressed_log_of_any_name_is_read(tmp_path: Path) -> None:
     file = tmp_path / "train.log.1"
     file.write_bytes(gzip.compress(FULL.encode()))
     assert [cause.id for cause in read(file).causes] == ["disk-full"]
 
 
-def test_nothing_of_an_archive_is_written_wherever_its_names_lead(tmp_path: Path) -> None:
+def test_no_file_of_an_archive_is_written(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     file = packed(inside / "evil.tar.gz", {"../../outside.log": FULL.encode(), "/etc/outside.log": b"x\n"})
@@ -69,9 +69,7 @@ def test_nothing_of_an_archive_is_written_wherever_its_names_lead(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_what_unpacks_to_more_than_any_log_is_cut_and_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_unpacked_files_are_cut_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_UNPACKED_BYTES", 2 << 20)
     bomb = tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(b"\n" * (64 << 20)))
@@ -80,7 +78,7 @@ def test_what_unpacks_to_more_than_any_log_is_cut_and_said(
     assert found.lines <= 4 << 20
 
 
-def test_a_header_that_claims_gigabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_header_of_gigabytes_is_refused_unread(tmp_path: Path) -> None:
     header = tarfile.TarInfo("././@PaxHeader")
     header.type, header.size = tarfile.XHDTYPE, 3 << 30
     file = tmp_path / "header.tar.gz"
@@ -88,7 +86,7 @@ def test_a_header_that_claims_gigabytes_is_refused_before_it_is_read(tmp_path: P
     assert "broken: a header is larger than" in read(file).unread[str(file)]
 
 
-def test_a_broken_file_is_said_and_hides_no_other(tmp_path: Path) -> None:
+def test_broken_files_are_reported_and_hide_no_others(tmp_path: Path) -> None:
     whole = gzip.compress(os.urandom(1 << 20).hex().encode())
     (tmp_path / "a.gz").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "b.bin").write_bytes(b"\x7fELF\0\0\0")
@@ -100,14 +98,14 @@ def test_a_broken_file_is_said_and_hides_no_other(tmp_path: Path) -> None:
     assert [each.file for each in found.causes[0].evidence] == [f"{tmp_path}/c.log"]
 
 
-def test_a_missing_file_and_a_pipe_are_wrong_usage(tmp_path: Path) -> None:
+def test_missing_files_and_pipes_are_wrong_usage(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, words in {"nowhere.log": "no file or folder", "pipe": "neither a file nor a folder"}.items():
         with pytest.raises(UsageError, match=words):
             Files([tmp_path / name])
 
 
-def test_a_line_is_numbered_right_behind_very_long_ones_and_many_blocks(tmp_path: Path) -> None:
+def test_line_numbers_are_right_after_long_lines(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     filler = "".join(f"step {step} loss {step / 7:.4f}\n" for step in range(200_000))
     log.write_text(f"{'x' * (3 << 20)} {FULL}{filler}{FULL}")
@@ -117,7 +115,7 @@ def test_a_line_is_numbered_right_behind_very_long_ones_and_many_blocks(tmp_path
     assert found.lines == 200_002
 
 
-def test_a_log_of_20_mb_takes_two_seconds_of_computing_at_most(tmp_path: Path) -> None:
+def test_a_20_mb_log_takes_under_two_seconds(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     with log.open("w") as out:
         for step in range(240_000):

@@ -102,7 +102,7 @@ def test_there_are_sentences_of_every_script() -> None:
 
 @pytest.mark.parametrize("label", ["", pytest.param("3: ", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("order", ["before", "between"])
-def test_each_sentence_is_the_first_line_of_the_first_cause(order: str, label: str) -> None:
+def test_each_sentence_leads_the_first_cause(order: str, label: str) -> None:
     wrong = []
     for sentence in sentences():
         first = DERIVED if order == "between" else ""
@@ -112,20 +112,20 @@ def test_each_sentence_is_the_first_line_of_the_first_cause(order: str, label: s
     assert not wrong
 
 
-def test_without_a_sentence_the_derived_lines_are_explained_as_before() -> None:
+def test_derived_lines_without_a_sentence_are_explained() -> None:
     found = _read(BEFORE + DERIVED).causes
     assert "own-sentence" not in {each.id for each in found}
     assert found
 
 
-def test_a_sentence_that_a_cause_explains_keeps_that_cause_and_its_mend() -> None:
+def test_a_sentence_with_a_cause_keeps_that_cause() -> None:
     sentence = "the world size is 1 and EXPECTED_WORLD_SIZE is 16: start it by launch.sh."
     found = _read(f"{BEFORE}{DERIVED}train.py on gpu-dy-p4d-1, rank 3: {sentence}\n{DERIVED}").causes
     assert found[0].id == "world-size"
     assert "own-sentence" not in {each.id for each in found}
 
 
-def test_the_lines_of_the_first_pass_stay_and_what_torchrun_says_follows_from_them() -> None:
+def test_the_derived_causes_follow_from_the_sentence() -> None:
     sentence = "train.py on gpu-dy-p4d-1, rank 3: loss is nan at step 130."
     first, *others = _read(f"{BEFORE}{sentence}\n{DERIVED}").causes
     assert first.id == "own-sentence"

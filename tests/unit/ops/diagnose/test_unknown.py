@@ -25,7 +25,7 @@ def unknown(log: str) -> list[tuple[int, str, int]]:
     return [(each.line, each.text, each.count) for each in diagnose_evidence(texts, cluster="c").unknown]
 
 
-def test_an_exception_comes_before_what_its_callers_say_and_lines_of_a_shape_are_counted() -> None:
+def test_exceptions_come_first_and_similar_lines_are_counted() -> None:
     log = NOISE + (
         "worker 3: could not read /fsx/a/7.bin\n"
         "worker 12: could not read /fsx/b/31.bin\n"
@@ -55,7 +55,7 @@ def test_an_unknown_log_shows_its_failure(log: Path) -> None:
     assert f"1. {log}:{found.unknown[0].line}" in list(render(found))
 
 
-def test_a_log_with_a_known_cause_shows_that_alone() -> None:
+def test_a_known_cause_hides_unknown_lines() -> None:
     found = diagnose_evidence(Files([LOGS / "cuda-oom.log"]), cluster="c")
     assert found.causes
     assert found.unknown == ()
@@ -85,7 +85,7 @@ def test_an_unexplained_exception_precedes_its_consequences(consequence: str, is
     assert not found.is_answered
 
 
-def test_a_cause_that_its_line_names_precedes_an_exception() -> None:
+def test_a_cause_named_in_its_line_precedes_exceptions() -> None:
     texts = Gathered()
     texts.add(
         "train.log", RAISED + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
@@ -95,7 +95,7 @@ def test_a_cause_that_its_line_names_precedes_an_exception() -> None:
     assert found.unknown == ()
 
 
-def test_an_exception_of_another_log_hides_no_cause_of_the_job() -> None:
+def test_exceptions_of_other_logs_hide_no_cause() -> None:
     texts = Gathered()
     texts.add("job-7.log", TIMEOUTS)
     texts.add("cloudwatch/clustermgtd", "ValueError: of another day\n")
@@ -104,7 +104,7 @@ def test_an_exception_of_another_log_hides_no_cause_of_the_job() -> None:
     assert found.unknown == ()
 
 
-def test_a_job_s_exception_precedes_causes_of_other_logs() -> None:
+def test_a_job_exception_precedes_causes_of_other_logs() -> None:
     texts = Gathered()
     texts.add("job-7.log", RAISED)
     texts.add("cloudwatch/slurm_resume", "(InsufficientInstanceCapacity) when calling the CreateFleet\n")

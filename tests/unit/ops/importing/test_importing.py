@@ -258,7 +258,7 @@ def test_paths_of_files_are_relative_in_any_folder(tmp_path: Path) -> None:
             assert (ROOT / queues).samefile(folder / "queues.yaml")
 
 
-def test_open_values_of_a_template_become_samples_that_are_named(tmp_path: Path) -> None:
+def test_open_values_of_templates_become_named_samples(tmp_path: Path) -> None:
     found = imported("template", tmp_path)
     said = "\n".join(found.fill)
     for each in (
@@ -279,7 +279,7 @@ def test_open_values_of_a_template_become_samples_that_are_named(tmp_path: Path)
     assert found.flags["public_subnet_id"] != found.flags["private_subnet_id"]
 
 
-def test_the_role_of_an_instance_profile_is_to_be_completed(tmp_path: Path) -> None:
+def test_an_instance_profile_needs_its_role_completed(tmp_path: Path) -> None:
     found = imported("profile", tmp_path)
     ours = config_before_deploy(read_settings(found.flags))
     (said,) = [each for each in found.fill if "InstanceProfile" in each]
@@ -316,7 +316,7 @@ def _template(folder: Path, config: Any) -> Path:
     return file
 
 
-def test_a_template_has_the_config_as_a_mapping_or_as_text_with_references(tmp_path: Path) -> None:
+def test_configs_in_templates_are_mappings_or_text(tmp_path: Path) -> None:
     text = json.dumps(PLAIN)
     for content in (PLAIN, text):
         assert read_config_file(_template(tmp_path, content)) == PLAIN

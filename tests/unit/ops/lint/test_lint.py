@@ -56,11 +56,11 @@ def test_comments_and_prose_are_left_out(harmless: str) -> None:
         "cat >job.slurm <<EOF\n#SBATCH -N 2\nexport FI_PROVIDER=efa\nEOF",
     ],
 )
-def test_a_setting_is_found_wherever_a_script_can_make_it(script: str) -> None:
+def test_a_setting_is_found_wherever_it_is_made(script: str) -> None:
     assert [rule for _, rule in found(script)] == ["fi-provider"]
 
 
-def test_findings_have_the_line_of_the_file_also_inside_another_script() -> None:
+def test_findings_in_nested_scripts_have_the_right_lines() -> None:
     script = "#!/bin/bash\n\nexport FI_PROVIDER=efa\nbash -c '\nexport NCCL_TREE_THRESHOLD=0'\n"
     script += "cat >job.slurm <<EOF\n#!/bin/bash\nexport RDMAV_FORK_SAFE=1\nEOF\n"
     assert found(script) == [(3, "fi-provider"), (5, "nccl-thresholds"), (8, "rdmav-fork-safe")]
@@ -72,17 +72,17 @@ def test_a_command_over_several_lines_is_one() -> None:
     assert {(each.line, each.end_line) for each in read_subjects(script)} == {(1, 3)}
 
 
-def test_directives_end_at_the_first_command_as_for_sbatch() -> None:
+def test_directives_end_at_the_first_command() -> None:
     script = "#!/bin/bash\n#SBATCH  --nodes=2\n# no\n\ntrue\n#SBATCH --nodes=3\n"
     assert texts(script, "directive") == ["#SBATCH --nodes=2"]
 
 
-def test_what_another_shell_expands_is_not_what_this_one_does() -> None:
+def test_expansions_of_another_shell_are_left_out() -> None:
     seen = texts("srun bash -c '$A' \"$B \\$C\" $D", "expansion")[-1]
     assert [name for name in "ABCD" if f"${name}" in seen] == ["B", "D"]
 
 
-def test_a_comment_keeps_its_own_line_or_the_next_and_no_more() -> None:
+def test_a_comment_allows_its_line_or_the_next() -> None:
     kept = "export FI_PROVIDER=efa  # trainctl: allow fi-provider measured"
     assert found(kept) == []
     assert found(f"{kept}\nexport FI_PROVIDER=efa") == [(2, "fi-provider")]
@@ -98,13 +98,13 @@ def test_a_comment_keeps_its_own_line_or_the_next_and_no_more() -> None:
         ("", '"" is not a rule.'),
     ],
 )
-def test_a_comment_that_allows_nothing_is_a_finding_itself(comment: str, said: str) -> None:
+def test_a_comment_that_allows_nothing_is_a_finding(comment: str, said: str) -> None:
     wrong, setting = lint(f"# trainctl: allow {comment}\nexport FI_PROVIDER=efa", name="job.slurm")
     assert said in wrong.problem
     assert setting.rule == "fi-provider"
 
 
-def test_a_finding_reads_as_place_rule_reason_source_and_mend() -> None:
+def test_a_finding_has_place_reason_source_and_mend() -> None:
     (finding,) = lint("\nexport RDMAV_FORK_SAFE=1", name="a/job.slurm")
     first, source, mend = finding.text().splitlines()
     assert first.startswith("a/job.slurm:2: rdmav-fork-safe: a setting of rdma-core")
@@ -112,7 +112,7 @@ def test_a_finding_reads_as_place_rule_reason_source_and_mend() -> None:
     assert mend == "  write:  nothing"
 
 
-def test_a_file_that_cannot_be_read_is_refused_with_one_sentence(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused_with_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "picture.sh").write_bytes(b"\xff\xd8\xff")
     for name, said in {
         "none.sh": "There is no file",
@@ -124,7 +124,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_one_sentence(tmp_path: Path)
         assert "\n" not in str(refused.value)
 
 
-def test_a_file_that_bash_cannot_parse_is_a_finding_and_the_next_files_are_read(tmp_path: Path) -> None:
+def test_a_syntax_error_hides_no_other_finding(tmp_path: Path) -> None:
     (tmp_path / "broken.sh").write_text("true\nif true; then\n")
     (tmp_path / "job.slurm").write_text("export FI_PROVIDER=efa\n")
     broken, setting = lint_files([tmp_path / "broken.sh", tmp_path / "job.slurm"])

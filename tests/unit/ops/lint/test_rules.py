@@ -26,14 +26,14 @@ def test_good_examples_please_every_rule(rule: str, script: str) -> None:
 
 
 @pytest.mark.parametrize(("rule", "script"), BAD)
-def test_a_comment_with_a_reason_keeps_a_bad_example(rule: str, script: str) -> None:
+def test_comments_with_a_reason_allow_bad_examples(rule: str, script: str) -> None:
     lines = script.splitlines()
     at = next(found.line for found in lint(script, name="job.slurm") if found.rule == rule)
     lines.insert(at - 1, f"# trainctl: allow {rule} measured on our image")
     assert rule not in {found.rule for found in lint("\n".join(lines), name="job.slurm")}
 
 
-def test_every_rule_says_why_by_whom_and_what_to_write_instead() -> None:
+def test_every_rule_has_problem_source_and_replacement() -> None:
     for rule in load_rules().values():
         assert min(len(rule.problem), len(rule.source), len(rule.instead)) >= len("nothing")
 

@@ -9,7 +9,7 @@ from ops.pcluster.dry_run import account_environment, dry_run
 from ops.usage import OpsError
 
 
-def test_without_the_library_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(pcluster_dry_run, "PCLUSTER_PYTHON", tmp_path / "python")
     with pytest.raises(OpsError, match="make setup"):
         dry_run("training", {}, environment={})
@@ -23,7 +23,7 @@ def test_without_the_library_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
         ("exit 0", "exit code 0"),
     ],
 )
-def test_a_library_that_ends_without_an_answer_says_its_last_line(
+def test_a_failed_library_shows_its_last_line(
     script: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     python = tmp_path / "python"
@@ -34,7 +34,7 @@ def test_a_library_that_ends_without_an_answer_says_its_last_line(
         dry_run("training", {}, environment={"PATH": "/usr/bin:/bin"})
 
 
-def test_the_library_gets_the_keys_and_the_region_and_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_gets_keys_and_region_without_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")

@@ -10,7 +10,7 @@ from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 
 @pytest.mark.slow
-def test_the_real_library_that_reaches_no_aws_judges_nothing_and_says_why() -> None:
+def test_without_aws_the_library_refuses_to_judge() -> None:
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     environment |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_DEFAULT_REGION": "us-east-1"}
     said = dry_run("training", {"Region": "us-east-1"}, environment=environment)
@@ -35,7 +35,7 @@ print(json.dumps(_changes(patch.check()[1])))
 
 
 @pytest.mark.slow
-def test_changes_carry_the_library_s_own_update_policy_and_its_reason() -> None:
+def test_changes_have_the_library_s_policy_and_reason() -> None:
     done = subprocess.run(
         [PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -14,7 +14,7 @@ from training_cluster.rules.context import read_settings
     [({"nodes": "4"}, False, False), ({"capacity": "spot"}, True, False), ({"os": "ubuntu2204"}, True, True)],
     ids=["live", "idle", "never"],
 )
-def test_the_library_tells_live_changes_from_those_that_need_a_stopped_fleet_and_the_impossible(
+def test_the_library_judges_running_and_stopped_fleets(
     after: dict[str, str], running: bool, stopped: bool
 ) -> None:
     ids = placeholders(image_id="ami-0123456789abcdef0", bootstrap_budget_s=600)

@@ -13,7 +13,7 @@ from training_cluster.rules.context import read_settings
 EIGHT_B = {"SIZE": "8B", "SEQ_LEN": "8192"}
 
 
-def test_the_estimate_is_the_published_speed_of_the_published_model() -> None:
+def test_the_estimate_takes_the_published_speed() -> None:
     found = expect("titan", EIGHT_B, read_settings({"family": "p5", "nodes": "4"}))
     assert found.speed.per_s == pytest.approx(217_120, rel=0.01)  # the slower one of figures.json
     assert "39.7% of the peak" in found.speed.what
@@ -22,7 +22,7 @@ def test_the_estimate_is_the_published_speed_of_the_published_model() -> None:
     assert any(each.startswith("memory: about ") for each in found.reasons)
 
 
-def test_another_family_takes_the_utilisation_of_the_published_one() -> None:
+def test_other_families_take_the_published_utilisation() -> None:
     job = {**EIGHT_B, "MAX_STEPS": "9", "GLOBAL_BATCH": "64"}
     found = expect("titan", job, read_settings({"nodes": "4"}))
     assert found.speed.per_s == pytest.approx(217_120 * 312 / 989, rel=0.01)

@@ -89,7 +89,7 @@ def test_nodes_cost_as_they_are_bought(flags: dict[str, str], idle: float | None
     assert row.full_usd_per_hour == (None if full is None else pytest.approx(full))
 
 
-def test_a_reservation_is_billed_anyway_and_a_block_was_paid() -> None:
+def test_reservations_are_billed_and_blocks_are_prepaid() -> None:
     assert "billed anyway" in _nodes(_quote(capacity=RESERVED)).note
     assert "paid in advance" in _nodes(_quote(capacity=BLOCK)).note
 
@@ -118,7 +118,7 @@ def _ask(account: Account, **flags: str) -> tuple[Quote, PriceBook]:
     return make_quote(settings, book), book
 
 
-def test_the_price_list_is_taken_and_named_row_by_row() -> None:
+def test_each_row_names_its_price_list() -> None:
     products = {"p4d.24xlarge": [_product("30.5")], "c5.4xlarge": [_product("0.7"), _product("0.0000")]}
     quote, book = _ask(Account({"GetProducts": _price_list(products)}))
     assert book.why_catalog == ""
@@ -139,14 +139,14 @@ def test_the_price_list_is_taken_and_named_row_by_row() -> None:
     ],
     ids=["not there", "two prices", "not by the hour"],
 )
-def test_a_type_without_one_clear_price_has_the_catalogs_and_says_so(products: dict[str, list[str]]) -> None:
+def test_unclear_prices_are_taken_from_the_catalog(products: dict[str, list[str]]) -> None:
     quote, book = _ask(Account({"GetProducts": _price_list(products)}))
     assert book.why_catalog == "the Price List API has no p4d.24xlarge in us-east-1"
     assert _nodes(quote).source.startswith("catalog")
     assert _nodes(quote).full_usd_per_hour == pytest.approx(2 * NODE)
 
 
-def test_a_price_list_that_may_not_be_asked_is_one_reason_and_no_error() -> None:
+def test_a_refused_price_list_gives_one_reason() -> None:
     denied = Refused("AccessDeniedException", "not authorized to perform: pricing:GetProducts")
     quote, book = _ask(Account({"GetProducts": denied}))
     assert "pricing:GetProducts" in book.why_catalog
@@ -183,7 +183,7 @@ def _spot(*prices: tuple[str, str, int]) -> dict[str, Any]:
     }
 
 
-def test_spot_costs_what_ec2_says_in_the_zone_that_is_asked_for() -> None:
+def test_spot_has_the_price_of_the_given_zone() -> None:
     answers = _spot(("us-east-1a", "7", 3), ("us-east-1a", "9", 1), ("us-east-1b", "12", 2))
     row = _nodes(_ask(Account(answers), capacity="spot", zone="us-east-1a")[0])
     assert row.full_usd_per_hour == pytest.approx(2 * (7 + 256 * 0.08 / 730)), "the newest of the zone"
@@ -191,20 +191,20 @@ def test_spot_costs_what_ec2_says_in_the_zone_that_is_asked_for() -> None:
     assert row.idle_usd_per_hour == 0
 
 
-def test_without_a_known_zone_spot_is_counted_at_the_dearest() -> None:
+def test_spot_without_a_zone_has_the_highest_price() -> None:
     answers = _spot(("us-east-1a", "7", 3), ("us-east-1b", "12", 2))
     row = _nodes(_ask(Account(answers), capacity="spot")[0])
     assert row.full_usd_per_hour == pytest.approx(2 * (12 + 256 * 0.08 / 730))
     assert "us-east-1b, the most expensive of 2 zone(s)" in row.source
 
 
-def test_spot_that_ec2_does_not_name_is_left_out_with_the_reason() -> None:
+def test_spot_without_a_price_is_left_out() -> None:
     quote, _ = _ask(Account(_spot()), capacity="spot")
     assert quote.unknown == (_nodes(quote),)
     assert "EC2 has no spot price of p4d.24xlarge" in _nodes(quote).note
 
 
-def test_a_million_tokens_and_an_epoch_cost_what_their_hours_do() -> None:
+def test_tokens_and_epochs_cost_their_hours() -> None:
     quote = _quote(nodes="4")
     cost = training_cost(given_speed(100_000, _settings(nodes="4")), quote, 3.6e9)
     assert cost
@@ -237,7 +237,7 @@ def test_a_run_counts_the_nodes_of_its_world(tmp_path: Path) -> None:
         ("\udcff", "not text"),
     ],
 )
-def test_a_wrong_report_is_one_message_that_says_what_to_type(text: str, said: str, tmp_path: Path) -> None:
+def test_a_wrong_report_says_what_to_type(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(UsageError, match=said) as error:
@@ -245,7 +245,7 @@ def test_a_wrong_report_is_one_message_that_says_what_to_type(text: str, said: s
     assert "type:" in str(error.value)
 
 
-def test_published_figures_are_the_familys_own_and_not_measured() -> None:
+def test_published_figures_of_a_family_are_not_measured() -> None:
     (speed,) = published_speeds(_settings(family="p4d"))
     assert (speed.per_s, speed.nodes, speed.is_measured) == (853_000, 1, False)
     assert speed.what.startswith("gpt2: ")
@@ -281,7 +281,7 @@ def test_two_speeds_are_one_too_many(
     assert "give one of them" in capsys.readouterr().err
 
 
-def test_a_person_sees_the_sums_and_what_is_not_in_them() -> None:
+def test_the_table_has_sums_and_what_they_omit() -> None:
     console = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     quote = _quote(capacity="spot")
     show_quote(quote, console)

@@ -93,7 +93,7 @@ def test_it_loads_nothing(runs: list[Run]) -> None:
     assert re.findall(r"url\(|@import", "".join(page.texts["style"])) == []
 
 
-def test_its_policy_takes_its_own_script_and_style_and_nothing_else(runs: list[Run]) -> None:
+def test_its_policy_allows_only_its_script_and_style(runs: list[Run]) -> None:
     text = render_page(runs)
     page = Page(text)
     policy = next(value for value in page.values("content") if value.startswith("default-src"))
@@ -115,7 +115,7 @@ def test_words_of_a_run_stay_words(evil: Run, runs: list[Run]) -> None:
     assert EVIL in page.texts["td"]
 
 
-def test_the_data_of_its_script_are_those_of_the_runs(evil: Run, runs: list[Run]) -> None:
+def test_the_data_of_its_script_match_the_runs(evil: Run, runs: list[Run]) -> None:
     text = render_page([evil, runs[1]])
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)
     told = json.loads(data)
@@ -140,7 +140,7 @@ def test_without_javascript_its_tables_have_the_values(runs: list[Run]) -> None:
     assert "The curves need JavaScript" in told
 
 
-def test_each_chart_has_a_heading_a_label_and_a_table(runs: list[Run]) -> None:
+def test_each_chart_has_heading_label_and_table(runs: list[Run]) -> None:
     page = Page(render_page(runs))
     charts = [value for tag, name, value in page.attributes if (tag, name) == ("figure", "id")]
     assert charts == [
@@ -175,7 +175,7 @@ def test_it_names_the_library_with_its_licence(runs: list[Run]) -> None:
     assert len(text) < 200_000
 
 
-def test_a_run_without_metrics_has_a_page_that_says_so(runs: list[Run]) -> None:
+def test_a_run_without_metrics_says_so(runs: list[Run]) -> None:
     nothing = runs[0].model_copy(update={"rows": 0, "series": {}, "axes": {}, "starts": [], "start_count": 0})
     text = render_page([nothing])
     for said in (

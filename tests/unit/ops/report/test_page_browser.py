@@ -50,9 +50,7 @@ def window() -> Iterator[Browser]:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_it_draws_every_chart_fits_the_window_and_complains_of_nothing(
-    width: int, dark: bool, page: Path, window: Browser
-) -> None:
+def test_every_chart_is_drawn_within_the_window(width: int, dark: bool, page: Path, window: Browser) -> None:
     window.open(page, width=width, dark=dark)
     assert window.evaluate(DRAWN) == [True] * 8
     assert window.evaluate("document.documentElement.scrollWidth") == width
@@ -72,7 +70,7 @@ def point(window: Browser, part: float, kind: str = "mouseMoved") -> str:
     return str(window.evaluate(LAST))
 
 
-def test_the_pointer_shows_values_and_the_axis_can_be_changed(page: Path, window: Browser) -> None:
+def test_the_pointer_shows_values_on_every_axis(page: Path, window: Browser) -> None:
     window.open(page, width=1280, dark=False)
     assert window.evaluate(LAST).startswith("last ")
     for axis, said in (("step", "step 4"), ("seconds", " min"), ("tokens", " tokens")):
@@ -81,9 +79,7 @@ def test_the_pointer_shows_values_and_the_axis_can_be_changed(page: Path, window
     assert window.page_errors() == []
 
 
-def test_dragging_looks_closer_in_every_chart_and_a_button_shows_all_again(
-    page: Path, window: Browser
-) -> None:
+def test_dragging_zooms_every_chart_and_a_button_resets(page: Path, window: Browser) -> None:
     window.open(page, width=1280, dark=False)
     whole = point(window, 0.0)
     for part, kind in (

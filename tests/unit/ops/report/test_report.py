@@ -67,7 +67,7 @@ def changed(run: Run, **changes: object) -> Run:
     return run.model_copy(update=changes)
 
 
-def test_a_cost_is_node_hours_times_the_catalogs_price(run_of: Callable[[str], Run]) -> None:
+def test_cost_is_node_hours_times_catalog_price(run_of: Callable[[str], Run]) -> None:
     run, price = run_of("gpt2/job-17"), instance_hour("p4d.24xlarge")
     assert price
     cost = cost_of(run)
@@ -87,7 +87,7 @@ def test_a_cost_is_node_hours_times_the_catalogs_price(run_of: Callable[[str], R
         ({"instance_type": "x9.large"}, "the catalog has no price"),
     ],
 )
-def test_what_has_no_price_has_no_cost_and_says_so(
+def test_use_without_a_price_has_no_cost(
     changes: dict[str, object], said: str, run_of: Callable[[str], Run]
 ) -> None:
     run = run_of("gpt2/mine")
@@ -116,7 +116,7 @@ def test_a_rehearsal_is_not_held_against_real_hardware(run_of: Callable[[str], R
     assert all(each.share is None for each in compare(run_of("gpt2/rehearsed")))
 
 
-def test_an_all_reduce_is_compared_at_the_published_message_size(run_of: Callable[[str], Run]) -> None:
+def test_all_reduce_is_compared_at_the_published_size(run_of: Callable[[str], Run]) -> None:
     run = run_of("nccl-tests/job-21")
     measured = dict(zip(run.axes["message_bytes"], run.series["busbw_gb_per_s"].mean, strict=True))
     figure = run.figures[0]
@@ -142,13 +142,13 @@ def test_settings_that_differ_come_first_and_are_marked(run_of: Callable[[str], 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["17", "job-17", "gpt2/job-17"])
-def test_a_run_of_a_cluster_is_the_same_as_that_of_a_folder(name: str, shared: Path) -> None:
+def test_clusters_and_folders_give_the_same_run(name: str, shared: Path) -> None:
     on_cluster = read_on_cluster(name, ClusterWith(shared))  # type: ignore[arg-type]
     assert on_cluster == read_folder(shared / "runs" / "gpt2" / "job-17")
 
 
 @pytest.mark.slow
-def test_a_run_that_is_not_there_or_is_several_names_those_that_are(shared: Path) -> None:
+def test_unknown_or_ambiguous_runs_list_the_candidates(shared: Path) -> None:
     cluster = ClusterWith(shared)
     with pytest.raises(UsageError, match=r"no run \"99\" on training(.|\n)*gpt2/rehearsed"):
         read_on_cluster("99", cluster)  # type: ignore[arg-type]
@@ -156,7 +156,7 @@ def test_a_run_that_is_not_there_or_is_several_names_those_that_are(shared: Path
         read_on_cluster("mine", cluster)  # type: ignore[arg-type]
 
 
-def test_older_scripts_on_a_cluster_are_named_as_that(shared: Path) -> None:
+def test_older_scripts_on_a_cluster_are_reported(shared: Path) -> None:
     class Older(ClusterWith):
         def run(self, *argv: str, **_: bool) -> str:
             raise CommandError(f"env: report.py: error: unrecognized arguments: {argv[-2]} 17")
@@ -194,9 +194,7 @@ def trainctl(*arguments: str | Path, folder: Path) -> subprocess.CompletedProces
 
 
 @pytest.mark.slow
-def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_a_report_needs_no_account_and_overwrites_nothing(shared: Path, tmp_path: Path) -> None:
     run = shared / "runs" / "gpt2" / "job-17"
     done = trainctl(run, "--html", "run.html", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -213,7 +211,7 @@ def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
 
 
 @pytest.mark.slow
-def test_as_json_it_is_one_object_with_cost_and_comparisons(shared: Path, tmp_path: Path) -> None:
+def test_json_is_one_object_with_cost_and_comparisons(shared: Path, tmp_path: Path) -> None:
     runs = [shared / "runs" / "gpt2" / name for name in ("job-17", "mine")]
     done = trainctl(*runs, "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -241,7 +239,7 @@ def test_wrong_usage_is_one_message(arguments: tuple[str, ...], code: int, said:
     assert "Traceback" not in done.stderr
 
 
-def test_a_page_without_its_library_says_what_to_type(
+def test_a_missing_page_library_says_what_to_type(
     shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.report.page._UPLOT", tmp_path / "none")

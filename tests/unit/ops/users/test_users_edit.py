@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_new_user_is_a_block_after_the_last_one_with_the_next_id(file: Path) -> None:
+def test_new_users_are_appended_with_the_next_id(file: Path) -> None:
     key = public_key("carol")
     add_user(file, NewUser(name="carol", account="nlp", keys=(key,), iam=("carol@example.com",)))
     added = f"""\
@@ -48,7 +48,7 @@ def test_a_new_user_is_a_block_after_the_last_one_with_the_next_id(file: Path) -
 
 
 @pytest.mark.parametrize("text", [None, "", "users: {}\n", "accounts: {a: {gid: 6000}}\n", "users: {}"])
-def test_the_first_user_of_a_file_or_without_a_file(tmp_path: Path, text: str | None) -> None:
+def test_the_first_user_gets_the_first_id(tmp_path: Path, text: str | None) -> None:
     file = tmp_path / "users.yaml"
     if text is not None:
         file.write_text(text)
@@ -56,7 +56,7 @@ def test_the_first_user_of_a_file_or_without_a_file(tmp_path: Path, text: str | 
     assert "  alice:\n    uid: 5001\n" in file.read_text()
 
 
-def test_a_lock_is_one_word_and_is_taken_back(file: Path) -> None:
+def test_a_lock_adds_one_word_and_is_reversible(file: Path) -> None:
     lock_user(file, "alice", locked=True)
     lock_user(file, "bob", locked=True)
     assert file.read_text() == FILE.replace("    uid: 5001", "    locked: true\n    uid: 5001").replace(

@@ -33,7 +33,7 @@ class Head:
         return "".join(f"export {name}='{value}'\n" for name, value in P4D.items())
 
 
-def test_sums_are_over_partitions_and_the_largest_comes_first() -> None:
+def test_usage_is_summed_over_partitions_and_sorted() -> None:
     rows = [
         ["bob", "gpu", "1", "3600", "28800"],
         ["alice", "gpu", "2", "7200", "0"],
@@ -63,7 +63,7 @@ def test_the_table_ends_with_the_sum_of_all() -> None:
     ]
 
 
-def test_a_run_of_seconds_is_not_rounded_to_nothing() -> None:
+def test_a_run_of_seconds_is_not_rounded_away() -> None:
     found = read_usage(Head("alice|gpu|1|10|80\nbob|gpu|1|1|0\n"), by="user", **WHEN)  # type: ignore[arg-type]
     lines = render_usage(found, by="user", cluster_name="training", **WHEN).splitlines()
     assert lines[1].split()[:4] == ["alice", "1", "0.0028", "0.022"]

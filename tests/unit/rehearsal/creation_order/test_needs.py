@@ -18,7 +18,7 @@ def test_an_instance_beside_its_way_out_is_named() -> None:
     assert _found({"Route": route, "Node": {**instance, "DependsOn": "Route"}}) == []
 
 
-def test_an_address_needs_the_gateway_only_for_an_instance() -> None:
+def test_only_an_instance_s_address_needs_the_gateway() -> None:
     attachment = {"Type": "AWS::EC2::VPCGatewayAttachment", "Properties": {"InternetGatewayId": "igw-1"}}
     alone = {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}}
     used = {"Type": "AWS::EC2::EIP", "Properties": {"InstanceId": "i-1"}}
@@ -27,7 +27,7 @@ def test_an_address_needs_the_gateway_only_for_an_instance() -> None:
     ]
 
 
-def test_associations_of_two_file_systems_do_not_wait_for_each_other() -> None:
+def test_associations_wait_only_within_one_file_system() -> None:
     def association(system: str) -> dict[str, Any]:
         return {
             "Type": "AWS::FSx::DataRepositoryAssociation",
@@ -46,7 +46,7 @@ def test_associations_of_two_file_systems_do_not_wait_for_each_other() -> None:
         {"LoggingConfig": {"LogGroup": {"Ref": "Log"}}},
     ],
 )
-def test_a_log_group_is_found_by_its_name_too(function: dict[str, Any]) -> None:
+def test_a_log_group_is_also_found_by_name(function: dict[str, Any]) -> None:
     template = {
         "Copy": {"Type": "AWS::Lambda::Function", "Properties": function},
         "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/aws/lambda/copy"}},

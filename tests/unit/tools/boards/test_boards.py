@@ -20,7 +20,7 @@ def test_the_files_are_what_the_library_renders() -> None:
     )
 
 
-def test_every_metric_of_a_query_is_written_by_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_queried_metric_is_written_by_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ASSETS / "bootstrap" / "metrics"))
     names = importlib.import_module("names").NAMES
     sys.modules.pop("names")

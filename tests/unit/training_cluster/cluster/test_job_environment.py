@@ -93,7 +93,7 @@ def bucket(node: Machine) -> str:
     return done.stdout.strip()
 
 
-def test_a_job_knows_the_bucket_that_its_nodes_scripts_came_from(tmp_path: Path) -> None:
+def test_a_job_knows_the_bucket_of_its_scripts(tmp_path: Path) -> None:
     node = Machine(tmp_path)
     assert bucket(node) == "p4d"
     (node.etc / "bootstrap-arguments").write_text("s3://team-data-1/bootstrap/training\n")

@@ -49,7 +49,7 @@ def test_the_facts_of_a_node_are_printed(tmp_path: Path) -> None:
     }
 
 
-def test_a_node_without_any_of_it_is_no_failure(tmp_path: Path) -> None:
+def test_missing_files_of_a_node_are_no_failure(tmp_path: Path) -> None:
     found = facts(tmp_path)
     assert found["bootstrap"] == found["cfn-init"] == "unreadable"
     assert (found["script"], found["pyxis"]) == ("", "no")

@@ -29,7 +29,7 @@ def listed(folder: Path, wait_s: int = 20, **programs: str) -> subprocess.Comple
     )
 
 
-def test_pipes_in_the_place_of_files_hide_no_complaint_of_others(tmp_path: Path) -> None:
+def test_pipes_instead_of_files_hide_no_complaint(tmp_path: Path) -> None:
     for name, job in (("a", None), ("b", None), ("good", "17")):
         run = tmp_path / "runs" / "gpt2" / name
         run.mkdir(parents=True)
@@ -46,7 +46,7 @@ def test_pipes_in_the_place_of_files_hide_no_complaint_of_others(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_file_system_that_hangs_hides_no_job_and_gets_one_question(tmp_path: Path) -> None:
+def test_a_hanging_file_system_hides_no_job(tmp_path: Path) -> None:
     # No signal ends it, as none ends a process that waits for Lustre: it goes on in another session.
     hangs = f"""echo $$ >>{tmp_path}/calls
 if [[ -z ${{SAFE-}} ]]; then SAFE=1 setsid "$0" "$@" & wait; fi

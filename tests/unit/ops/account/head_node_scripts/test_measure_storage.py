@@ -58,9 +58,7 @@ def quotas(folder: Path, *, sudo: bool, lfs: str = LFS) -> list[str]:
         (False, ["carol", "project nlp"]),
     ],
 )
-def test_an_admin_sees_all_quotas_and_a_user_the_own_one(
-    tmp_path: Path, sudo: bool, names: list[str]
-) -> None:
+def test_only_admins_see_the_quotas_of_others(tmp_path: Path, sudo: bool, names: list[str]) -> None:
     assert quotas(tmp_path, sudo=sudo) == [
         f"quota of {name}: {104857600 * 1024} {2048 * 1024}" for name in names
     ]

@@ -5,7 +5,7 @@ from rehearsal.local_aws.rights.sessions import function_credentials, role_of
 ROLE = "arn:aws:iam::123456789012:role/a/path/guard-role"
 
 
-def test_a_function_signs_with_the_session_of_its_own_role() -> None:
+def test_a_function_signs_with_its_own_role() -> None:
     first = function_credentials({"FunctionName": "guard", "Role": ROLE})
     other = function_credentials({"FunctionName": "guard", "Role": f"{ROLE}-2"})
     assert role_of(first["AWS_ACCESS_KEY_ID"]) == "guard-role"
@@ -13,7 +13,7 @@ def test_a_function_signs_with_the_session_of_its_own_role() -> None:
     assert first == function_credentials({"FunctionName": "guard", "Role": ROLE})
 
 
-def test_nobody_can_compute_the_access_key_of_a_function() -> None:
+def test_access_keys_of_functions_cannot_be_computed() -> None:
     keys = {
         function_credentials({"FunctionName": f"f{number}", "Role": ROLE})["AWS_ACCESS_KEY_ID"][4:]
         for number in range(50)
