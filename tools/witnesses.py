@@ -112,6 +112,7 @@ def _tests(copy: Path, path: Path) -> list[str]:
     """Return the fast tests of a file's package; of a script those beside it, first those that name it."""
     parts = [part.replace("-", "_") for part in path.parent.parts[path.parts[0] == "constructs" :]]
     folder = copy.joinpath("tests/unit", *parts)
+    folder = next(each for each in (folder, *folder.parents) if each.exists())
     if path.suffix == ".py":
         places = [folder, copy / rooms.TESTED_WITH.get(str(path.parent), "none")]
         return [str(each) for each in places if each.exists()]
