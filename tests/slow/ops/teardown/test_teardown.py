@@ -46,7 +46,7 @@ def test_the_plan_names_what_was_made(cloud: Cloud, kept: dict[str, str]) -> Non
     assert -1 not in found
 
 
-def test_preflight_accepts_what_was_made_as_if_it_were_your_own(cloud: Cloud, kept: dict[str, str]) -> None:
+def test_preflight_accepts_the_made_storage_as_your_own(cloud: Cloud, kept: dict[str, str]) -> None:
     flags = {"bucket_name": "BucketName", "fsx_id": "FileSystemId", "efs_id": "EfsId"}
     given = [part for flag, output in flags.items() for part in ("-c", f"{flag}={kept[output]}")]
     done = cloud.trainctl("preflight", "--json", *given)
@@ -55,7 +55,7 @@ def test_preflight_accepts_what_was_made_as_if_it_were_your_own(cloud: Cloud, ke
     assert found["Lustre: open to the nodes on 988, 1018-1023"] == "ok"
 
 
-def test_once_the_stack_is_gone_its_data_is_found_by_its_tag(cloud: Cloud, kept: dict[str, str]) -> None:
+def test_a_deleted_stacks_data_is_found_by_tag(cloud: Cloud, kept: dict[str, str]) -> None:
     cloud.client("cloudformation").update_termination_protection(
         StackName=STACK, EnableTerminationProtection=False
     )

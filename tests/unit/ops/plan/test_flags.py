@@ -29,9 +29,7 @@ def _deployed(templates: Mapping[str, Mapping[str, Any]]) -> Deployed:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [{}, FLAGS], ids=["defaults", "flags"])
-def test_the_real_templates_tell_what_the_other_tests_take_for_granted(
-    flags: dict[str, str], synthesise: Synthesise
-) -> None:
+def test_fake_templates_agree_with_the_real_ones(flags: dict[str, str], synthesise: Synthesise) -> None:
     settings = read_settings(flags)
     real = _deployed({_NAMES.get(id_, id_): each.to_json() for id_, each in synthesise(**flags).items()})
     made = _deployed(templates_of(settings))
@@ -51,7 +49,7 @@ def test_a_template_without_them_is_an_older_releases() -> None:
     assert "did not record flags" in why
 
 
-def test_flags_that_this_release_does_not_know_are_said_and_not_guessed() -> None:
+def test_flags_unknown_to_this_release_are_not_guessed() -> None:
     templates = templates_of(read_settings({}))
     templates["TrainingClusterStack"]["Metadata"][GIVEN_FLAGS]["gone"] = "1"
     before, why = former_settings(read_settings({}), _deployed(templates))

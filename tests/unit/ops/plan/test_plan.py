@@ -117,7 +117,7 @@ def shown(found: Plan) -> str:
     return console.export_text()
 
 
-def test_the_flags_that_stand_change_nothing_but_the_scripts() -> None:
+def test_unchanged_flags_change_only_the_scripts() -> None:
     found = plan(deployed(nodes="3"), nodes="3")
     assert [(each.what, each.verdict) for each in found.changes] == [("scripts", "live")]
     assert found.cost_before == found.cost_after
@@ -138,7 +138,7 @@ def test_a_flag_is_judged_as_the_deploy_would(
     assert bool(found[what].mend) == (verdict == "impossible")
 
 
-def test_words_are_the_flags_own_and_so_is_the_cost() -> None:
+def test_a_change_names_flag_values_and_their_cost() -> None:
     found = plan(deployed(), nodes="4")
     (change,) = (each for each in found.changes if each.what == "nodes")
     assert (change.old, change.new) == ("2", "4")
@@ -174,13 +174,13 @@ def test_while_jobs_run_on_busy_decides(flags: dict[str, Any], verdict: str, fat
     assert bool(found.refused) == (verdict == "not while nodes run")
 
 
-def test_what_needs_a_stopped_fleet_stops_it_for_what_could_be_drained() -> None:
+def test_a_fleet_stop_applies_to_drainable_changes_too() -> None:
     flags: dict[str, Any] = {"capacity": "spot", "min_nodes": "1", "on_busy": "drain"}
     found = changes(deployed(running=1), **flags)
     assert {each.verdict for each in found.values()} == {"not while nodes run"}
 
 
-def test_a_refusal_names_flag_values_and_the_safe_way() -> None:
+def test_a_refusal_names_values_and_a_safe_way() -> None:
     found = plan(deployed(fsx_gib="2400"), fsx_gib="1200")
     text = shown(found)
     assert "impossible: fsx_gib 2400 -> 1200: is not possible: it can only grow." in text
@@ -194,7 +194,7 @@ def test_two_changes_of_storage_are_refused_together() -> None:
     assert "efs_mibps" in found["fsx_gib"].why + found["fsx_gib"].mend
 
 
-def test_storage_that_another_cluster_changed_since_is_told_as_it_stands() -> None:
+def test_storage_changed_by_another_cluster_is_no_change() -> None:
     account = deployed()
     changed = deployed(fsx_gib="4800")
     own = account.answers["GetTemplate"]
@@ -210,7 +210,7 @@ def test_storage_that_another_cluster_changed_since_is_told_as_it_stands() -> No
     assert found.cost_before == found.cost_after
 
 
-def test_without_the_former_flags_keys_are_told_and_no_former_cost() -> None:
+def test_without_former_flags_config_keys_are_judged() -> None:
     found = plan(deployed(metadata=False), nodes="4", head_node_type="m6i.8xlarge")
     verdicts = {each.what: each.verdict for each in found.changes}
     assert verdicts["Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount"] == "live"
@@ -219,7 +219,7 @@ def test_without_the_former_flags_keys_are_told_and_no_former_cost() -> None:
     assert "The former cost is unknown: the last deploy was by a release" in shown(found)
 
 
-def test_forgotten_flags_come_with_the_command_that_keeps_them(tmp_path: Path) -> None:
+def test_forgotten_flags_come_with_the_command_keeping_them(tmp_path: Path) -> None:
     users = tmp_path / "users.yaml"
     users.write_text("users: {ann: {uid: 5001}}\n")
     kept: dict[str, Any] = {"users": str(users), "budget_usd": "500", "alarm_email": "me@example.com"}
@@ -244,7 +244,7 @@ def test_without_a_cluster_all_is_new() -> None:
     assert "unknown" not in text
 
 
-def test_a_new_cluster_on_a_network_that_stands_is_refused_what_that_refuses() -> None:
+def test_an_existing_storage_type_binds_a_new_cluster() -> None:
     account = deployed(without=("training", "TrainingClusterStack"))
     found = plan(account, fsx_gib="2400", fsx_type="scratch2")
     assert {each.what: each.verdict for each in found.refused} == {"fsx_type": "impossible"}
@@ -269,7 +269,7 @@ def test_another_version_of_parallelcluster_is_impossible() -> None:
     assert (refused.what, refused.old) == ("pcluster_version", "3.15.0")
 
 
-def test_a_head_node_that_does_not_answer_is_said() -> None:
+def test_a_silent_head_node_leaves_jobs_unknown() -> None:
     account = deployed(running=3)
     account.answers["SendCommand"] = fake_account.Refused("InvalidInstanceId")
     text = shown(plan(account, nodes="4"))
@@ -290,7 +290,7 @@ def test_the_validators_errors_are_told() -> None:
     assert asked == [("training", 4)]
 
 
-def test_the_validators_are_not_asked_about_what_is_not_there_yet() -> None:
+def test_validators_are_not_asked_about_missing_parts() -> None:
     def dry_run(*_: Any) -> DryRun:
         raise AssertionError
 

@@ -42,7 +42,7 @@ Number of stacks with differences: 1
 """
 
 
-def test_resource_lines_of_each_stack_are_read_and_nothing_else() -> None:
+def test_only_resource_lines_of_each_stack_are_read() -> None:
     found = [(each.stack, each.kind, each.type, each.name) for each in parse_diff(DIFF)]
     stack = "TrainingClusterStack"
     assert found == [
@@ -61,9 +61,7 @@ def _cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setattr("ops.plan.resources._CDK", cdk)
 
 
-def test_the_cdk_gets_the_flags_and_makes_no_change_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cdk_gets_the_flags_without_change_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _cdk(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/asked; echo "Stack A"; echo "[+] AWS::X::Y Name Id"')
     (found,) = read_resource_changes(["nodes=4", "tags=a=b c"])
     assert (found.stack, found.name) == ("A", "Name")
@@ -73,9 +71,7 @@ def test_the_cdk_gets_the_flags_and_makes_no_change_set(
     assert not Path(asked.split("--output ")[1].split()[0]).exists(), "its cloud assembly is removed"
 
 
-def test_a_cdk_that_fails_or_is_missing_is_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_or_missing_cdk_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _cdk(tmp_path, monkeypatch, "echo no such flag >&2; exit 1")
     with pytest.raises(OpsError, match=r"(?s)cdk diff failed:\n  no such flag\n  type: .*--no-diff"):
         read_resource_changes([])
@@ -115,7 +111,7 @@ def _trainctl(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("flag", "code"), [("nodes=4", 0), ("os=ubuntu2204", 1)])
-def test_the_exit_code_is_1_where_the_deploy_would_fail(
+def test_exit_code_1_means_the_deploy_would_fail(
     flag: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account: Any = deployed()

@@ -41,7 +41,7 @@ def _asked(
     return list(check_validators(settings, read_existing_network(settings, client), client, judge)), configs
 
 
-def test_before_network_and_storage_it_says_what_to_deploy_first() -> None:
+def test_it_says_to_deploy_network_and_storage_first() -> None:
     (warning,), configs = _asked(Network())
     assert (warning.verdict, configs) == ("warning", [])
     assert warning.mend.startswith("npx cdk deploy NetworkStack StorageStack -c family=p4d, then")
@@ -49,7 +49,7 @@ def test_before_network_and_storage_it_says_what_to_deploy_first() -> None:
     assert warning.mend.startswith("npx cdk deploy AccountingStack -c family=p4d -c accounting=new, then")
 
 
-def test_the_config_has_the_ids_that_are_there_and_nothing_that_the_first_deploy_makes() -> None:
+def test_the_config_has_only_ids_that_already_exist() -> None:
     (fine,), (config,) = _asked(_deployed(), login_nodes="1")
     assert (fine.verdict, fine.found) == ("ok", "accept a new cluster")
     text, queue = json.dumps(config), config["Scheduling"]["SlurmQueues"][0]
@@ -64,12 +64,12 @@ def test_the_config_has_the_ids_that_are_there_and_nothing_that_the_first_deploy
         assert made_with_the_cluster not in text
 
 
-def test_a_key_of_one_s_own_is_there_before_the_first_deploy() -> None:
+def test_a_given_key_name_is_in_the_config() -> None:
     _, (config,) = _asked(_deployed(), key_name="mine")
     assert config["HeadNode"]["Ssh"] == {"KeyName": "mine"}
 
 
-def test_of_a_cluster_that_is_there_its_own_policies_and_scripts_are_named() -> None:
+def test_an_existing_cluster_keeps_its_policies_and_scripts() -> None:
     network = _deployed()
     network.cluster_resources = {
         "NodesPolicy7EE66815": ("AWS::IAM::ManagedPolicy", "arn:aws:iam::1:policy/p"),
@@ -83,7 +83,7 @@ def test_of_a_cluster_that_is_there_its_own_policies_and_scripts_are_named() -> 
     assert "CustomActions" in queue
 
 
-def test_what_an_update_of_the_cluster_would_make_is_not_looked_for() -> None:
+def test_resources_an_update_would_make_are_left_out() -> None:
     network = _deployed()
     network.cluster_resources = {
         "NodesPolicy7EE66815": ("AWS::IAM::ManagedPolicy", "arn:aws:iam::1:policy/p")
@@ -108,7 +108,7 @@ def test_validators_get_no_placeholder(flags: dict[str, Any], *, exists: bool) -
     assert ('"arn:m"' in text) == (exists and read_settings(flags).head_node_sends)
 
 
-def test_each_validator_that_objects_is_a_line_by_its_level() -> None:
+def test_each_validator_that_objects_gets_a_line() -> None:
     said = DryRun(
         exists=False,
         messages=(
@@ -126,14 +126,14 @@ def test_each_validator_that_objects_is_a_line_by_its_level() -> None:
     assert [bool(each.mend) for each in found] == [True, False, False]
 
 
-def test_what_the_caller_may_not_ask_is_no_fault_of_the_config() -> None:
+def test_checks_denied_to_the_caller_are_a_warning() -> None:
     text = "User: x is not authorized to perform: iam:GetPolicy on resource: y"
     refused = Message(level="ERROR", validator="IamPolicyValidator", text=text)
     (warning,), _ = _asked(_deployed(), DryRun(exists=False, messages=(refused,)))
     assert (warning.verdict, warning.found) == ("warning", f"not checked: {text}")
 
 
-def test_the_key_that_the_first_deploy_makes_is_not_missed() -> None:
+def test_a_key_the_first_deploy_makes_is_ok() -> None:
     missed = Message(level="WARNING", validator="KeyPairValidator", text="no key pair")
     (fine,), _ = _asked(_deployed(), DryRun(exists=False, messages=(missed,)))
     assert fine.verdict == "ok"
@@ -141,13 +141,13 @@ def test_the_key_that_the_first_deploy_makes_is_not_missed() -> None:
     assert warning.verdict == "warning"
 
 
-def test_a_change_that_the_cluster_refuses_is_a_warning_since_a_deploy_may_know_a_way() -> None:
+def test_a_change_the_cluster_refuses_is_a_warning() -> None:
     change = Change(parameter="MaxCount", old="4", new="2", policy="RESIZE", refusal="stop the fleet")
     (warning,), _ = _asked(_deployed(), DryRun(exists=True, changes=(change,)))
     assert (warning.check, warning.verdict) == ("ParallelCluster: MaxCount", "warning")
     assert warning.found == "stop the fleet"
 
 
-def test_a_cluster_that_is_being_changed_is_not_judged() -> None:
+def test_a_cluster_during_an_update_is_not_judged() -> None:
     (warning,), _ = _asked(_deployed(), DryRun(exists=True, refusal="UPDATE_IN_PROGRESS"))
     assert (warning.verdict, warning.found) == ("warning", "not checked: UPDATE_IN_PROGRESS")

@@ -33,7 +33,7 @@ def _built() -> Network:
     return network
 
 
-def test_an_image_of_yours_that_fits_is_named_with_its_size() -> None:
+def test_your_own_image_is_named_with_its_size() -> None:
     (found,) = _of_the_image(Network(), image=OWN)
     assert (found.check, found.verdict) == (f"image {OWN}", "ok")
     assert found.found == f"{OWN} (training), of 2026-11-01, 35 GiB"
@@ -50,9 +50,7 @@ def test_an_image_of_yours_that_fits_is_named_with_its_size() -> None:
         (image(Tags=tagged(), root_gib=2000), "its root volume has 2000 GiB"),
     ],
 )
-def test_an_image_that_the_deploy_would_refuse_is_a_problem_in_the_deploys_words(
-    described: dict[str, Any], why: str
-) -> None:
+def test_an_image_the_deploy_refuses_is_a_problem(described: dict[str, Any], why: str) -> None:
     network = Network()
     network.images[OWN] = described
     (problem,) = bad(network, image=OWN)
@@ -61,13 +59,13 @@ def test_an_image_that_the_deploy_would_refuse_is_a_problem_in_the_deploys_words
     assert "-c image=ami-..." in problem.mend
 
 
-def test_an_image_of_another_region_is_a_problem_with_the_command_that_copies_it() -> None:
+def test_images_of_other_regions_get_a_copy_command() -> None:
     (problem,) = bad(Network(), image="ami-0ffffffffffffffff")
     assert problem.verdict == "problem"
     assert "aws ec2 copy-image --region us-east-1" in problem.found
 
 
-def test_an_image_whose_tags_are_lost_is_a_warning() -> None:
+def test_an_image_without_its_tags_is_a_warning() -> None:
     network = Network()
     network.images[OWN] = image()
     (warning,) = bad(network, image=OWN)
@@ -76,7 +74,7 @@ def test_an_image_whose_tags_are_lost_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["official", OWN])
-def test_the_head_node_s_image_is_official_whatever_the_others_is(wanted: str) -> None:
+def test_the_head_node_image_is_always_official(wanted: str) -> None:
     (there,) = (each for each in findings(Network(), image=wanted) if each.check == "official image")
     assert there.found.startswith(f"{OLD} (aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2404-lts-hvm-x86_64")
     network = Network()
@@ -86,7 +84,7 @@ def test_the_head_node_s_image_is_official_whatever_the_others_is(wanted: str) -
     assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2404" in problem.found
 
 
-def test_before_the_first_build_it_says_what_that_takes_and_what_it_is_made_from() -> None:
+def test_the_first_build_tells_its_time_and_parent() -> None:
     parent, build = _of_the_image(Network(), image="build")
     assert (parent.check, parent.verdict) == (f"{STACK}: made from", "ok")
     assert parent.found.startswith(
@@ -99,7 +97,7 @@ def test_before_the_first_build_it_says_what_that_takes_and_what_it_is_made_from
     )
 
 
-def test_a_region_without_the_official_image_is_a_problem_before_the_first_build() -> None:
+def test_a_build_without_official_image_is_a_problem() -> None:
     network = Network()
     del network.images[OLD]
     parent, _ = _of_the_image(network, image="build")
@@ -107,13 +105,13 @@ def test_a_region_without_the_official_image_is_a_problem_before_the_first_build
     assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2404" in parent.found
 
 
-def test_a_stack_whose_first_deploy_failed_has_built_nothing_yet() -> None:
+def test_a_stack_that_failed_has_built_nothing_yet() -> None:
     network = Network()
     network.image_stack = {"Parameter": PARAMETER}
     assert "the first deploy builds an image" in _of_the_image(network, image="build")[-1].found
 
 
-def test_once_it_was_built_the_image_that_the_parameter_holds_is_named() -> None:
+def test_the_built_image_in_the_parameter_is_named() -> None:
     (found,) = _of_the_image(_built(), image="build")
     assert (found.check, found.verdict) == (f"{STACK}: newest image", "ok")
     assert found.found == f"{OWN} (training), of 2026-11-01, 35 GiB"
@@ -133,9 +131,7 @@ def test_once_it_was_built_the_image_that_the_parameter_holds_is_named() -> None
         ),
     ],
 )
-def test_a_parameter_or_an_image_that_is_gone_comes_with_the_command_that_builds_again(
-    change: Callable[[Network], Any], why: str
-) -> None:
+def test_a_lost_image_comes_with_the_build_command(change: Callable[[Network], Any], why: str) -> None:
     network = _built()
     change(network)
     (problem,) = _of_the_image(network, image="build")
@@ -144,14 +140,14 @@ def test_a_parameter_or_an_image_that_is_gone_comes_with_the_command_that_builds
     assert problem.mend == AGAIN
 
 
-def test_a_stack_of_others_by_the_image_stacks_name_is_a_problem_only_when_an_image_is_built() -> None:
+def test_a_foreign_image_stack_matters_only_for_builds() -> None:
     network = _built()
     network.description = "Their images"
     assert bad(network) == []
     assert f"stack {STACK}" in {each.check for each in bad(network, image="build")}
 
 
-def test_the_function_s_code_is_asked_and_leaves_no_module_of_its_plain_names_behind() -> None:
+def test_asset_code_leaves_no_plain_module_behind() -> None:
     before = {name: sys.modules.get(name) for name in IMAGE_MODULES}
     asset_code.cache_clear()
     code = asset_code("cluster_image", *IMAGE_MODULES)
@@ -159,7 +155,7 @@ def test_the_function_s_code_is_asked_and_leaves_no_module_of_its_plain_names_be
     assert {name: sys.modules.get(name) for name in before} == before
 
 
-def test_the_client_of_the_session_is_the_one_that_is_asked() -> None:
+def test_asset_code_uses_the_client_of_the_session() -> None:
     network = Network()
     account = network.account()
     region = asset_code("cluster_image", *IMAGE_MODULES).region.Region(account.client("ec2"))

@@ -31,7 +31,7 @@ from training_cluster.problems import ConfigurationError
 Change = Callable[[Network], Any]
 
 
-def test_a_node_with_efa_takes_one_address_whatever_its_network_cards() -> None:
+def test_a_node_with_efa_takes_only_one_address() -> None:
     """Eight p5 nodes, of 32 cards each, in a subnet of 251 addresses."""
     network = Network()
     network.subnets[PRIVATE].update(AvailableIpAddressCount=8 + 64)
@@ -39,14 +39,14 @@ def test_a_node_with_efa_takes_one_address_whatever_its_network_cards() -> None:
     assert found["private subnet: free addresses"].verdict == "ok"
 
 
-def test_a_subnet_without_a_table_of_its_own_has_the_main_one() -> None:
+def test_a_subnet_without_table_has_the_main_one() -> None:
     network = Network()
     network.routes = {PUBLIC: [IGW], "main": [NAT]}
     network.s3_endpoint_of = ["main"]
     assert bad(network, **OWN) == []
 
 
-def test_a_vpc_that_is_not_there_is_one_problem() -> None:
+def test_a_missing_vpc_is_one_problem() -> None:
     network = Network()
     network.vpcs = []
     found = findings(network, **OWN)
@@ -54,7 +54,7 @@ def test_a_vpc_that_is_not_there_is_one_problem() -> None:
     assert not any("subnet:" in each.check for each in found)
 
 
-def test_addresses_are_those_of_all_nodes_and_the_reserve() -> None:
+def test_all_nodes_and_the_reserve_need_addresses() -> None:
     network = Network()
     network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed = 10 + 4 + 64
     network.offered["use1-az4"].append("m6i.16xlarge")
@@ -71,7 +71,7 @@ def _of_the_zone(network: Network, **flags: str) -> Finding:
     return found
 
 
-def test_without_a_network_of_yours_the_zone_is_the_one_that_the_deploy_takes() -> None:
+def test_without_own_network_the_deploy_chooses_the_zone() -> None:
     network = Network()
     network.offered["use1-az1"].append("p4d.24xlarge")
     found = _of_the_zone(network)
@@ -85,14 +85,14 @@ def test_without_a_network_of_yours_the_zone_is_the_one_that_the_deploy_takes() 
     assert "another region" in problem.mend
 
 
-def test_a_zone_that_was_asked_for_must_have_each_type() -> None:
+def test_a_requested_zone_must_offer_each_type() -> None:
     problem = _of_the_zone(Network(), zone="use1-az1")
     assert problem.verdict == "problem"
     assert "zone=use1-az1 is use1-az1 (us-east-1a), which does not offer p4d.24xlarge." in problem.found
     assert problem.mend == "-c zone=use1-az4"
 
 
-def test_a_network_stack_that_is_there_decides_the_zone() -> None:
+def test_an_existing_network_stack_decides_the_zone() -> None:
     network = Network()
     network.network_stack = {"VpcId": VPC, "PrivateSubnetId": PRIVATE}
     assert _of_the_zone(network).found == "use1-az4 (us-east-1d), the zone of the network"
@@ -100,7 +100,7 @@ def test_a_network_stack_that_is_there_decides_the_zone() -> None:
     assert "The network stays in use1-az4 (us-east-1d) for good" in problem.found
 
 
-def test_a_budget_where_cloudformation_has_none_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_unsupported_by_cloudformation_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     flags = {"budget_usd": "100", "alarm_email": "a@example.com"}
     assert bad(Network(), **flags) == []
     monkeypatch.setattr("ops.preflight.account.name_conflicts.REGIONS_WITHOUT_BUDGETS", ("us-east-1",))
@@ -116,7 +116,7 @@ def _reported(*findings: Finding, width: int = 80) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_network_stack_says_what_it_made_under_the_names_that_are_read(
+def test_network_stack_has_the_outputs_that_preflight_reads(
     synthesise: Callable[..., Any],
 ) -> None:
     outputs = synthesise()["NetworkStack"].to_json()["Outputs"]
@@ -129,7 +129,7 @@ def test_only_a_problem_makes_the_exit_code_1() -> None:
     assert _reported(warning, Finding(check="a", found="b", verdict="problem", mend="c"))[0] == 1
 
 
-def test_what_to_type_stands_in_one_piece_below_the_table() -> None:
+def test_a_command_stays_whole_below_the_table() -> None:
     command = "aws " + "x" * 200
     _, shown = _reported(Finding(check="a", found="b", verdict="problem", mend=command), width=60)
     assert f"  type:   {command}\n" in shown
@@ -156,7 +156,7 @@ def test_a_flag_without_a_value_is_refused(pair: str, tmp_path: Path) -> None:
         read_context([pair], folder=tmp_path, home=tmp_path)
 
 
-def test_a_wrong_flag_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+def test_a_wrong_flag_is_refused_before_any_call(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ops", "preflight", "-c", "family=p55"],
         cwd=ROOT,

@@ -22,19 +22,19 @@ Change = Callable[[Network], Any]
 
 
 @pytest.mark.parametrize("default", [{}, {"KMSMasterKeyID": "arn:aws:kms:us-east-1:1:alias/aws/s3"}])
-def test_s3s_own_kms_key_needs_no_right_of_the_nodes(default: dict[str, str]) -> None:
+def test_the_kms_key_of_s3_needs_no_rights(default: dict[str, str]) -> None:
     network = Network()
     network.encryption = {"SSEAlgorithm": "aws:kms"} | default
     assert bad(network, **OWN, bucket_name="mine") == []
 
 
-def test_a_link_of_the_whole_file_system_exports_checkpoints_too() -> None:
+def test_a_link_of_the_root_exports_checkpoints_too() -> None:
     network = Network()
     network.links = [link("/")]
     assert bad(network, **OWN, security_group_id=GROUP, fsx_id=FSX) == []
 
 
-def test_rules_by_address_and_by_prefix_list_count_too() -> None:
+def test_rules_by_address_and_prefix_list_count_too() -> None:
     network = Network()
     by_address = [tcp(0, 65535, IpRanges=[{"CidrIp": "10.1.0.0/16"}])]
     by_list = [tcp(988, 1023, PrefixListIds=[{"PrefixListId": "pl-1"}])]
@@ -44,7 +44,7 @@ def test_rules_by_address_and_by_prefix_list_count_too() -> None:
     assert bad(network, **OWN, security_group_id=GROUP, fsx_id=FSX)
 
 
-def test_before_our_own_security_group_is_there_a_closed_file_system_is_a_warning_with_the_way() -> None:
+def test_closed_lustre_without_our_group_is_a_warning() -> None:
     """Its id is known only after NetworkStack; the rules to type come with it."""
     network = Network()
     network.lustre_rules = {"in": [], "out": []}
@@ -62,13 +62,13 @@ def test_before_our_own_security_group_is_there_a_closed_file_system_is_a_warnin
         )
 
 
-def test_storage_in_another_vpc_than_a_new_one_is_a_problem() -> None:
+def test_storage_outside_the_new_vpc_is_a_problem() -> None:
     (problem,) = (each for each in bad(Network(), fsx_id=FSX) if each.verdict == "problem")
     assert problem.check == "Lustre: in the nodes' VPC"
     assert f"-c vpc_id={VPC}" in problem.mend
 
 
-def test_a_bracket_or_star_that_is_typed_is_quoted_since_zsh_takes_it_for_a_pattern() -> None:
+def test_brackets_and_stars_in_commands_are_quoted() -> None:
     network = Network()
     network.links, network.encryption = [], {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "key/1"}
     network.group = {"in": [], "out": [], "vpc": VPC}

@@ -110,7 +110,7 @@ def _commands(shown: str) -> str:
     return shown[shown.index("To delete everything") :]
 
 
-def test_every_image_stack_is_named_and_goes_after_the_clusters_and_before_the_network() -> None:
+def test_image_stacks_go_between_clusters_and_network() -> None:
     shown = shown_plan(_images())
     assert f"  {STACK}  CREATE_COMPLETE, free but for what its builds take" in shown
     for stack, family in {STACK: "p4d", OTHER_STACK: "p3dn"}.items():
@@ -127,7 +127,7 @@ def test_every_image_stack_is_named_and_goes_after_the_clusters_and_before_the_n
         )
 
 
-def test_the_command_of_each_image_stack_is_for_that_stack_and_for_no_other() -> None:
+def test_each_destroy_command_deletes_exactly_one_image_stack() -> None:
     recipes = {read_settings({"family": name}).family_facts.image_recipe for name in ("p4d", "trn1", "m6i")}
     built = {name.removeprefix(IMAGE_STACKS).partition("-")[0] for name in image_stacks()}
     assert built == set(load_base().image_recipes) > recipes
@@ -138,7 +138,7 @@ def test_the_command_of_each_image_stack_is_for_that_stack_and_for_no_other() ->
         assert image_stack_name(read_settings(flags)) == name
 
 
-def test_the_stack_of_another_release_is_named_and_goes_before_the_network() -> None:
+def test_stacks_of_other_releases_go_before_the_network() -> None:
     older = f"{STACK.removesuffix(VERSION)}3-15-0"
     shown = shown_plan(_images(stacks=ALL | {older: {}}))
     assert f"  {older}  CREATE_COMPLETE" in shown
@@ -147,7 +147,7 @@ def test_the_stack_of_another_release_is_named_and_goes_before_the_network() -> 
     assert in_order(_commands(shown), delete, wait, "npx cdk destroy NetworkStack")
 
 
-def test_an_image_that_nothing_takes_is_deleted_with_its_snapshot_after_its_stack() -> None:
+def test_unused_images_go_with_snapshots_after_their_stack() -> None:
     shown = _commands(shown_plan(_images(_image(AMI), _image(OLD))))
     for id_ in (AMI, OLD):
         snapshot = id_.replace("ami-", "snap-")
@@ -159,7 +159,7 @@ def test_an_image_that_nothing_takes_is_deleted_with_its_snapshot_after_its_stac
     assert f"aws ssm delete-parameter --name {PARAMETER}\n" in shown
 
 
-def test_what_image_builder_keeps_is_deleted_first_builds_then_recipes_then_components() -> None:
+def test_image_builds_go_before_recipes_and_components() -> None:
     shown = shown_plan(_images())
     assert in_order(
         shown,
@@ -170,7 +170,7 @@ def test_what_image_builder_keeps_is_deleted_first_builds_then_recipes_then_comp
     assert "theirs" not in shown
 
 
-def test_an_image_that_a_queue_takes_is_in_no_command_though_no_node_runs() -> None:
+def test_an_image_a_queue_takes_is_kept() -> None:
     queue = "training-p4d-p4d"
     shown = shown_plan(_images(_image(AMI), _image(OLD), taken_by={queue: AMI}))
     assert f"deregister-image --image-id {OLD}" in shown
@@ -190,7 +190,7 @@ def test_images_cost_what_their_snapshots_store() -> None:
     assert "costs about 392 USD a month" in shown  # 388 without it
 
 
-def test_a_snapshot_of_unknown_size_costs_at_most_its_volume() -> None:
+def test_an_unsized_snapshot_costs_at_most_its_volume() -> None:
     shown = shown_plan(_images(_image(AMI)))
     assert re.search(rf"{AMI}  image .*, snapshots of 150 GiB +8  at most: what was never", shown)
 
@@ -200,13 +200,13 @@ def test_an_image_of_others_is_not_named() -> None:
     assert AMI not in shown
 
 
-def test_when_the_stacks_are_gone_the_images_are_still_found() -> None:
+def test_images_are_found_without_their_stacks() -> None:
     shown = shown_plan(_images(_image(OLD), stacks={"TrainingCluster-Network": {}}))
     assert f"--image-id {OLD}" in shown
     assert f"destroy {IMAGE_ID}" not in shown
 
 
-def test_without_images_nobody_is_asked_for_snapshots_and_launch_templates() -> None:
+def test_without_images_no_snapshots_are_asked_for() -> None:
     account = everything()
     shown = shown_plan(account)
     assert "image" not in shown.lower()
@@ -220,7 +220,7 @@ def test_it_asks_for_images_and_changes_none() -> None:
 
 
 @pytest.mark.parametrize("foreign", [(), (STACK,)])
-def test_logs_of_an_image_stack_are_named_and_those_of_a_stack_of_others_are_not(
+def test_only_logs_of_our_image_stacks_are_named(
     foreign: tuple[str, ...],
 ) -> None:
     log, of_lambda = f"{STACK}-ParentLog1", f"/aws/lambda/{STACK}-Handler1"
@@ -241,14 +241,14 @@ def test_logs_of_an_image_stack_are_named_and_those_of_a_stack_of_others_are_not
     assert shown.startswith(f"{STACK} is not Training Cluster's") == bool(foreign)
 
 
-def test_a_stack_that_only_begins_like_ours_is_nobodys() -> None:
+def test_similarly_named_stacks_are_not_ours() -> None:
     assert (
         shown_plan(account_with({"TrainingCluster-Image-mine": {}}))
         == "There is nothing of Training Cluster in us-east-1."
     )
 
 
-def test_what_an_image_stack_retains_carries_the_tags_that_the_plan_looks_for(
+def test_retained_parts_of_image_stacks_carry_the_tags(
     synthesise: Callable[..., Any],
 ) -> None:
     resources = synthesise(image="build", family="m6i")[IMAGE_ID].to_json()["Resources"].values()

@@ -34,7 +34,7 @@ from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK
 
 
-def test_what_a_deleted_storage_stack_left_is_found_and_can_be_taken_up_again() -> None:
+def test_storage_of_a_deleted_stack_can_be_reused() -> None:
     shown = shown_plan(everything(stacks={"TrainingCluster-Network": NETWORK}))
     assert f"-c bucket_name={BUCKET} -c fsx_id={LUSTRE} -c efs_id={EFS}" in shown
     assert "There is no cluster training here." in shown
@@ -44,7 +44,7 @@ def test_what_a_deleted_storage_stack_left_is_found_and_can_be_taken_up_again() 
     )
 
 
-def test_while_storage_stack_is_there_nothing_is_to_be_taken_up() -> None:
+def test_existing_storage_stack_leaves_nothing_to_take_up() -> None:
     assert "-c fsx_id=" not in shown_plan(everything())
 
 
@@ -72,21 +72,21 @@ def test_what_is_not_ours_is_not_named() -> None:
         assert theirs not in shown, "whatever it is called, without our tag it is theirs"
 
 
-def test_a_bucket_whose_tags_are_not_shown_to_us_is_not_ours() -> None:
+def test_a_bucket_with_unreadable_tags_is_not_ours() -> None:
     account = account_with(
         {"TrainingCluster-Network": NETWORK}, buckets=(BUCKET,), GetBucketTagging=Refused("AccessDenied")
     )
     assert BUCKET not in shown_plan(account)
 
 
-def test_what_a_stack_of_ours_has_is_ours_without_a_tag() -> None:
+def test_untagged_resources_of_our_stacks_are_ours() -> None:
     untagged = {"lustre": [lustre_system(tags=THEIRS)], "efs": [efs_system(tags=THEIRS)]}
     shown = shown_plan(everything(**untagged, theirs=(BUCKET, "sg-0aaaaaaaaaaaaaaaa", "sg-1")))
     for id_ in (LUSTRE, EFS, f"--bucket {BUCKET}", "--group-id sg-0aaaaaaaaaaaaaaaa"):
         assert id_ in shown
 
 
-def test_a_log_that_lambda_made_is_known_by_the_function_while_its_stack_is_there() -> None:
+def test_logs_by_lambda_are_known_by_their_function() -> None:
     function = "TrainingCluster-Network-RestrictDefault-x"
     stacks: Stacks = {"TrainingCluster-Network": {"Restrict": ("AWS::Lambda::Function", function, None)}}
     log = f"/aws/lambda/{function}"
@@ -96,7 +96,7 @@ def test_a_log_that_lambda_made_is_known_by_the_function_while_its_stack_is_ther
     assert alike not in shown
 
 
-def test_a_stack_of_others_by_our_name_is_left_out_and_said_so() -> None:
+def test_a_foreign_stack_with_our_name_is_reported() -> None:
     stacks: Stacks = {
         "TrainingCluster-Network": NETWORK,
         "TrainingCluster-Storage": STORAGE,
@@ -109,13 +109,13 @@ def test_a_stack_of_others_by_our_name_is_left_out_and_said_so() -> None:
     assert "npx cdk destroy StorageStack" in shown
 
 
-def test_a_stack_with_nothing_but_a_change_set_is_nobodys() -> None:
+def test_a_stack_with_only_change_sets_is_ignored() -> None:
     assert shown_plan(account_with({"TrainingCluster-Network": {}}, status="REVIEW_IN_PROGRESS")) == (
         "There is nothing of Training Cluster in us-east-1."
     )
 
 
-def test_of_several_file_systems_that_fit_one_must_be_chosen() -> None:
+def test_several_fitting_file_systems_require_a_choice() -> None:
     second = "fs-0bbbbbbbbbbbbbbbb"
     shown = shown_plan(
         everything(
@@ -128,7 +128,7 @@ def test_of_several_file_systems_that_fit_one_must_be_chosen() -> None:
     )
 
 
-def test_while_file_systems_are_kept_their_network_is_not_to_be_destroyed() -> None:
+def test_keeping_file_systems_forbids_destroying_their_network() -> None:
     warning = "Do not destroy NetworkStack as long as these file systems remain in it"
     shown = shown_plan(everything(stacks={"TrainingCluster-Network": NETWORK}))
     assert in_order(shown, "-c bucket_name=", warning, "DELETE_FAILED", f"{LUSTRE}, {EFS}")
@@ -136,7 +136,7 @@ def test_while_file_systems_are_kept_their_network_is_not_to_be_destroyed() -> N
     assert warning not in shown_plan(account_with({"TrainingCluster-Network": NETWORK}))
 
 
-def test_a_database_of_a_deleted_stack_is_taken_up_with_its_secret() -> None:
+def test_a_deleted_stacks_database_returns_with_its_secret() -> None:
     arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:AccountingPassword-x-AbCdEf"
     other = arn.replace("AbCdEf", "theirs")
     parameters, alike = (
@@ -168,7 +168,7 @@ def _typed(shown: str) -> list[str]:
     return [line for line in shown.splitlines() if line.startswith(("aws ", "npx ", "for ", ".venv/"))]
 
 
-def test_what_is_typed_means_the_same_to_bash_and_zsh() -> None:
+def test_commands_mean_the_same_to_bash_and_zsh() -> None:
     typed = _typed(shown_plan(everything(stacks={"TrainingCluster-Network": NETWORK})))
     assert len(typed) >= 10
     for line in typed:
@@ -182,7 +182,7 @@ TARGETS = "describe-mount-targets"
 
 
 @pytest.mark.parametrize("which", [SYSTEMS, LINKS, TARGETS])
-def test_a_wait_ends_when_the_cli_fails_but_does_not_take_that_for_gone(which: str, tmp_path: Path) -> None:
+def test_a_wait_retries_cli_errors_60_times(which: str, tmp_path: Path) -> None:
     assert _asked(which, "Unable to locate credentials", tmp_path, code=253) == 60
 
 
@@ -190,7 +190,7 @@ def test_a_wait_ends_when_the_cli_fails_but_does_not_take_that_for_gone(which: s
     ("which", "said", "code"),
     [(SYSTEMS, "An error occurred (FileSystemNotFound)", 254), (LINKS, "0", 0), (TARGETS, "0", 0)],
 )
-def test_a_wait_ends_at_once_when_it_is_gone(which: str, said: str, code: int, tmp_path: Path) -> None:
+def test_a_wait_ends_once_the_resource_is_gone(which: str, said: str, code: int, tmp_path: Path) -> None:
     assert _asked(which, said, tmp_path, code=code) == 1
 
 
@@ -210,7 +210,7 @@ def _asked(which: str, said: str, folder: Path, *, code: int) -> int:
     return len((folder / "asked").read_text().splitlines())
 
 
-def test_what_is_retained_is_called_in_the_account_as_the_plan_looks_for_it(
+def test_retained_resources_have_names_the_plan_looks_for(
     synthesise: Callable[..., Any],
 ) -> None:
     """CloudFormation's names begin with stack and logical id, and every stack says whose it is."""
@@ -225,7 +225,7 @@ def test_what_is_retained_is_called_in_the_account_as_the_plan_looks_for_it(
         assert template.to_json()["Description"].startswith(DESCRIPTION)
 
 
-def test_what_is_retained_carries_the_tag_that_the_plan_looks_for(synthesise: Callable[..., Any]) -> None:
+def test_retained_resources_carry_the_tag(synthesise: Callable[..., Any]) -> None:
     looked_for = {"AWS::FSx::FileSystem", "AWS::EFS::FileSystem", "AWS::S3::Bucket", "AWS::RDS::DBCluster"}
     looked_for |= {"AWS::RDS::DBSubnetGroup", "AWS::RDS::DBClusterParameterGroup", "AWS::EC2::RouteTable"}
     looked_for |= {"AWS::EC2::SecurityGroup", "AWS::EC2::Subnet", "AWS::SecretsManager::Secret"}

@@ -37,7 +37,7 @@ def test_it_says_what_goes_with_the_cluster() -> None:
     assert LUSTRE not in goes
 
 
-def test_it_says_what_stays_and_what_that_costs_by_its_real_size() -> None:
+def test_it_says_what_stays_and_its_real_cost() -> None:
     shown = shown_plan(everything())
     stays = shown[shown.index("What stays") : shown.index("To delete everything")]
     # 0.05 x 730 h; 2400 GiB x 0.145; 10 GiB x 0.30.
@@ -49,7 +49,7 @@ def test_it_says_what_stays_and_what_that_costs_by_its_real_size() -> None:
     assert "TrainingCluster-Storage  CREATE_COMPLETE, termination protection on" in stays
 
 
-def test_a_price_that_nobody_confirmed_or_knows_is_marked() -> None:
+def test_unconfirmed_and_unknown_prices_are_marked() -> None:
     faster = shown_plan(everything(lustre=[lustre_system(PerUnitStorageThroughput=250)]))
     assert "504  price unconfirmed" in faster
     other = shown_plan(
@@ -58,7 +58,7 @@ def test_a_price_that_nobody_confirmed_or_knows_is_marked() -> None:
     assert "-  price not in the catalog" in other
 
 
-def test_the_rest_is_deleted_in_the_order_in_which_aws_lets_it_go() -> None:
+def test_everything_is_deleted_in_the_order_aws_allows() -> None:
     shown = shown_plan(everything())
     assert in_order(
         shown,
@@ -77,7 +77,7 @@ def test_the_rest_is_deleted_in_the_order_in_which_aws_lets_it_go() -> None:
     assert "sg-1" not in shown
 
 
-def test_a_loud_line_stands_before_each_command_that_deletes_data() -> None:
+def test_a_loud_line_precedes_commands_that_delete_data() -> None:
     lines = shown_plan(everything()).splitlines()
     for command in ("aws fsx delete-file-system", "aws efs delete-file-system", "s3api delete-bucket"):
         (at,) = (number for number, line in enumerate(lines) if command in line)
@@ -85,7 +85,7 @@ def test_a_loud_line_stands_before_each_command_that_deletes_data() -> None:
         assert lines[head] == "# THE DATA IS GONE AFTER THIS", command
 
 
-def test_a_mount_target_is_deleted_by_name_unless_it_goes_with_its_stack() -> None:
+def test_mount_targets_go_by_name_without_their_stack() -> None:
     assert "delete-mount-target" not in shown_plan(everything())
     without = {name: stack for name, stack in ALL.items() if name != "TrainingCluster-Storage"}
     assert "delete-mount-target --mount-target-id fsmt-0aaaaaaaaaaaaaaaa" in shown_plan(
@@ -93,7 +93,7 @@ def test_a_mount_target_is_deleted_by_name_unless_it_goes_with_its_stack() -> No
     )
 
 
-def test_another_cluster_on_the_same_network_is_named_and_goes_first() -> None:
+def test_another_cluster_on_the_network_goes_first() -> None:
     shown = shown_plan(everything(stacks=ALL | {"TrainingClusterStack-b": {}}))
     assert (
         "Another cluster uses the same network and storage: TrainingClusterStack-b  CREATE_COMPLETE" in shown
@@ -103,7 +103,7 @@ def test_another_cluster_on_the_same_network_is_named_and_goes_first() -> None:
     )
 
 
-def test_logs_of_the_cluster_are_named_and_those_of_another_are_not() -> None:
+def test_only_logs_of_the_cluster_are_named() -> None:
     ours = (
         *("/aws/parallelcluster/training-202611211200", "TrainingClusterStack-ClusterOnEventLog1"),
         *("/aws/lambda/TrainingClusterStack-Provider1", "TrainingCluster-Network-FlowLogs1"),
@@ -162,7 +162,7 @@ def test_it_asks_and_changes_nothing() -> None:
     assert {re.match("[A-Z][a-z]+", name)[0] for name in account.asked} == {"Describe", "List", "Get"}  # type: ignore[index]
 
 
-def test_a_name_that_no_cluster_can_have_is_refused_before_anything_is_asked() -> None:
+def test_an_impossible_name_is_refused_without_any_call() -> None:
     account = account_with()
     with pytest.raises(ConfigurationError, match="cluster_name"):
         read_plan("no_such", account.client)
@@ -177,7 +177,7 @@ ASKED = (
 )
 
 
-def test_an_answer_that_breaks_off_after_a_page_hides_nothing_of_that_page() -> None:
+def test_an_answer_cut_short_keeps_its_first_page() -> None:
     name = "/aws/parallelcluster/training-202611211200"
     page = {"logGroups": [{"logGroupName": name, "arn": f"arn:aws:logs:us-east-1:1:log-group:{name}:*"}]}
 
@@ -190,7 +190,7 @@ def test_an_answer_that_breaks_off_after_a_page_hides_nothing_of_that_page() -> 
 
 
 @pytest.mark.parametrize("operation", ASKED)
-def test_a_service_that_refuses_hides_only_what_it_knows(operation: str) -> None:
+def test_a_refusing_service_hides_only_its_own_part(operation: str) -> None:
     endpoint = ("AWS::EC2::VPCEndpoint", "vpce-0aaaaaaaaaaaaaaaa", None)
     stacks = ALL | {"TrainingCluster-Network": NETWORK | {"Endpoint": endpoint}}
     whole = shown_plan(everything(stacks=stacks))
@@ -222,13 +222,13 @@ class _Parameters:
         return []
 
 
-def test_notes_on_a_cluster_are_looked_for_where_the_provider_keeps_them() -> None:
+def test_notes_are_read_where_the_provider_keeps_them() -> None:
     ssm = _Parameters()
     assert list(read_remaining._parameters(ssm, "b")) == []
     assert progress_parameter("TrainingClusterStack-b") == f"{ssm.path}/progress"
 
 
-def test_storage_that_the_cluster_made_is_told_apart_by_its_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletion_policies_sort_storage_that_the_cluster_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def item(name: str, kind: str, **settings: Any) -> dict[str, Any]:
         return {"Name": name, "StorageType": kind, "MountDir": f"/{name}", f"{kind}Settings": settings}
 

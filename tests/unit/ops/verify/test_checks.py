@@ -114,9 +114,7 @@ def test_a_stack_that_took_too_long_differs(expected: Any) -> None:
         ({"ListMetrics": DENIED}, "metrics", "could not look", "permission ListMetrics"),
     ],
 )
-def test_a_check_that_does_not_hold_hides_no_other(
-    change: dict[str, Any], check: str, verdict: str, seen: str
-) -> None:
+def test_a_failed_check_hides_no_other(change: dict[str, Any], check: str, verdict: str, seen: str) -> None:
     found = Deployed(**change).results()
     one = found.pop(check)
     assert one.verdict == verdict
@@ -149,7 +147,7 @@ def test_another_version_of_the_library_differs(monkeypatch: pytest.MonkeyPatch)
     assert found["library-version"].verdict == found["layer"].verdict == "differs"
 
 
-def test_a_head_node_that_took_most_of_its_time_limit_differs() -> None:
+def test_a_head_node_near_its_time_limit_differs() -> None:
     assert Deployed(minutes=22.6).results()["head-node-time"].verdict == "differs"
 
 
@@ -160,20 +158,20 @@ def test_stacks_that_these_flags_do_not_need_hold() -> None:
     assert found["head-node-time"].verdict == "could not look"
 
 
-def test_a_file_system_without_links_has_nothing_to_copy() -> None:
+def test_a_file_system_without_links_copies_nothing() -> None:
     found = Deployed(resources={STORAGE_STACK: {}}).results()
     assert found["bucket-links"].verdict == "held"
     assert found["bucket-to-lustre"].verdict == found["lustre-to-bucket"].verdict == "could not look"
 
 
-def test_without_run_command_only_the_head_nodes_checks_could_not_look() -> None:
+def test_only_head_node_checks_need_run_command() -> None:
     one = Deployed(SendCommand=DENIED)
     found = {each.id: each.verdict for each in one.results().values()}
     assert {name for name, verdict in found.items() if verdict != "held"} == ON_HEAD_NODE
     assert set(found.values()) == {"could not look", "held"}
 
 
-def test_a_check_of_what_a_rehearsal_lacks_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_impossible_in_a_rehearsal_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ops.verify.scene.Scene.is_rehearsal", True)
     found = Deployed(copies=()).results()
     unseen = {check.id for check in CHECKS if check.only_on_aws}
@@ -181,7 +179,7 @@ def test_a_check_of_what_a_rehearsal_lacks_says_so(monkeypatch: pytest.MonkeyPat
     assert {each.verdict for key, each in found.items() if key not in unseen} == {"held"}
 
 
-def test_each_check_has_an_id_of_its_own_and_says_what_a_rehearsal_cannot_show() -> None:
+def test_check_ids_are_unique_and_texts_are_sentences() -> None:
     checks = (*CHECKS, *NODE_CHECKS)
     assert len({check.id for check in checks}) == len(checks)
     assert all(check.not_in_rehearsal.endswith(".") and check.claim.endswith(".") for check in checks)

@@ -60,9 +60,7 @@ def there(cluster: PlayedCluster) -> set[str]:
 MINE = {"runs/gpt2/mine", "checkpoints/gpt2/mine", "runs/job-30.log"}
 
 
-def test_run_checkpoints_output_and_objects_are_removed_and_no_others(
-    cluster: PlayedCluster, bucket: list[str]
-) -> None:
+def test_only_the_run_of_the_check_is_removed(cluster: PlayedCluster, bucket: list[str]) -> None:
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=False)
     assert there(cluster) == MINE
@@ -70,9 +68,7 @@ def test_run_checkpoints_output_and_objects_are_removed_and_no_others(
     assert said == []
 
 
-def test_the_output_is_kept_for_a_person_where_a_check_differs(
-    cluster: PlayedCluster, bucket: list[str]
-) -> None:
+def test_output_is_kept_when_a_check_differs(cluster: PlayedCluster, bucket: list[str]) -> None:
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=True)
     assert there(cluster) == MINE | {"runs/job-31.log"}
@@ -80,7 +76,7 @@ def test_the_output_is_kept_for_a_person_where_a_check_differs(
     assert OBJECT not in bucket
 
 
-def test_a_job_that_still_saves_a_checkpoint_is_awaited(
+def test_a_job_still_saving_a_checkpoint_is_awaited(
     cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = ["COMPLETED"]
@@ -127,7 +123,7 @@ def test_runs_of_other_names_are_refused(cluster: PlayedCluster, bucket: list[st
     assert OBJECT in bucket
 
 
-def test_the_files_of_a_job_that_does_not_end_are_left_and_named(
+def test_files_of_unfinished_jobs_are_left_and_named(
     cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.says("squeue", job_line("COMPLETING"))

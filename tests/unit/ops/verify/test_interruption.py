@@ -13,7 +13,7 @@ from ops.verify.interruption import as_ctrl_c, held
 
 
 @pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGTERM])
-def test_a_signal_interrupts_once_and_what_is_cleaned_up_is_not_interrupted(sent: signal.Signals) -> None:
+def test_a_second_signal_does_not_interrupt_the_cleanup(sent: signal.Signals) -> None:
     cleaned = False
     with pytest.raises(KeyboardInterrupt), as_ctrl_c():
         try:
@@ -42,7 +42,7 @@ class ClosedTerminal(io.StringIO):
         raise OSError(errno.EIO, "Input/output error")
 
 
-def test_a_line_for_a_closed_terminal_stops_no_clean_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_terminal_stops_no_clean_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", ClosedTerminal())
     say("cancelling job 12")
 

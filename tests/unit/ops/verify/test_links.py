@@ -39,7 +39,7 @@ def test_ctrl_c_during_the_wait_removes_both(check: str, monkeypatch: pytest.Mon
     assert (one.bucket, one.lustre) == ({}, {})
 
 
-def test_what_could_not_be_removed_is_named_with_its_path() -> None:
+def test_remaining_files_are_named_with_their_path() -> None:
     one = Deployed(ListObjectVersions=Refused("AccessDenied", "no"))
     found = one.results()
     assert found["bucket-to-lustre"].verdict == "could not look"

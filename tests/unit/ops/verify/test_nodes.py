@@ -175,7 +175,7 @@ def test_ctrl_c_cancels_the_job(cluster: PlayedCluster, monkeypatch: pytest.Monk
     assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
 
 
-def test_ctrl_c_before_sbatch_has_answered_cancels_the_job_too(
+def test_ctrl_c_during_sbatch_cancels_the_job(
     cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running(cluster, "RUNNING")
@@ -193,7 +193,7 @@ def test_ctrl_c_before_sbatch_has_answered_cancels_the_job_too(
     assert [job_id for job_id, _ in scene.jobs] == ["31"]
 
 
-def test_trainium_trains_its_own_workload_and_measures_no_nccl(
+def test_trainium_runs_its_own_workload_without_nccl(
     cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.has_nodes("trn1.32xlarge", recipe="neuron")
@@ -218,7 +218,7 @@ def test_trainium_trains_its_own_workload_and_measures_no_nccl(
     assert found["node-start"].seen.startswith("4.0 minutes")
 
 
-def test_a_node_that_a_check_drained_or_a_check_that_is_braked_is_seen(
+def test_drained_nodes_and_braked_checks_are_seen(
     cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_hand = "gpu-dy-p4d-1     maintenance          (null)\n"
@@ -238,9 +238,7 @@ def test_a_node_that_a_check_drained_or_a_check_that_is_braked_is_seen(
 
 
 @pytest.mark.parametrize("workload", ["gpt2", "bert-trainium"])
-def test_a_training_takes_the_nodes_own_text_and_only_settings_that_it_reads(
-    cluster: PlayedCluster, workload: str
-) -> None:
+def test_a_training_takes_node_text_and_known_settings(cluster: PlayedCluster, workload: str) -> None:
     running(cluster, "COMPLETED")
     (cluster.shared / "training" / "bert-trainium").mkdir()
     (cluster.shared / "training" / "bert-trainium" / "train.sh").touch()
@@ -272,7 +270,7 @@ def test_the_price_is_said_before_the_first_job(cluster: PlayedCluster) -> None:
     ]
 
 
-def test_a_cluster_without_facts_about_its_nodes_gets_no_job(cluster: PlayedCluster) -> None:
+def test_a_cluster_without_node_facts_gets_no_job(cluster: PlayedCluster) -> None:
     (cluster.shared.parent / "etc" / "partitions" / "gpu.env").unlink()
     found = run_node_checks(scene_of(cluster))
     assert {each.verdict for each in found} == {"could not look"}

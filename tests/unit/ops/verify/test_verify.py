@@ -34,9 +34,7 @@ def test_nothing_that_differs_is_success(results: list[Result], call: Call) -> N
     assert "1 held, 0 differ, 1 could not be looked at" in said
 
 
-def test_something_that_differs_is_exit_code_1_with_one_json_object(
-    results: list[Result], call: Call
-) -> None:
+def test_a_difference_gives_exit_code_1_and_json(results: list[Result], call: Call) -> None:
     results.append(result("three", "differs"))
     code, said, _ = call("verify", "--json", "--quick")
     found = json.loads(said)
@@ -57,9 +55,7 @@ def test_quick_and_nodes_contradict_each_other(results: list[Result], call: Call
     assert "--quick starts no node" in said
 
 
-def test_without_credentials_it_is_one_message_and_exit_code_2(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_credentials_give_exit_code_2(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise NoCredentialsError
 
@@ -72,7 +68,7 @@ def test_without_credentials_it_is_one_message_and_exit_code_2(
 @pytest.mark.parametrize(
     ("name", "said"), [("other", "There is no cluster other"), ("no_such", "cluster_name")]
 )
-def test_a_cluster_that_does_not_exist_is_a_wrong_input(
+def test_a_nonexistent_cluster_is_a_wrong_input(
     name: str, said: str, cluster: PlayedCluster, call: Call
 ) -> None:
     stacks = cluster.account.answers["DescribeStacks"]
@@ -83,7 +79,7 @@ def test_a_cluster_that_does_not_exist_is_a_wrong_input(
     assert said in complained
 
 
-def test_the_page_is_written_once_and_overwritten_with_force(
+def test_an_existing_page_is_overwritten_only_with_force(
     results: list[Result], call: Call, tmp_path: Path
 ) -> None:
     page = tmp_path / "verify.html"
@@ -94,7 +90,7 @@ def test_the_page_is_written_once_and_overwritten_with_force(
     assert call("verify", "--html", str(page), "--force")[0] == 0
 
 
-def test_the_page_has_each_verdict_in_a_section_and_loads_nothing() -> None:
+def test_the_page_groups_verdicts_and_loads_nothing() -> None:
     all_ = [result("one", "held"), result("two", "differs"), result("three", "could not look")]
     report = Report(cluster_name="a", region="us-east-1", is_rehearsal=True, nodes=2, results=all_)
     page = render_page(report)

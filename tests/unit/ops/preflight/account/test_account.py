@@ -60,7 +60,7 @@ def test_credentials_that_aws_does_not_take_end_it() -> None:
         findings(network)
 
 
-def test_a_capacity_block_s_instances_and_nodes_out_of_a_reservation_count_against_no_quota() -> None:
+def test_capacity_blocks_and_reservations_count_against_no_quota() -> None:
     network = Network()
     network.quotas[P] = 0
     network.instances = [instance("p4d.24xlarge", lifecycle="capacity-block")]
@@ -69,7 +69,7 @@ def test_a_capacity_block_s_instances_and_nodes_out_of_a_reservation_count_again
     assert bad(network, **BLOCK) == []
 
 
-def test_a_quota_that_nobody_ever_asked_to_change_is_aws_s_default() -> None:
+def test_a_quota_never_changed_is_the_aws_default() -> None:
     network = Network()
     del network.quotas[P]
     network.default_quotas[P] = 191
@@ -77,14 +77,14 @@ def test_a_quota_that_nobody_ever_asked_to_change_is_aws_s_default() -> None:
     assert problem.found == "191, of which 0 used by others, 192 needed"
 
 
-def test_a_spot_quota_that_no_source_names_is_a_warning() -> None:
+def test_an_unknown_spot_quota_is_a_warning() -> None:
     network = Network()
     network.offered["use1-az4"].append("p6-b200.48xlarge")
     warnings = [each for each in bad(network, family="p6-b200", capacity="spot") if "quota" in each.check]
     assert [each.check for each in warnings] == ["quota of vCPUs: p6-b200.48xlarge, spot"]
 
 
-def test_every_type_of_the_catalog_counts_against_a_quota_and_no_type_against_two() -> None:
+def test_every_type_counts_against_exactly_one_quota() -> None:
     base = load_base()
     bought = {
         (type_, kind)
@@ -105,7 +105,7 @@ def test_every_type_of_the_catalog_counts_against_a_quota_and_no_type_against_tw
     assert len(codes) == len(set(codes))
 
 
-def test_once_network_and_storage_are_there_their_quotas_are_asked_no_more() -> None:
+def test_existing_network_and_storage_need_no_quotas() -> None:
     network = Network()
     network.network_stack = {"VpcId": "vpc-1", "PrivateSubnetId": PRIVATE}
     network.storage_stack = {"BucketName": "b", "FileSystemId": "fs-1", "EfsId": "fs-2"}
@@ -114,7 +114,7 @@ def test_once_network_and_storage_are_there_their_quotas_are_asked_no_more() -> 
     assert ON_DEMAND_STANDARD in checks
 
 
-def test_a_config_that_parallelcluster_would_refuse_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_cluster_config_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: object, __: Settings) -> None:
         raise ConfigurationError("Scheduling: no such key")
 
@@ -130,7 +130,7 @@ def test_every_check_is_told_before_it_begins() -> None:
     assert told[-1] == "cluster config"
 
 
-def test_the_least_bootstrap_is_the_one_that_the_cdk_asks_for(synthesised_manifest: dict[str, Any]) -> None:
+def test_the_least_bootstrap_is_what_the_cdk_requires(synthesised_manifest: dict[str, Any]) -> None:
     asked = [
         each["properties"]["requiresBootstrapStackVersion"]
         for each in synthesised_manifest["artifacts"].values()
@@ -153,7 +153,7 @@ def bootstrap_finding(
     return next(each for each in found if each["check"].startswith("CDK bootstrap"))
 
 
-def test_the_bootstrap_that_is_looked_for_is_the_one_of_the_apps_qualifier(
+def test_bootstrap_is_looked_for_by_the_apps_qualifier(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     network = Network()
@@ -162,7 +162,7 @@ def test_the_bootstrap_that_is_looked_for_is_the_one_of_the_apps_qualifier(
     assert bootstrap_finding(network, monkeypatch, capsys)["verdict"] == "ok"
 
 
-def test_a_missing_bootstrap_of_another_qualifier_gets_a_stack_of_its_own(
+def test_a_missing_qualified_bootstrap_gets_its_own_stack(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mend = bootstrap_finding(Network(), monkeypatch, capsys)["mend"]

@@ -15,7 +15,7 @@ DomainReadOnlyUser: cn=ReadOnly,dc=corp,dc=example,dc=com
 """
 
 
-def test_a_password_that_is_missing_or_not_readable_is_said_and_nothing_is_asked(tmp_path: Path) -> None:
+def test_missing_and_unreadable_passwords_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "directory.yaml"
     file.write_text(FILE)
     settings = read_settings({"directory": str(file)})
@@ -31,5 +31,5 @@ def test_a_password_that_is_missing_or_not_readable_is_said_and_nothing_is_asked
     assert "the directory was not asked" in refused.found
 
 
-def test_a_cluster_without_a_directory_asks_for_no_secret() -> None:
+def test_a_cluster_without_directory_asks_for_no_secret() -> None:
     assert list(check_directory(read_settings({}), Account({}).client)) == []

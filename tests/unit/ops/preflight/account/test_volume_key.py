@@ -48,7 +48,7 @@ def last(found: Account) -> Finding:
     return finding
 
 
-def test_aws_own_key_is_as_it_should_be_by_its_alias_and_by_its_arn() -> None:
+def test_the_default_key_of_aws_is_ok() -> None:
     by_alias = Account({"GetEbsDefaultKmsKeyId": {"KmsKeyId": "alias/aws/ebs"}})
     for found in (by_alias, account(manager="AWS")):
         (finding,) = check_volume_key(ACCOUNT, found.client)
@@ -64,14 +64,14 @@ def test_aws_own_key_is_as_it_should_be_by_its_alias_and_by_its_arn() -> None:
     ],
     ids=["as KMS makes it", "for another service", "denied"],
 )
-def test_a_key_that_no_role_of_a_cluster_may_use_is_a_problem(statements: list[Any]) -> None:
+def test_a_key_closed_to_clusters_is_a_problem(statements: list[Any]) -> None:
     finding = last(account(*statements))
     assert finding.verdict == "problem"
     for who in ("provider's role", "head node's role", "AWSServiceRoleForAutoScaling"):
         assert who in finding.found
 
 
-def test_what_is_to_be_put_into_the_policy_mends_it() -> None:
+def test_the_statement_to_add_mends_the_policy() -> None:
     mend = last(account(DEFAULT)).mend
     (statement,) = (json.loads(line) for line in mend.splitlines() if line.startswith("{"))
     assert last(account(DEFAULT, statement)).verdict == "ok"
@@ -81,23 +81,23 @@ def test_what_is_to_be_put_into_the_policy_mends_it() -> None:
 
 
 @pytest.mark.parametrize("principal", ["*", {"AWS": "*"}, {"AWS": ["*"]}])
-def test_a_policy_that_lets_the_account_in_through_ec2_is_enough(principal: Any) -> None:
+def test_opening_the_key_to_the_account_is_enough(principal: Any) -> None:
     assert last(account(DEFAULT, OPEN | {"Principal": principal})).verdict == "ok"
 
 
-def test_a_policy_that_names_roles_is_for_a_person_to_judge() -> None:
+def test_a_policy_that_names_roles_is_a_warning() -> None:
     role = {"AWS": f"arn:aws:iam::{ACCOUNT}:role/parallelcluster/training/head"}
     assert last(account(DEFAULT, allow(role))).verdict == "warning"
 
 
-def test_a_key_of_another_account_or_one_that_is_off_is_a_problem() -> None:
+def test_foreign_and_disabled_keys_are_problems() -> None:
     abroad = last(account(OPEN, owner=OTHER))
     assert (abroad.verdict, OTHER in abroad.found) == ("problem", True)
     found = list(check_volume_key(ACCOUNT, account(OPEN, Enabled=False, KeyState="PendingDeletion").client))
     assert [each.found for each in found if each.verdict == "problem"] == ["PendingDeletion"]
 
 
-def test_the_key_is_named_also_where_its_policy_may_not_be_read() -> None:
+def test_a_key_with_unreadable_policy_is_still_named() -> None:
     unread = account(DEFAULT)
     unread.answers["GetKeyPolicy"] = Refused("AccessDeniedException", "perform: kms:GetKeyPolicy on")
     findings = check_volume_key(ACCOUNT, unread.client)

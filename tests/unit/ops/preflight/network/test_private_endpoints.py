@@ -14,7 +14,7 @@ WITH_CN = {"autoscaling", "cloudformation", "ec2", "monitoring", "sts"}
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "cn-north-1"])
-def test_services_are_found_by_their_names_in_the_region(region: str) -> None:
+def test_services_are_found_by_their_regional_names(region: str) -> None:
     names = sorted(
         f"{'cn.' if region == 'cn-north-1' and each in WITH_CN else ''}com.amazonaws.{region}.{each}"
         for each in INTERFACE_ENDPOINTS

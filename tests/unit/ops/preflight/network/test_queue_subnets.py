@@ -65,7 +65,7 @@ def test_what_is_wrong_with_a_subnet_is_said(
     assert mend in str(wrong.mend)
 
 
-def test_a_new_efs_gets_its_mount_target_in_the_other_zone_by_hand(
+def test_a_new_efs_needs_a_second_mount_target(
     queues: Callable[[str], dict[str, str]],
 ) -> None:
     found = {each.check: each for each in findings(_network(), **OWN, **queues(QUEUE))}
@@ -75,7 +75,7 @@ def test_a_new_efs_gets_its_mount_target_in_the_other_zone_by_hand(
     assert ", then aws efs create-mount-target" in str(target.mend)
 
 
-def test_a_network_without_internet_is_a_warning_where_overrides_mean_it(tmp_path: Path) -> None:
+def test_missing_internet_is_a_warning_without_managed_dns(tmp_path: Path) -> None:
     network, overrides = Network(), tmp_path / "overrides.yaml"
     network.routes[PRIVATE] = []
     overrides.write_text("Scheduling: {SlurmSettings: {Dns: {DisableManagedDns: true}}}")
