@@ -16,6 +16,7 @@ from tests import rooms
 from training_cluster.paths import ROOT
 
 MOST_MODULES = 20
+MOST_WORDS = 8
 NOBODY = "nobody; run by name"
 CONSTANTS = ("paths", "ports")
 """Modules of constants alone."""
@@ -108,6 +109,17 @@ def test_each_test_mirrors_the_path_of_code() -> None:
             if mirrored != Path() and not (mirrored in code and starts & _names_tested(code[mirrored])):
                 lost.append(str(path))
     assert lost == [], "named after no module, script or folder at the place that they mirror"
+
+
+def test_names_of_tests_have_eight_words_at_most() -> None:
+    longer = [
+        f"{path}: {node.name}"
+        for path in rooms.tracked("tests/*.py")
+        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        if len(node.name.removeprefix("test_").split("_")) > MOST_WORDS
+    ]
+    assert longer == []
 
 
 def _has_test(path: Path) -> bool:
