@@ -35,10 +35,10 @@ LONGEST = (
         "stacks/test_stacks_queues.py",
         "training/test_restarts.py",
     ),
-    *("stacks/test_image_stack.py", "stacks/test_storage_stack.py", "functions/test_layer.py"),
-    *("local_aws/test_local_aws.py", "training/test_restarts_stops.py", "stacks/test_stacks_flags.py"),
+    *("stacks/test_image_stack.py", "stacks/test_stacks_foundations.py", "functions/test_layer.py"),
+    *("local_aws/test_local_aws.py", "training/test_restarts_stops.py"),
     *("permissions/test_permissions.py", "bootstrap/test_health.py", "plan/test_plan.py"),
-    *("training/test_job_slow_saves.py", "training/test_job.py"),
+    *("training/test_job.py",),
 )
 
 

@@ -116,7 +116,7 @@ def test_intel_mpi_starts_ranks_and_scancel_ends_them(training: Training) -> Non
 
 @pytest.mark.parametrize("launcher", ["torchrun", "srun"])
 def test_a_strict_run_on_tcp_is_refused(training: Training, launcher: str) -> None:
-    """Its checkpoint is kept; another job goes on with a warning."""
+    """Its checkpoint is kept; another job continues with a warning."""
     run = f"strict-{launcher}"
     output = training.run(run, STRICT_NETWORK="1", MAX_STEPS="4", LAUNCHER=launcher, **EFA)
     assert "network between the nodes: Libfabric" in output
@@ -126,7 +126,9 @@ def test_a_strict_run_on_tcp_is_refused(training: Training, launcher: str) -> No
     found = re.search(r"rank 0: (NCCL sends over TCP \(NET/Socket\) on .*4 EFA cards each: )", output)
     assert found, output
     assert f"not started again: {found[1]}" in output
-    assert f"continue from step 4: TRAINING_SHARED={training.shared} RUN_NAME={run} sbatch --nodes 2" in output
+    assert (
+        f"continue from step 4: TRAINING_SHARED={training.shared} RUN_NAME={run} sbatch --nodes 2" in output
+    )
     run_dir, checkpoints = training.run_dir(run), training.checkpoints(run)
     assert (run_dir / "outcome").read_text().startswith(f"refused {found[1]}")
     assert (checkpoints / "latest_step").read_text().strip() == "4"
