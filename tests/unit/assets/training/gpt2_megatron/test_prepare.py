@@ -1,5 +1,6 @@
 """gpt2-megatron's choice and preparation of a text; no tokenizer package is here."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,18 @@ def test_wikipedia_is_read_from_the_hub(
     assert unit.file == tmp_path / "downloads" / "wikipedia-20231101.simple" / "train-00000-of-00001.parquet"
     assert config.fingerprint == f"{hub_text.REPOSITORY}@{hub_text.REVISION}"
     assert prepare.downloaded(config) == "; 0.0 MB downloaded"
+
+
+def test_gpus_do_not_wait_for_wikipedia(
+    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = load("prepare")
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    for name in ("CORPUS", "WIKIPEDIA_EDITION", "VOCAB_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for kind, here, is_refused in (("gpu", "", True), ("gpu", "yes", False), ("none", "", False)):
+        monkeypatch.setenv("ACCELERATOR_KIND", kind)
+        monkeypatch.setenv("PREPARE_HERE", here)
+        refused = pytest.raises(prepare.ShardError, match="prepare it on CPUs first")
+        with refused if is_refused else nullcontext():
+            prepare.refuse_on_gpus(prepare.read_config())

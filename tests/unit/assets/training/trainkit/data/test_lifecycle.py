@@ -80,6 +80,9 @@ def test_torn_and_other_shards_are_made_again(tmp_path: Path, capsys: pytest.Cap
     assert calls == ["made"] * 3
     ensure(Config(config.folder, None))
     assert len(calls) == 3, "shards without their text are taken as they are"
+    (config.folder / "train-00000.bin").write_bytes(b"\1" * 8)
+    with pytest.raises(shards.ShardError, match=r"00000\.bin is corrupt: its sha256 is"):
+        ensure(Config(config.folder, None))
 
 
 def test_a_refused_upload_is_reported_and_training_continues(

@@ -12,7 +12,7 @@ import pytest
 from trainkit.run import outcome, precision
 from trainkit.run.finite import check_finite
 from trainkit.run.mfu import flops_per_token, mfu
-from trainkit.run.run import Run
+from trainkit.run.run import Run, data_note
 
 from tests.unit.assets.training.trainkit.run.runs import a_run, save
 from training_cluster.paths import TRAINING
@@ -36,6 +36,8 @@ def test_a_rank_reads_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RUN_DIR")
     with pytest.raises(SystemExit, match="rank 3: RUN_DIR is not set"):
         Run.from_environment()
+    with pytest.raises(SystemExit, match=r"/r/data\.json is missing: prepare\.sh writes it before the ranks"):
+        data_note(run)
 
 
 @pytest.mark.parametrize(
