@@ -198,6 +198,18 @@ def test_what_is_wrong_everywhere_drains_none(prolog: Prolog, fault: str, output
     assert prolog.changes() == []
 
 
+@pytest.mark.parametrize("moment", ["prolog", "epilog"])
+def test_no_root_of_a_rehearsal_drains_none(tmp_path: Path, moment: str) -> None:
+    """On AWS TRAINING_ROOT is empty, for which step 90 writes no line."""
+    done = subprocess.run(
+        ["/bin/bash", str(HEALTH.parent / f"{moment}.sh")],
+        env={"TRAINING_BUNDLES": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_idle_node_is_judged_by_its_name(prolog: Prolog) -> None:
     """As ParallelCluster gave it; a wrong check is braked without a job, too."""
     node = prolog.node

@@ -186,6 +186,21 @@ def test_ranks_that_sigterm_ends_do_not_fail(node: Node) -> None:
     assert not (node.run_dir / "failed").exists()
 
 
+def test_a_deaf_rank_ends_after_anothers_failure(node: Node) -> None:
+    """NCCL over EFA may wait for a dead peer, and Slurm's SIGKILL comes after KillWait."""
+    (node.workload / "train.py").write_text(
+        "import signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "open(sys.argv[1], 'w').close()\ntime.sleep(600)\n"
+    )
+    failed = node.run_dir / "failed"
+    failed.write_text("train-dy-p4d-1: exit code 1\n")
+    process = node.start(LAUNCHER="srun", SLURM_PROCID="0", AFTER_FAILURE_S="0")
+    node.wait_until_ready()
+    process.terminate()
+    assert process.wait(timeout=LONG_S) == 128 + signal.SIGKILL
+    assert failed.read_text() == "train-dy-p4d-1: exit code 1\n", "the first failure is the cause"
+
+
 def test_ranks_do_not_start_after_a_spot_notice(node: Node, tmp_path: Path) -> None:
     """Its signal has reached the steps that ran then, and no later one."""
     notice = tmp_path / "notice"
