@@ -1,6 +1,7 @@
 """tools/build_layer.py: the archive of a layer of one's own."""
 
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -68,6 +69,24 @@ def test_too_large_layer_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         pack(installed=tmp_path / "installed", archive=tmp_path / "layer.zip")
     assert "-c layer=hosted" in str(raised.value)
     assert not (tmp_path / "layer.zip").exists()
+
+
+def test_interrupted_build_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def install(*, python: str, target: Path, log: Path) -> None:
+        _install(target)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(build_layer, "install", install)
+    monkeypatch.setattr(sys, "argv", ["build_layer", "--folder", str(tmp_path)])
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        assert build_layer.main() == 130
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert "interrupted; nothing was left behind" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def _builder(folder: Path, **pip: str) -> subprocess.Popen[str]:

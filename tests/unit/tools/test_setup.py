@@ -1,10 +1,14 @@
 """tools/setup.sh and the Makefile on bare machines and in odd folders: one message, and nothing half made."""
 
 import fcntl
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import venv
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -199,3 +203,29 @@ def test_make_refuses_what_it_would_ignore(tmp_path: Path) -> None:
         assert done.returncode == 2, words
         assert message in done.stderr
         assert not (tmp_path / "set-up").exists(), "refused before set-up"
+
+
+def test_a_signal_ends_all_of_set_up(machine: Machine, tmp_path: Path) -> None:
+    """What still ran would write into the environments that the next set-up makes."""
+    script, pids = machine.folder / "tools" / "setup.sh", tmp_path / "pids"
+    stubs = "".join(
+        f"{each}() {{ :; }}\n" for each in ("check_python", "install_programs", "install_accounting")
+    )
+    # As pip, which removes its temporary files before it ends.
+    made = f"make_venv() {{ trap 'sleep 0.2; exit' TERM; echo $BASHPID >>{pids}; sleep 300 & wait; }}\n"
+    script.write_text(f"{script.read_text().removesuffix('main' + chr(10))}{stubs}{made}main\n")
+    machine.program("sleep", f'exec {shutil.which("sleep")} "$@"')
+    set_up = machine.start()
+    while not pids.exists() or len(pids.read_text().splitlines()) < 2:
+        assert set_up.poll() is None
+        time.sleep(0.05)
+    set_up.send_signal(signal.SIGTERM)
+    set_up.wait(timeout=60)
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if (process / "cwd").readlink() == machine.folder:
+                left.append(int(process.name))
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []

@@ -15,6 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rehearsal.deployed import client_options
+from rehearsal.local_aws.access_keys import new_access_key
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
 
@@ -57,8 +58,9 @@ def client(address: LocalAwsAddress, service: str, **options: Any) -> Any:
 
 @pytest.mark.parametrize("protocol", CALLS)
 def test_somebody_elses_access_key_is_refused(address: LocalAwsAddress, protocol: str) -> None:
+    """Also the key of another start."""
     service, operation, arguments = CALLS[protocol]
-    for key in (ACCOUNT, "test", "AKIAIOSFODNN7EXAMPLE"):
+    for key in (ACCOUNT, "test", "AKIAIOSFODNN7EXAMPLE", new_access_key()):
         made_up = {"aws_access_key_id": key, "aws_secret_access_key": "local"}
         with pytest.raises(ClientError) as refusal:
             getattr(client(address, service, **made_up), operation)(**arguments)
