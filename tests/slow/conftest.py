@@ -37,8 +37,7 @@ LONGEST = (
     ),
     *("stacks/test_image_stack.py", "stacks/test_stacks_foundations.py", "functions/test_layer.py"),
     *("local_aws/test_local_aws.py", "training/test_restarts_stops.py"),
-    *("permissions/test_permissions.py", "bootstrap/test_health.py", "plan/test_plan.py"),
-    *("training/test_job.py",),
+    *("bootstrap/test_health.py", "plan/test_plan.py", "training/test_job.py"),
 )
 
 

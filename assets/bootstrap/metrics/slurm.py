@@ -61,7 +61,7 @@ class Node(NamedTuple):
     word: str
     """sinfo's state, such as idle~."""
     state: str
-    """Its group on the dashboard: that of `state_of`."""
+    """Group on the dashboard, by `state_of`."""
     is_out: bool
     """True if it takes no job."""
     number: int

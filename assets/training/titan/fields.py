@@ -33,7 +33,7 @@ class Settings(TrainSettings, ExportSettings):
     data: str = "raw"
     """raw, machine, a folder of /fsx/datasets, or hf:ORGANISATION/NAME[/CONFIG]; with weights A:0.7,B:0.3."""
     tokenizer: str = ""
-    """A tokenizer.json, or a folder with one; empty for that of the weights, or one trained on the text."""
+    """A tokenizer.json, or a folder with one; empty for the weights' own, or one trained on the text."""
     vocab_size: int = 32_000
     """Tokens of a tokenizer that is trained on the text."""
     init_from: str = ""

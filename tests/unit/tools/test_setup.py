@@ -206,7 +206,7 @@ def test_make_refuses_what_it_would_ignore(tmp_path: Path) -> None:
 
 
 def test_a_signal_ends_all_of_set_up(machine: Machine, tmp_path: Path) -> None:
-    """What still ran would write into the environments that the next set-up makes."""
+    """A pip that still ran would write into the environments that the next set-up makes."""
     script, pids = machine.folder / "tools" / "setup.sh", tmp_path / "pids"
     stubs = "".join(
         f"{each}() {{ :; }}\n" for each in ("check_python", "install_programs", "install_accounting")

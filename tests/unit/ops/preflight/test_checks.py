@@ -37,7 +37,7 @@ GONE_FSX, GONE_EFS = "fs-0123456789abcdef0", "fs-0fedcba9876543210"
 OTHER_VPC = "vpc-0ffffffffffffffff"
 SPOT, BLOCK, LOGIN = {"capacity": "spot"}, {"capacity": "capacity-block:{}"}, {"login_nodes": "1"}
 RESERVED = {"capacity": "reservation:{}"}
-"""Of the account's own reservation."""
+"""Flags; the id of the account's own reservation takes the place of {}."""
 BUDGET = {"budget_usd": "100", "alarm_email": "a@example.com"}
 STANDARD, P, P_SPOT = "L-1216C47A", "L-417A185B", "L-7212CCBC"
 VPCS, ADDRESSES, NATS, LUSTRE = "L-F678F1CE", "L-0263D0A3", "L-FE5A380F", "L-8F1B9C74"

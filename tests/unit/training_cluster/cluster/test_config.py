@@ -120,7 +120,7 @@ def test_tuning_flags_set_their_keys_and_no_others() -> None:
 
 
 def test_a_changed_script_is_a_live_change() -> None:
-    """Of the keys that no update changes, docs/changes.md has what the library says of each flag."""
+    """For the keys that no update changes, docs/changes.md has the library's answer to each flag."""
     first = render()
     other = render_cluster_config(settings=read_settings({}), ids=ids(bundle_sha256="f" * 64))
     assert other["HeadNode"]["CustomActions"].pop("OnNodeUpdated")["Args"][-1] == f"bundle-sha256={'f' * 64}"

@@ -1,4 +1,4 @@
-"""What a metrics store changes: the bundle's settings, and the head node's time."""
+"""Changes that a metrics store makes: the bundle's settings, and the head node's time."""
 
 from tests.unit.training_cluster.rules.test_monitoring import WORKSPACE
 from training_cluster.cluster.bundle import bootstrap_budget_s

@@ -166,7 +166,7 @@ def in_a_job(machine: Machine, workload: str, **environment: str) -> subprocess.
 
 @pytest.mark.slow
 def test_environments_with_and_without_transformer_engine_differ(machine: Machine) -> None:
-    """Where the image's step failed to compile it, the image says so and a job has another environment."""
+    """The image says so if its step failed to compile it, and a job gets another environment."""
     (machine.bundle / "training" / "gpt2-megatron" / "requirements.lock").unlink()
     text = (TRAINING / "gpt2-megatron" / "requirements.txt").read_text()
     for name, version in re.findall(r"^([\w-]+)==([\w.]+)", text, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""What steps 66, 72 and 86 to 88 write, as the programs that read it understand it."""
+"""Files that steps 66, 72 and 86 to 88 write, judged by the programs that read them."""
 
 import os
 import re

@@ -209,7 +209,7 @@ def test_ids_in_use_are_refused(people: People) -> None:
 
 
 def test_ids_of_older_clusters_stay_theirs(people: People) -> None:
-    """What a killed run left takes no uid."""
+    """A user whom a killed run left half-made takes no uid."""
     projects = people.root / "fsx" / "projects"
     for path, uid, gid in (
         (people.homes / ".fresh-abc123", BOB, BOB),

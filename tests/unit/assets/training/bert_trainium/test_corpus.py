@@ -82,7 +82,7 @@ def test_wikipedia_has_the_vocabulary_of_bert(corpus: ModuleType, served: Hub, t
 
 
 def test_an_own_vocabulary_wins_over_the_published_one(corpus: ModuleType, tmp_path: Path) -> None:
-    """Where none is given that fits, one is trained."""
+    """A vocabulary is trained if none is given that fits."""
     for name, size in (
         (WIKIPEDIA, 2048),
         ("wikipedia-20231101.de", 30522),
