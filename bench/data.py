@@ -23,14 +23,6 @@ _NANOGPT = "nanoGPT's prepare"
 _MEGATRON = "Megatron's preprocess_data"
 AGAINST = {_FAIRSEQ: "roberta", _NANOGPT: "gpt2", _MEGATRON: "gpt2-megatron"}
 _AS_FAST = {_FAIRSEQ: 4.0, _NANOGPT: 4.0, _MEGATRON: 2.0}
-_PROFILE = (
-    "On a loaded machine on 2026-11-24 the CPU seconds of 16 MB were 2.5 for gpt2 and 8.1 for nanoGPT "
-    "(3.3x), 2.5 for roberta and 27.0 for fairseq (10.6x), and 2.9 for gpt2-megatron and 17.7 for "
-    "Megatron-LM (5.8x); medians of three runs, alternating. Of gpt2's 2.5 s, 1.0 s start bash and three "
-    "Python processes; the rest is one half the BPE of words that come for the first time (58,000 "
-    "distinct ones with their white space, in each of two processes), and one half the search for words, "
-    "the dictionary and the writing."
-)
 Key = TypeVar("Key", bound=Hashable)
 Work = Callable[[Text, int], Watched]
 BySize = dict[str, dict[int, list[Watched]]]
@@ -67,9 +59,7 @@ def measure() -> Result:
             "with shared pages counted once. The rows of two workers against one compare the extra time of "
             "16x text over 1x text.",
             "The preparations encode each word once and reuse the result. This text has few distinct words; "
-            "real text has more, so it gains less. On 2026-11-22, before this reuse, the three preparations "
-            "were 3.49x, 2.25x and 1.34x as fast as the other programs.",
-            _PROFILE,
+            "real text has more, so it gains less.",
             *notes,
         ],
     )

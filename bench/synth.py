@@ -23,16 +23,6 @@ APPS = {
 IMPORTS = {"ours": "import app", "empty CDK app": "import aws_cdk"}
 _FLOOR, _SAMPLE = 1.5, 1.0
 _NO_VALIDATION = {"CDK_VALIDATION": "false"}
-_PROFILE = (
-    "CPU seconds of all processes, which depend less on other load, on 2026-11-24: this app 8.2, the "
-    "empty app 4.5 (1.82x), the plain app 6.4 (1.29x). The CDK's validation takes 4.4 s in this app, and "
-    "2.8 s in the empty app, where nearly all of it starts the engine (WebAssembly). The three templates "
-    "thus take 1.6 s of the 2.2 s that the goal allows beyond the empty app. The rest: imports of this "
-    "app 0.7 s (half of them modules of aws_cdk), about 840 calls of jsii with the CDK's work in each "
-    "call 1.3 s, templates and assets 0.3 s. In profiles (cProfile and V8's profiler) no function of the "
-    "app takes more than 5 % of the user time. PYTHONOPTIMIZE=1, which skips jsii's type checks, makes no "
-    "difference (8.7 s)."
-)
 
 
 def measure() -> Result:
@@ -55,7 +45,6 @@ def measure() -> Result:
             "with its default flags: three stacks with about 150 resources and two asset bundles.",
             f"The time of this app, with the empty app in brackets: {_parts(seconds)}. The CDK also "
             "validates the templates of the empty app.",
-            _PROFILE,
         ],
     )
 

@@ -11,7 +11,7 @@ import psutil
 
 from bench.measuring.environments import ABSENT, Baseline, find_baseline
 from bench.measuring.programs import ratios, run, turns, watch
-from bench.measuring.result import Result, Row, at_least, at_most, not_run, spread
+from bench.measuring.result import Result, Row, at_least, at_most, not_run
 from bench.subjects.gpt2_programs import Programs, Sizes
 from bench.subjects.workloads import Workload
 from training_cluster.paths import ROOT, TRAINING
@@ -23,14 +23,6 @@ _AS_FAST, _COMPILED_AS_FAST, _OVERHEAD = 1.0, 1.1, 1.02
 _NANOGPT = "gpt2 against nanoGPT, tokens/s"
 _COMPILED = "gpt2 against nanoGPT, both compiled, tokens/s"
 _COMPILER = "no C++ compiler"
-_PROFILE = (
-    "Profile of 2026-11-24 (torch.profiler; model, loss and optimizer alone, one thread, CPU seconds, not "
-    "compiled): gpt2 is 0.99 times as fast as nanoGPT. Matrix products take 77 % of a step in gpt2 and 75 "
-    "% in nanoGPT, attention 10 % and 11 %, in the same kernels of torch. gpt2's fused AdamW makes a step "
-    "of 1,090 ms 22 ms shorter. GPT-2's GELU (tanh) makes it 20 ms longer than the exact GELU, which "
-    "nanoGPT uses instead. To be 1.1 times as fast, gpt2 would have to do without nearly everything but "
-    "products and attention."
-)
 # Wide enough that an update takes tenths of a second, so that the launcher's share can be measured.
 ROBERTA = {
     "roberta_layers": 4,
@@ -73,11 +65,6 @@ def measure() -> Result:
             _OVERHEAD,
         ),
     ]
-    if threads > 1:
-        two = ratios(speeds["gpt2, 2 ranks"], ours)
-        rows.append(
-            Row(name="gpt2, 2 ranks against one on the same cores, tokens/s", measured=spread(two, "x"))
-        )
     return Result(
         rows=rows,
         figures={"tokens_per_s": speeds, "seconds_an_update": seconds, "threads": threads},
@@ -91,8 +78,6 @@ def _gpt2(folder: Path, nanogpt: Baseline | None, *, threads: int) -> dict[str, 
     works = {"gpt2": programs.ours, "plain loop": programs.plain_loop}
     if nanogpt:
         works["nanoGPT"] = programs.nanogpt(nanogpt, compiled=False)
-    if threads > 1:
-        works["gpt2, 2 ranks"] = lambda: programs.ours(ranks=2)
     speeds = turns(works, rounds=ROUNDS)
     if nanogpt and _has_compiler():
         compiled = {
@@ -155,7 +140,5 @@ def _notes(nanogpt: Baseline | None, *, threads: int) -> list[str]:
         "roberta starts with train.sh (torchrun, one rank), and fairseq-train from the command line with "
         "the same arguments and data. The times compared are those at which both print the same line of "
         "fairseq's log.",
-        "The two ranks together use the batch and the threads of the single rank. The ratio shows the cost "
-        "of gloo and DDP on one machine.",
-        *([_PROFILE, nanogpt.note] if nanogpt else []),
+        *([nanogpt.note] if nanogpt else []),
     ]

@@ -11,32 +11,21 @@ from training_cluster.paths import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
-TESTS = ROOT / "bench" / "tests.md"
-"""Figures of the project's own tests, written by hand: the end of the page."""
 _HEAD = """\
 # Benchmarks
 
 `make bench` writes this page; `make bench ONLY=synth` runs one benchmark. Each figure compares programs that
-ran alternately on the same machine. The ratio is the result; the seconds show the scale. The column "before"
-has the figure of the previous day on which it was measured. The baselines are the real programs, at the
-versions named. A program that was not available is shown as "not run". `bench/results/` has the raw figures.
+ran alternately on the same machine. The ratio is the result; the seconds show the scale. The baselines
+are the real programs, at the versions named. A program that was not available is shown as "not run".
+`bench/results/` has the raw figures.
 """
 
 
 def keep(name: str, title: str, result: Result, *, machine: Mapping[str, Any], seconds: float) -> None:
     """Write bench/results/NAME.json, with one line for each row, figure and note."""
     RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{name}.json"
-    before = _before(json.loads(file.read_text(encoding="utf-8")), machine["date"]) if file.is_file() else {}
     content = {"title": title, "machine": machine, "seconds": round(seconds, 1), **asdict(result)}
-    file.write_text(json_text(content | {"before": before}, levels=2), encoding="utf-8")
-
-
-def _before(kept: Mapping[str, Any], date: str) -> dict[str, str]:
-    """Return the figures of the previous day by their rows: those kept, or those that were kept with them."""
-    if kept["machine"]["date"] == date:
-        return dict(kept["before"])
-    return {row["name"]: row["measured"].partition(" (")[0] for row in kept["rows"]}
+    (RESULTS / f"{name}.json").write_text(json_text(content, levels=2), encoding="utf-8")
 
 
 def write(names: Sequence[str]) -> None:
@@ -54,16 +43,13 @@ def _page(names: Sequence[str], results: Mapping[str, Any]) -> Iterator[str]:
             continue
         content = results[name]
         yield f"## {name}: {content['title']}\n"
-        yield "| name | goal | before | measured | result |\n|---|---|---|---|---|"
+        yield "| name | goal | measured | result |\n|---|---|---|---|"
         for row in content["rows"]:
-            before = content["before"].get(row["name"], "")
-            cells = (row["name"], row["goal"], before, row["measured"], row["verdict"])
-            yield f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+            yield f"| {row['name']} | {row['goal']} | {row['measured']} | {row['verdict']} |"
         yield ""
         for note in content["notes"]:
             yield f"{note}\n"
         yield f"{_machine(content['machine'])} The benchmark took {content['seconds']:.0f} s.\n"
-    yield TESTS.read_text(encoding="utf-8")
 
 
 def _machine(machine: Mapping[str, Any]) -> str:

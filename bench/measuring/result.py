@@ -36,10 +36,11 @@ def not_run(name: str, goal: str, why: str) -> Row:
 
 
 def spread(values: Sequence[float], unit: str = "", digits: int = 2) -> str:
-    """Format values as `median unit (lowest to highest, number of runs)`."""
+    """Format values as `median unit (lowest to highest, number of runs)`, and one value as `value unit`."""
     figures = (statistics.median(values), min(values), max(values))
     median, low, high = (f"{each:.{digits}f}" for each in figures)
-    return f"{median}{unit} ({low} to {high}, {len(values)} runs)"
+    runs = f" ({low} to {high}, {len(values)} runs)" if len(values) > 1 else ""
+    return f"{median}{unit}{runs}"
 
 
 def at_most(name: str, ratios: Sequence[float], goal: float, unit: str = "x") -> Row:

@@ -53,29 +53,28 @@ class Programs:
         workload.prepare("data", self._settings())
         self._tokens = _join(workload)
 
-    def ours(self, *, ranks: int = 1, compiled: bool | None = None) -> float:
-        """Run the workload gpt2 on a number of ranks, which share batch and threads.
+    def ours(self, *, compiled: bool | None = None) -> float:
+        """Run the workload gpt2 on one rank.
 
         Args:
-            ranks: number of ranks.
             compiled: COMPILE=yes or no; None for the workload's default, which is yes on GPUs only.
         """
         settings = self._settings() | {
             "compile": {None: "", True: "yes", False: "no"}[compiled],
-            "batch_size": self._sizes.batch // ranks,
+            "batch_size": self._sizes.batch,
             "max_steps": self._sizes.steps,
             "warmup_steps": self._sizes.steps,
             "checkpoint_every": 10 * self._sizes.steps,
             "eval_batches": 0,
             "log_every": 1,
-            "omp_num_threads": max(1, self._threads // ranks),
+            "omp_num_threads": self._threads,
         }
         self._runs += 1
         run = f"ours-{self._runs}"
         note = self._workload.run_dir("data") / "data.json"
         self._workload.run_dir(run).mkdir(parents=True)
         shutil.copyfile(note, self._workload.run_dir(run) / "data.json")
-        watched = self._workload.train(run, settings, ranks=ranks)
+        watched = self._workload.train(run, settings)
         # A checkpoint is written at the end, and is not compared.
         shutil.rmtree(self._workload.shared / "checkpoints" / run)
         return self._speed(watched.step_s(r"^step (\d+): loss", after=self._sizes.after))

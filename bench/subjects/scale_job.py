@@ -1,11 +1,12 @@
-"""The work of job.slurm itself in a job of 512 nodes: calls to slurmctld, files in the shared folder."""
+"""The work of job.slurm and launch.sh in a job of 512 nodes: calls to slurmctld, files, seconds."""
 
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,7 @@ _PARTITION = "export RANKS_PER_NODE=1 ACCELERATOR_KIND=none FAMILY=p5 CAPACITY=o
 _OF_NODES = {"MESSAGE_EPILOG_COMPLETE", "MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_STEP_COMPLETE"}
 _OURS = {"REQUEST_STATS_INFO", "REQUEST_STATS_RESET"}
 _SETTLED_S = 2.0
+_STARTS = 20
 _COUNT = re.compile(r"^\s+(?P<name>[A-Z_]+)\s+\(\s*\d+\) count:(?P<count>\d+)", re.MULTILINE)
 
 
@@ -47,21 +49,12 @@ class JobWork:
     """The measured work of one job."""
 
     nodes: int
-    seconds: float
-    """Seconds from the batch script's start to its end."""
-    bare_s: float
-    """Seconds of a script that starts /bin/true on each of these nodes: Slurm's own work."""
     script_s: float
     """Seconds of the batch script without its steps, including Slurm's start of the script."""
     calls: Mapping[str, int]
     """Calls by kind: those of the script, of srun, and of the job's start."""
     files: int
     """Number of new files in the shared folder."""
-
-    @property
-    def own_s(self) -> float:
-        """Seconds beyond Slurm's own work."""
-        return self.seconds - self.bare_s
 
 
 def make_shared(folder: Path) -> dict[str, str]:
@@ -99,7 +92,6 @@ def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, 
     """Run the job on nodes that are up. Raises SlurmError if it fails or does not end."""
     shared, said = Path(variables["TRAINING_SHARED"]), slurm.layout.jobs / f"{nodes}.log"
     where = [f"--nodelist={hosts(first, nodes)}", f"--nodes={nodes}", f"--output={said}"]
-    bare_s = _run_bare(slurm, [*where, "--ntasks-per-node=1", "--exclusive"], said)
     before = _files(shared)
     times = Path(variables["STEP_TIMES"])
     times.write_text("", encoding="utf-8")
@@ -108,12 +100,9 @@ def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, 
     # Watches the output, since a request to slurmctld would be counted.
     wait_until(lambda: said.is_file() and "job.slurm: done" in said.read_text(), what=f"the end of {said}")
     counted = _settled(slurm)
-    seconds = _ran_s(slurm, job)
     return JobWork(
         nodes=nodes,
-        seconds=seconds,
-        bare_s=bare_s,
-        script_s=seconds - steps_s(times.read_text(encoding="utf-8")),
+        script_s=_ran_s(slurm, job) - steps_s(times.read_text(encoding="utf-8")),
         calls={name: count for name, count in counted.items() if name not in _OF_NODES},
         files=len(_files(shared) - before),
     )
@@ -124,13 +113,37 @@ def steps_s(times: str) -> float:
     return sum(float(end) - float(began) for began, end in (line.split() for line in times.splitlines()))
 
 
-def _run_bare(slurm: BigSlurm, where: Sequence[str], said: Path) -> float:
-    """Start /bin/true once on each node, and return the seconds that the job ran."""
-    job = slurm.submit([*where, "--wrap", "srun --mpi=none true && echo ran"])
-    wait_until(lambda: said.is_file() and "ran" in said.read_text(), what=f"the end of {said}")
-    said.unlink()
-    _settled(slurm)
-    return _ran_s(slurm, job)
+def launch_s(*, train: Path, variables: Mapping[str, str], nodes: int) -> float:
+    """Return the seconds of train.sh, and so launch.sh, as one rank of a job of `nodes` nodes, without Slurm.
+
+    They are the median of starts one after the other, the rank (/bin/true) included.
+    """
+    run = Path(variables["TRAINING_SHARED"]) / "runs" / "one-node"
+    # job.slurm makes these folders.
+    for folder in ("logs/1-0", "flight/1-0"):
+        (run / folder).mkdir(parents=True, exist_ok=True)
+    job = {
+        "LAUNCHER": "srun",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "12001",
+        "NNODES": str(nodes),
+        "NPROC_PER_NODE": "1",
+        "EXPECTED_WORLD_SIZE": str(nodes),
+        "RUN_DIR": str(run),
+        "ACCELERATOR_KIND": "none",
+        "SLURM_JOB_ID": "1",
+        "SLURM_JOB_NUM_NODES": str(nodes),
+        "SLURM_NODEID": "1",
+        "SLURM_PROCID": "1",
+        "SLURM_LOCALID": "0",
+        "SLURMD_NODENAME": "node-1",
+    }
+    seconds = []
+    for _ in range(_STARTS):
+        began = time.perf_counter()
+        subprocess.run(["bash", train], env={**os.environ, **variables, **job}, check=True)
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds)
 
 
 def _ran_s(slurm: BigSlurm, job: int) -> float:

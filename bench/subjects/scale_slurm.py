@@ -1,11 +1,19 @@
-"""A real slurmctld with 1,000 cloud nodes: the time to allocate and to release the nodes of a job."""
+"""A real slurmctld with 1,000 cloud nodes: the time to allocate and to release the nodes of a job.
+
+`python -m bench.subjects.scale_slurm HOSTS` is slurmctld's ResumeProgram: it starts a slurmd for each node,
+in place of EC2 and the boot of an instance. The environment holds SLURM_CONF and the benchmark's marker.
+"""
 
 import datetime
+import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +21,7 @@ import psutil
 
 from rehearsal.local_slurm import LocalSlurm, NodeSet, NodeShape, Partition, SlurmError
 from rehearsal.local_slurm.cluster import SYSTEM_PATH
+from rehearsal.local_slurm.power import BOOT_S
 from rehearsal.processes import name_of
 from training_cluster.paths import ROOT
 
@@ -41,14 +50,10 @@ class Allocation:
     nodes: int
     chosen_s: float
     """Time from sbatch until slurmctld has chosen the nodes and started them."""
-    registered_s: float
-    """Time from the first node's registration to the last one's, while this machine starts all slurmd."""
     running_s: float
     """Time from the last registration until the job runs."""
     released_s: float
     """Time from scancel until all nodes are idle."""
-    slurmctld_cpu_s: float
-    """CPU time of slurmctld in that time. The nodes' slurmd share this machine and use the rest."""
 
     @property
     def own_s(self) -> float:
@@ -75,7 +80,7 @@ class BigSlurm(LocalSlurm):
         lines = [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
         # slurmd inherits the output, which must go to a file when this program has ended.
         log = shlex.quote(str(self.layout.log / "power.log"))
-        lines.append(f'exec {shlex.quote(sys.executable)} -m bench.subjects.scale_resume "$1" >>{log} 2>&1')
+        lines.append(f'exec {shlex.quote(sys.executable)} -m bench.subjects.scale_slurm "$1" >>{log} 2>&1')
         self.layout.resume_program.write_text("\n".join(["#!/bin/sh", *lines]) + "\n", encoding="utf-8")
 
     def stop(self) -> None:
@@ -106,26 +111,22 @@ def _allocate(slurm: BigSlurm, first: int, count: int) -> Allocation:
     job = slurm.submit([*where, "--wrap", "sleep 3600"])
     wait_until(lambda: slurm.job_state(job) == "RUNNING", what=f"{count} nodes for job {job}")
     running = time.time()
-    controller = psutil.Process(int((slurm.layout.run / "slurmctld.pid").read_text()))
-    before = controller.cpu_times()
     slurm.cancel(job)
     cancelled = time.time()
     wait_until(
         lambda: sum(state == "idle" for state in slurm.node_states().values()) == first + count - 1,
         what=f"{count} nodes of job {job} to be idle",
     )
-    released, after = time.time(), controller.cpu_times()
+    released = time.time()
     log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
     submitted = last_said(log, f"_slurm_rpc_submit_batch_job: JobId={job} ")
     nodes = slurm.node_names[first - 1 : first + count - 1]
-    registered = [last_said(log, f"Node {node} now responding ") for node in nodes]
+    registered = max(last_said(log, f"Node {node} now responding ") for node in nodes)
     return Allocation(
         nodes=count,
         chosen_s=last_said(log, *chosen(job)) - submitted,
-        registered_s=max(registered) - min(registered),
-        running_s=running - max(registered),
+        running_s=running - registered,
         released_s=released - cancelled,
-        slurmctld_cpu_s=after.user + after.system - before.user - before.system,
     )
 
 
@@ -157,3 +158,24 @@ def wait_until(done: Callable[[], bool], *, what: str) -> None:
         if time.monotonic() > deadline:
             raise SlurmError(f"Waited {_TIMEOUT_S} s for {what}.")
         time.sleep(_POLL_S)
+
+
+def _start(node: str) -> None:
+    # -b reports that the node has booted, which ends its state "powering up".
+    subprocess.run(["slurmd", "-N", node, "-b"], check=True, stdin=subprocess.DEVNULL)
+
+
+def main(host_list: str) -> None:
+    """Start the nodes, as many at a time as there are cores."""
+    # slurmctld starts its programs with SIGTERM blocked, and a slurmd that inherits this never ends.
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+    hostnames = subprocess.run(
+        ["scontrol", "show", "hostnames", host_list], check=True, text=True, stdout=subprocess.PIPE
+    )
+    time.sleep(BOOT_S)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_start, hostnames.stdout.split()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

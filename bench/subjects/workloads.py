@@ -55,12 +55,12 @@ class Workload:
         """Run the workload's prepare.sh."""
         return self._start("prepare.sh", self.environment(run, settings), memory=memory)
 
-    def train(self, run: str, settings: Settings, *, ranks: int = 1) -> Watched:
-        """Run the workload's train.sh with a number of ranks on this machine; lines without their labels."""
-        watched = self._start("train.sh", self.environment(run, settings, ranks=ranks), memory=False)
+    def train(self, run: str, settings: Settings) -> Watched:
+        """Run the workload's train.sh with one rank on this machine; lines without their labels."""
+        watched = self._start("train.sh", self.environment(run, settings), memory=False)
         return replace(watched, lines=[(at, _LABEL.sub("", line)) for at, line in watched.lines])
 
-    def environment(self, run: str, settings: Settings, *, ranks: int = 1) -> dict[str, str]:
+    def environment(self, run: str, settings: Settings) -> dict[str, str]:
         """Return the variables that job.slurm gives a node, and the user's."""
         checkpoints = self.shared / "checkpoints" / run
         for folder in (self.data, self.run_dir(run), checkpoints):
@@ -75,8 +75,8 @@ class Workload:
             "MASTER_PORT": free_port(),
             "NNODES": 1,
             "SLURM_NODEID": 0,
-            "NPROC_PER_NODE": ranks,
-            "EXPECTED_WORLD_SIZE": ranks,
+            "NPROC_PER_NODE": 1,
+            "EXPECTED_WORLD_SIZE": 1,
         }
         own = {name.upper(): value for name, value in settings.items()}
         return {**os.environ, **{name: str(value) for name, value in {**fixed, **own}.items()}}
