@@ -1,15 +1,9 @@
 """Names and tags of the images of a recipe and an operating system. The module imports no CDK."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from training_cluster.flags.account import CLUSTER_TAG, SHARED
 from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import IMAGE_STACKS
-
-if TYPE_CHECKING:
-    from training_cluster.flags.settings import Settings
 
 IMAGE_TAG = "training-cluster:image"
 """Key of the tag with the kind of image, on images and on Image Builder's resources of them."""

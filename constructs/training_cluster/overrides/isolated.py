@@ -1,13 +1,9 @@
 """Clusters in a network without internet, by the key that ParallelCluster has for them."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
-
-if TYPE_CHECKING:
-    from training_cluster.flags.settings import Settings
 
 
 def is_isolated(settings: Settings) -> bool:

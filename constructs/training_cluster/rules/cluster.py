@@ -1,16 +1,11 @@
 """Rules about the head node and Slurm's accounting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.ports import MYSQL_PORT
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
-
-if TYPE_CHECKING:
-    from training_cluster.flags.settings import Settings
 
 # ParallelCluster's limit of a cluster's name with Slurm accounting: the database takes its name.
 NAME_LIMIT_WITH_ACCOUNTING = 40

@@ -1,17 +1,13 @@
 """Rules about the compute nodes: family, size, capacity, placement group, the CPU queue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from training_cluster.catalog.families import find_instance_type, load_base
 from training_cluster.catalog.family import CapacityType
 from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction, did_you_mean
-
-if TYPE_CHECKING:
-    from training_cluster.flags.settings import Settings
 
 
 def size_is_of_the_family(settings: Settings) -> Iterator[Contradiction]:

@@ -1,17 +1,12 @@
 """Rules about the nodes' image and its content."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.steps import budget_s, start_steps
 from training_cluster.catalog.workloads import SYSTEM_PYTHONS, environments_budget_s, load_workloads
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
-
-if TYPE_CHECKING:
-    from training_cluster.flags.settings import Settings
 
 
 def _image_runs_on_the_family(settings: Settings) -> Iterator[Contradiction]:

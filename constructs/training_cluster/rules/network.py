@@ -1,15 +1,10 @@
 """Rules between the flags of the network."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
-
-if TYPE_CHECKING:
-    from training_cluster.flags.settings import Settings
 
 RESERVED_ADDRESSES = 64
 """Number of addresses of the private subnet that are reserved for file systems and endpoints."""

@@ -1,18 +1,13 @@
 """Rules about the queues of the file, and about all queues together."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from training_cluster.catalog.families import find_instance_type
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
 from training_cluster.queues.file import flags_of, read_queues
 from training_cluster.queues.queue import BUILD, OFFICIAL, NodeType, Queue
-
-if TYPE_CHECKING:
-    from training_cluster.flags.settings import Settings
 
 # InstancesAllocationStrategyValidator of ParallelCluster.
 _STRATEGIES = {

@@ -1,16 +1,11 @@
 """Rules between the flags of the storage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from training_cluster.flags.flag import refused_with
+from training_cluster.flags.settings import Settings
 from training_cluster.flags.storage import EFA_STEPS_GIB, StorageFlags
 from training_cluster.problems import Contradiction
-
-if TYPE_CHECKING:
-    from training_cluster.flags.settings import Settings
 
 
 def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:

@@ -127,3 +127,7 @@ def test_the_zone_offers_what_builds_the_image() -> None:
     builds = load_base().image_recipes["gpu"].build_instance_type
     assert builds in settings(image="build").instance_types
     assert builds not in settings().instance_types
+
+
+def test_the_head_nodes_image_is_checked() -> None:
+    assert settings(head_image=AMI, head_root_gib="200").own_images == {AMI: 200}

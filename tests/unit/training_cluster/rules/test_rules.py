@@ -8,6 +8,8 @@ from training_cluster.rules.context import read_settings
 
 CR = "cr-0123456789abcdef0"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf"
+WORKSPACE = "arn:aws:aps:us-east-1:123456789012:workspace/ws-01234567-0123-4567-89ab-0123456789ab"
+GROUP = "sg-0123456789abcdef0"
 NETWORK = {
     "vpc_id": "vpc-0123456789abcdef0",
     "public_subnet_id": "subnet-0123456789abcdef0",
@@ -93,6 +95,14 @@ def settings(**flags: str) -> Settings:
         ),
         ({"efs_id": "fs-0123456789abcdef0", "efs_mibps": "9"}, ["efs_mibps is for a new file system"]),
         ({"fsx_type": "scratch2", "fsx_mbps_per_tib": "500"}, ["fsx_mbps_per_tib is for persistent2"]),
+        ({"metrics": "prometheus", "os": "alinux2023"}, ["no repository of Amazon Linux 2023"]),
+        ({"metrics": "amp"}, ["metrics_workspace, which gets the metrics, is missing"]),
+        ({"metrics": "prometheus", "metrics_workspace": WORKSPACE}, ["which sends nothing there"]),
+        ({"alert_webhook_secret": SECRET}, ["whose alarms go only to alarm_email"]),
+        ({"image": "build", "compute_root_gib": "149"}, ["has 150 GiB", "-c compute_root_gib=150"]),
+        ({"security_groups": "sg-1"}, ['"sg-1" is not the id of a security group', "-c security_groups="]),
+        ({"security_groups": f"{GROUP},{GROUP}"}, ["is given twice"]),
+        ({"security_groups": f"{GROUP},"}, ["a word is empty"]),
     ],
 )
 def test_what_contradicts_is_refused_with_the_mend(flags: dict[str, str], words: list[str]) -> None:
@@ -130,3 +140,16 @@ def test_a_family_of_a_newer_parallelcluster_is_refused(monkeypatch: pytest.Monk
     with pytest.raises(ConfigurationError, match=r"p6-b300 needs ParallelCluster 3\.15\.0"):
         settings(family="p6-b300")
     assert settings(family="p6-b200")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"metrics": "prometheus", "os": "ubuntu2404", "alert_webhook_secret": SECRET},
+        {"metrics": "amp", "metrics_workspace": WORKSPACE},
+        {"image": "build", "compute_root_gib": "150"},
+        {"compute_root_gib": "40"},
+    ],
+)
+def test_flags_with_what_they_need_are_taken(flags: dict[str, str]) -> None:
+    assert settings(**flags)
