@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
+from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError, did_you_mean
+
+Read = TypeVar("Read")
 
 
 class UserYamlError(Exception):
@@ -42,6 +46,41 @@ def read_user_yaml(file: Path) -> Any:
         raise UserYamlError([f"{line}{error.problem or error.context}"]) from None
     except yaml.YAMLError as error:
         raise UserYamlError([" ".join(str(error).split())]) from None
+
+
+def read_file_of(flag: str, name: str, *, otherwise: str, page: str) -> dict[Any, Any]:
+    """Read the keys in the file of a flag.
+
+    Args:
+        flag: name of the flag.
+        name: path of the file, absolute or in the folder of cdk.json.
+        otherwise: problem of a file that has no keys.
+        page: last line of the error.
+
+    Raises:
+        ConfigurationError: no such file, no YAML, a key twice, or no keys.
+    """
+    try:
+        content = read_user_yaml(ROOT / name)
+    except UserYamlError as error:
+        raise unusable(f"{flag}={name}", error.problems, page=page) from None
+    if not isinstance(content, dict):
+        raise unusable(f"{flag}={name}", [otherwise], page=page)
+    return content
+
+
+def cached_until_changed(read: Callable[[str], Read]) -> Callable[[str], Read]:
+    """Read each file of a user's once, and again when it has changed."""
+    cached = cache(lambda name, _changed_ns: read(name))
+
+    def read_once(name: str) -> Read:
+        try:
+            changed_ns = (ROOT / name).stat().st_mtime_ns
+        except OSError:
+            changed_ns = 0  # the reader says why
+        return cached(name, changed_ns)
+
+    return read_once
 
 
 def line_of(file: Path, place: Sequence[str]) -> int:

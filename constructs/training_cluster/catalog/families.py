@@ -1,6 +1,7 @@
 """Reader of the catalog of instance families, cluster_configs/. It holds no hardware fact itself."""
 
 import datetime
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,11 +14,11 @@ from training_cluster.catalog.family import (
     Accelerator,
     EnvironmentVariable,
     Family,
+    ImageRecipe,
     NcclFloor,
     Size,
     Strict,
 )
-from training_cluster.catalog.image_recipe import ImageRecipe
 from training_cluster.catalog.instance_types import (
     add_ec2_facts,
     ec2_size,
@@ -133,14 +134,14 @@ _MODELS = (
 _KEYS = sorted({field.alias or name for model in _MODELS for name, field in model.model_fields.items()})
 
 
-def _explain(path: Path, error: ValidationError) -> ConfigurationError:
+def _explain(path: Path, error: ValidationError, keys: Iterable[str]) -> ConfigurationError:
     lines = [f"{path.name}: {error.error_count()} problem(s) in this catalog file"]
     for problem in error.errors():
         place = problem["loc"]
         if problem["type"] == "invalid_key":
             place = (*place[:-1], problem["input"])  # as it was written: 7, 2026-01-01
         key = ".".join(str(part) for part in place)
-        hint = did_you_mean(str(problem["loc"][-1]), _KEYS) if problem["type"] == "extra_forbidden" else ""
+        hint = did_you_mean(str(problem["loc"][-1]), keys) if problem["type"] == "extra_forbidden" else ""
         said = problem["msg"].removeprefix("Value error, ")
         lines.append(f"  {key}: {said}.{hint}" if key else f"  {said}")
     return ConfigurationError("\n".join(lines))
@@ -152,11 +153,19 @@ def family_names(catalog: Path = CATALOG) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in catalog.glob("*.yaml") if path.stem not in NO_FAMILIES))
 
 
-def _validated(model: type[_Model], path: Path, loaded: dict[str, Any]) -> _Model:
+def validated(model: type[_Model], path: Path, loaded: Any, keys: Iterable[str] = _KEYS) -> _Model:
+    """Return what a catalog file holds as a model.
+
+    Args:
+        keys: known keys, for those that are unknown.
+
+    Raises:
+        ConfigurationError: a key that is missing, unknown or of another type.
+    """
     try:
         return model.model_validate(loaded)
     except ValidationError as error:
-        raise _explain(path, error) from None
+        raise _explain(path, error, keys) from None
 
 
 @cache
@@ -173,7 +182,7 @@ def load_family(name: str, catalog: Path = CATALOG) -> Family:
         hint = did_you_mean(name, (*names, *other_families()))
         raise ConfigurationError(f'"{name}" is not an instance family.{hint} Allowed: {", ".join(names)}')
     path = catalog / f"{name}.yaml"
-    return _validated(Family, path, add_ec2_facts({**_facts(path), "name": name}))
+    return validated(Family, path, add_ec2_facts({**_facts(path), "name": name}))
 
 
 def _add_ec2_sizes(base: dict[str, Any]) -> None:
@@ -195,15 +204,15 @@ def load_base(catalog: Path = CATALOG) -> Base:
     """
     prices, quotas = catalog / "prices.yaml", catalog / "quotas.yaml"
     parts = {
-        "prices": _validated(Prices, prices, _read(prices)),
-        "quotas": _validated(Quotas, quotas, _read(quotas)),
+        "prices": validated(Prices, prices, _read(prices)),
+        "quotas": validated(Quotas, quotas, _read(quotas)),
     }
     path = catalog / "base.yaml"
     loaded = _read(path)
     _add_ec2_sizes(loaded)
     for key in parts.keys() & loaded.keys():
         raise ConfigurationError(f"{path.name}: {key}: has a file of its own, {key}.yaml; remove this key")
-    return _validated(Base, path, {**loaded, **parts})
+    return validated(Base, path, {**loaded, **parts})
 
 
 def find_instance_type(instance_type: str, catalog: Path = CATALOG) -> tuple[Family, Size] | None:

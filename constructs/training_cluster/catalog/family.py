@@ -1,4 +1,4 @@
-"""Model of one instance family: a file of cluster_configs/."""
+"""Models of one instance family, a file of cluster_configs/, and of the images of its nodes."""
 
 import datetime
 from typing import Literal, Self
@@ -161,6 +161,17 @@ class Family(Strict):
     def capacity_of(self, instance_type: str) -> tuple[CapacityType, ...]:
         """Return the purchase options of one of its instance types."""
         return self.size(instance_type).capacity or self.capacity
+
+
+class ImageRecipe(Strict):
+    """Content of a recipe's images, and the instance that builds them."""
+
+    description: str = Field(max_length=200, description="content other than the steps' packages")
+    build_instance_type: str = Field(pattern=INSTANCE_TYPE, description="no GPU is needed to compile for one")
+    root_gib: int = Field(
+        gt=0, description="root volume of the image; at most the root volume of any queue that takes it"
+    )
+    usual_min: int = Field(gt=0, description="minutes of a build with its test, as estimated")
 
 
 # Every fact that has a source: facts of the family, of its accelerator, of its sizes.

@@ -4,12 +4,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from training_cluster.catalog.families import CATALOG, family_names, load_family
+from training_cluster.catalog.families import CATALOG, family_names, load_family, validated
 from training_cluster.catalog.family import Strict
 from training_cluster.catalog.yaml_file import read_yaml
-from training_cluster.problems import ConfigurationError, did_you_mean
 
 Recipe = Literal["gpu", "volta", "neuron", "cpu"]
 FILE = CATALOG / "versions.yaml"
@@ -76,20 +75,8 @@ def load_versions(file: Path = FILE) -> Versions:
     Raises:
         ConfigurationError: a key that is missing, unknown or of another type; a pin that contradicts itself.
     """
-    try:
-        return Versions.model_validate(read_yaml(file))
-    except ValidationError as error:
-        raise _explain(file, error) from None
-
-
-def _explain(file: Path, error: ValidationError) -> ConfigurationError:
-    known = [field.alias or name for model in (Pin, Versions) for name, field in model.model_fields.items()]
-    lines = [f"{file.name}: {error.error_count()} problem(s)"]
-    for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"])
-        hint = did_you_mean(str(problem["loc"][-1]), known) if problem["type"] == "extra_forbidden" else ""
-        lines.append(f"  {key}: {problem['msg'].removeprefix('Value error, ')}.{hint}")
-    return ConfigurationError("\n".join(lines))
+    keys = [field.alias or name for model in (Pin, Versions) for name, field in model.model_fields.items()]
+    return validated(Versions, file, read_yaml(file), keys)
 
 
 def render_versions(versions: Versions | None = None) -> str:

@@ -18,6 +18,7 @@ from training_cluster.acknowledgements import (
 from training_cluster.cluster.progress import progress_parameter
 from training_cluster.functions.layer import ARCHITECTURE, RUNTIME, library_layer
 from training_cluster.paths import ASSETS
+from training_cluster.permissions.scopes import Target
 from training_cluster.permissions.statements import provider_statements
 
 PROVIDER_CODE = ASSETS / "cluster_provider"
@@ -68,13 +69,15 @@ class Cluster(Construct):
         self._bucket = scripts_bucket
         self._role = self._provider_role(
             provider_statements(
-                scripts_bucket_arn=scripts_bucket.bucket_arn,
-                cluster_name=cluster_name,
-                permissions_boundary=permissions_boundary,
-                secret_arn=secret_arn,
-                progress_parameter_arn=parameter_arn,
-                progress_log_group_arn=self._progress_log.log_group_arn,
-                config=config,
+                Target(
+                    scripts_bucket_arn=scripts_bucket.bucket_arn,
+                    cluster_name=cluster_name,
+                    permissions_boundary=permissions_boundary,
+                    secret_arn=secret_arn,
+                    progress_parameter_arn=parameter_arn,
+                    progress_log_group_arn=self._progress_log.log_group_arn,
+                ),
+                config,
             )
         )
         self._layer = library_layer(self, source=layer)

@@ -7,8 +7,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from training_cluster.catalog.family import Strict
 from training_cluster.paths import ROOT
-from training_cluster.problems import ConfigurationError
-from training_cluster.user_yaml import UserYamlError, explained, line_of, read_user_yaml, unusable
+from training_cluster.user_yaml import explained, line_of, read_file_of, unusable
 
 LDAPS_PORT, LDAP_PORT = 636, 389
 # DomainNameValidator of ParallelCluster.
@@ -82,6 +81,7 @@ _TAKES = {
     "GenerateSshKeysForUsers": "true, false",
     "AdditionalSssdConfigs": "keys and values of sssd.conf",
 }
+_PAGE = "docs/how-to/users.md has an example"
 
 
 def read_directory(name: str) -> Directory:
@@ -90,15 +90,11 @@ def read_directory(name: str) -> Directory:
     Args:
         name: path of the file, absolute or in the folder of cdk.json.
     """
-    file = ROOT / name
-    try:
-        content = read_user_yaml(file)
-    except UserYamlError as error:
-        raise _mistake(name, error.problems) from None
-    if not isinstance(content, dict):
-        raise _mistake(name, [f"the file has no keys\n    allowed: {', '.join(Directory.model_fields)}"])
+    otherwise = f"the file has no keys\n    allowed: {', '.join(Directory.model_fields)}"
+    content = read_file_of("directory", name, otherwise=otherwise, page=_PAGE)
     if found := directory_problems(content):
-        raise _mistake(name, [f"line {line_of(file, [key])}: {key}: {words}" for key, words in found])
+        problems = [f"line {line_of(ROOT / name, [key])}: {key}: {words}" for key, words in found]
+        raise unusable(f"directory={name}", problems, page=_PAGE)
     return Directory.model_validate(content)
 
 
@@ -111,7 +107,3 @@ def directory_problems(keys: dict[str, Any]) -> list[tuple[str, str]]:
         # The model's own check is one of DomainAddr.
         return [(place[0] if place else "DomainAddr", words) for place, words in wrong]
     return []
-
-
-def _mistake(name: str, problems: list[str]) -> ConfigurationError:
-    return unusable(f"directory={name}", problems, page="docs/how-to/users.md has an example")

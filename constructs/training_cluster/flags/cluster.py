@@ -1,15 +1,21 @@
 """Flags of the cluster itself: head and login nodes, accounting, name, updates, version."""
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, field_validator
 
 from training_cluster.catalog.family import INSTANCE_TYPE
-from training_cluster.catalog.pcluster_version import read_pcluster_version
 from training_cluster.flags.flag import flag
+from training_cluster.paths import ROOT
 from training_cluster.stack_names import DEFAULT_CLUSTER, is_taken
 
-PCLUSTER_VERSION = read_pcluster_version()
+(PCLUSTER_VERSION,) = re.findall(
+    r"^aws-parallelcluster==(\d+\.\d+\.\d+)$",
+    (ROOT / "requirements-pcluster.txt").read_text(),
+    re.MULTILINE,
+)
+"""Version of ParallelCluster: the one line of its requirements, which pins the library."""
 
 
 class ClusterFlags(BaseModel):

@@ -1,7 +1,6 @@
 """Base of the custom resources that one function answers in a single call."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,6 @@ _SERVICE_TIMEOUT = Duration.minutes(10)
 """Limit for a function that never answers; CloudFormation's own is an hour."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ec2Questions:
-    """Read-only calls of EC2 that a function makes."""
-
-    actions: Sequence[str]
-    """Actions such as DescribeImages, which have no resource (Service Authorization Reference)."""
-    purpose: str
-    """Description of the function's role."""
-
-
 class FunctionResource(Construct):
     """A custom resource, its function, CDK's framework that calls the function, and one log of both.
 
@@ -44,7 +33,9 @@ class FunctionResource(Construct):
         code: folder with handler.py and its on_event.
         timeout: limit of the function; shorter than the 10 minutes after which CloudFormation gives up.
         properties: input of the function.
-        questions: calls of EC2 that the function may make; None for a function that makes none.
+        ec2_actions: calls of EC2 that the function may make, such as DescribeImages, which have no resource
+            (Service Authorization Reference).
+        purpose: description of the function's role.
 
     Attributes:
         resource: the custom resource, for its attributes and for dependencies on it.
@@ -60,12 +51,13 @@ class FunctionResource(Construct):
         code: Path,
         timeout: Duration,
         properties: Mapping[str, Any],
-        questions: Ec2Questions | None = None,
+        ec2_actions: Sequence[str] = (),
+        purpose: str = "Asks for the status of its own stack",
     ) -> None:
         super().__init__(scope, id_)
         # One group for both functions, created before either: a function without one creates its own.
         self._log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.THREE_MONTHS)
-        function = self._function(code, timeout, self._role(name, questions))
+        function = self._function(code, timeout, self._role(name, ec2_actions, purpose))
         provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=self._log)
         acknowledge_provider(provider)
         self.resource = CustomResource(
@@ -93,7 +85,7 @@ class FunctionResource(Construct):
         acknowledge_runtime(function)
         return function
 
-    def _role(self, policy: str, questions: Ec2Questions | None) -> iam.Role:
+    def _role(self, policy: str, ec2_actions: Sequence[str], purpose: str) -> iam.Role:
         statements = [
             iam.PolicyStatement(
                 actions=["cloudformation:DescribeStacks"], resources=[Stack.of(self).stack_id]
@@ -102,17 +94,17 @@ class FunctionResource(Construct):
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self._log.log_group_arn]
             ),
         ]
-        if questions:
-            actions = [f"ec2:{each}" for each in questions.actions]
+        if ec2_actions:
+            actions = [f"ec2:{each}" for each in ec2_actions]
             statements.append(iam.PolicyStatement(actions=actions, resources=["*"]))
         role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description=questions.purpose if questions else "Asks for the status of its own stack",
+            description=purpose,
             # Inline: the rights exist from the first call to the last, without another resource to wait for.
             inline_policies={policy: iam.PolicyDocument(statements=statements)},
         )
-        if questions:
+        if ec2_actions:
             acknowledge_wildcards(role, ["*"], "these actions of EC2 support no resource-level permissions")
         return role

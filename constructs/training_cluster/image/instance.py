@@ -10,7 +10,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from training_cluster.acknowledgements import acknowledge_wildcards
-from training_cluster.catalog.image_recipe import ImageRecipe
+from training_cluster.catalog.family import ImageRecipe
 from training_cluster.cluster.node_policies import SESSION_ACTIONS
 from training_cluster.network.network import Network
 

@@ -5,7 +5,7 @@ from constructs import Construct
 
 from training_cluster.catalog.family import Architecture
 from training_cluster.flags.cluster import PCLUSTER_VERSION
-from training_cluster.functions.custom_resource import Ec2Questions, FunctionResource
+from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.paths import ASSETS
 
 CLUSTER_IMAGE_CODE = ASSETS / "cluster_image"
@@ -53,7 +53,8 @@ class ClusterImage(FunctionResource):
                 "Architecture": architecture,
                 "RootGib": root_gib,
             },
-            questions=Ec2Questions(actions=["DescribeImages"], purpose="Asks EC2 about images"),
+            ec2_actions=["DescribeImages"],
+            purpose="Asks EC2 about images",
         )
         self.id = self.resource.get_att_string("ImageId")
         self.name = self.resource.get_att_string("Name")

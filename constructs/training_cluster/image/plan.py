@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training_cluster.catalog.families import family_names, instance_hour, load_base, load_family
-from training_cluster.catalog.image_recipe import ImageRecipe
+from training_cluster.catalog.family import ImageRecipe
 from training_cluster.catalog.prices import Price
 from training_cluster.catalog.steps import Step, budget_s, image_steps, start_steps
 from training_cluster.catalog.versions import Pin, capabilities, load_versions

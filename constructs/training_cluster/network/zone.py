@@ -3,15 +3,10 @@
 from aws_cdk import Duration
 from constructs import Construct
 
-from training_cluster.functions.custom_resource import Ec2Questions, FunctionResource
+from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.paths import ASSETS
 
 RESOURCE_TYPE = "Custom::ComputeZone"
-
-_QUESTIONS = Ec2Questions(
-    actions=["DescribeAvailabilityZones", "DescribeInstanceTypeOfferings", "DescribeCapacityReservations"],
-    purpose="Asks EC2 which zone has the instance types",
-)
 
 
 class ComputeZone(FunctionResource):
@@ -47,7 +42,11 @@ class ComputeZone(FunctionResource):
                 "InstanceTypes": instance_types,
                 "ReservationId": reservation_id or "",
             },
-            questions=_QUESTIONS,
+            ec2_actions=[
+                *("DescribeAvailabilityZones", "DescribeInstanceTypeOfferings"),
+                "DescribeCapacityReservations",
+            ],
+            purpose="Asks EC2 which zone has the instance types",
         )
         self.id = self.resource.get_att_string("Id")
         self.name = self.resource.get_att_string("Name")

@@ -9,11 +9,11 @@ from typing import Any
 from training_cluster.overrides.nodes import excluded_rights, unusable_policies
 from training_cluster.overrides.reserved import reserved_keys
 from training_cluster.paths import ROOT
-from training_cluster.problems import ConfigurationError
-from training_cluster.user_yaml import UserYamlError, read_user_yaml, unusable
+from training_cluster.user_yaml import read_file_of, unusable
 
 LOCAL = "file://"
 """Prefix of a script in the folder of the file of overrides; it is uploaded with the cluster's scripts."""
+_PAGE = "  allowed: a YAML file with keys of ParallelCluster's cluster config (docs/overrides.md)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,17 +48,12 @@ def read_overrides(name: str) -> Overrides:
     Raises:
         ConfigurationError: no such file, no YAML, a key twice, a key that a flag sets, or no such script.
     """
-    file = ROOT / name
-    try:
-        content = read_user_yaml(file)
-    except UserYamlError as error:
-        raise _mistake(name, error.problems) from None
-    if not isinstance(content, dict):
-        raise _mistake(name, ["the file has no keys of a cluster config, such as HeadNode or Scheduling"])
-    overrides = Overrides(file=file, content=content)
+    otherwise = "the file has no keys of a cluster config, such as HeadNode or Scheduling"
+    content = read_file_of("overrides", name, otherwise=otherwise, page=_PAGE)
+    overrides = Overrides(file=ROOT / name, content=content)
     rights = [*excluded_rights(content), *unusable_policies(content)]
     if found := [*reserved_keys(content), *rights, *_missing(overrides)]:
-        raise _mistake(name, found)
+        raise unusable(f"overrides={name}", found, page=_PAGE)
     return overrides
 
 
@@ -87,8 +82,3 @@ def _missing(overrides: Overrides) -> Iterator[str]:
     for url, path in overrides.scripts().items():
         if not path.is_file():
             yield f"{url}: there is no file {path}"
-
-
-def _mistake(name: str, found: list[str]) -> ConfigurationError:
-    allowed = "  allowed: a YAML file with keys of ParallelCluster's cluster config (docs/overrides.md)"
-    return unusable(f"overrides={name}", found, page=allowed)

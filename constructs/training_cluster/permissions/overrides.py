@@ -8,26 +8,16 @@ library's own calls (pcluster/aws). None was tried on AWS.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import Aws, Token
+from aws_cdk.aws_iam import PolicyStatement
 
 from training_cluster.overrides.nodes import node_policies
 from training_cluster.overrides.storage import managed_storage, queue_subnets
 
 Config = Mapping[str, Any]
 _BUCKET = re.compile(r"^s3://([^/]+)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grant:
-    """A statement of the provider's policy."""
-
-    sid: str
-    actions: tuple[str, ...]
-    resources: tuple[str, ...]
-    conditions: Mapping[str, object] | None = None
 
 
 def _in_region(service: str, resource: str) -> str:
@@ -53,33 +43,33 @@ _READ = {
     "FsxOntap": ("fsx:DescribeVolumes", "fsx:DescribeStorageVirtualMachines"),
     "FileCache": ("fsx:DescribeFileCaches", "fsx:DescribeDataRepositoryAssociations"),
 }
-_BUCKET_OF_FSX = ("s3:Get*", "s3:List*", "s3:PutObject")
-_LIBRARY_BUCKET = (
+_BUCKET_OF_FSX = ["s3:Get*", "s3:List*", "s3:PutObject"]
+_LIBRARY_BUCKET = [
     *("s3:GetObject*", "s3:PutObject*", "s3:DeleteObject*", "s3:GetBucket*", "s3:PutBucketPolicy"),
     *("s3:ListBucket", "s3:ListBucketVersions", "s3:GetEncryptionConfiguration"),
-)
+]
 _ROLES = (".LambdaFunctionsRole", ".InstanceRole")
 VPC_ACCESS = f"arn:{Aws.PARTITION}:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole"
 
 
-def grants(config: Config) -> Iterator[Grant]:
+def grants(config: Config) -> Iterator[PolicyStatement]:
     """Yield what the provider needs for the keys of a config that flags do not set."""
     yield from _storage(config)
     keys = dict(_leaves(config))
     secrets = {value for path, value in keys.items() if path.endswith("SecretArn") and "Database" not in path}
     if named := _sorted(each for each in secrets if ":secretsmanager:" in each):
-        yield Grant(sid="OwnSecrets", actions=("secretsmanager:DescribeSecret",), resources=named)
+        yield PolicyStatement(sid="OwnSecrets", actions=["secretsmanager:DescribeSecret"], resources=named)
     if munge := _sorted(value for path, value in keys.items() if path.endswith("MungeKeySecretArn")):
         # MungeKeySecretSizeAndBase64Validator reads the key.
-        yield Grant(sid="OwnMungeKey", actions=("secretsmanager:GetSecretValue",), resources=munge)
+        yield PolicyStatement(sid="OwnMungeKey", actions=["secretsmanager:GetSecretValue"], resources=munge)
     if of_kms := _sorted(value for path, value in keys.items() if path.endswith("KmsKeyId")):
-        arns = tuple(each if each.startswith("arn:") else _in_region("kms", f"key/{each}") for each in of_kms)
-        yield Grant(sid="OwnKeys", actions=tuple(f"kms:{each}" for each in _KEY), resources=arns)
+        arns = [each if each.startswith("arn:") else _in_region("kms", f"key/{each}") for each in of_kms]
+        yield PolicyStatement(sid="OwnKeys", actions=[f"kms:{each}" for each in _KEY], resources=arns)
     if roles := _sorted(value for path, value in keys.items() if path.endswith(_ROLES)):
-        yield Grant(sid="PassOwnRoles", actions=("iam:PassRole", "iam:GetRole"), resources=roles)
+        yield PolicyStatement(sid="PassOwnRoles", actions=["iam:PassRole", "iam:GetRole"], resources=roles)
     if bucket := keys.get("CustomS3Bucket"):
         arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
-        yield Grant(sid="OwnLibraryBucket", actions=_LIBRARY_BUCKET, resources=(arn, f"{arn}/*"))
+        yield PolicyStatement(sid="OwnLibraryBucket", actions=_LIBRARY_BUCKET, resources=[arn, f"{arn}/*"])
 
 
 def attachable(config: Config) -> tuple[str, ...]:
@@ -89,44 +79,48 @@ def attachable(config: Config) -> tuple[str, ...]:
     return (*given, *needed)
 
 
-def _storage(config: Config) -> Iterator[Grant]:
+def _storage(config: Config) -> Iterator[PolicyStatement]:
     managed = list(managed_storage(config))
     kinds = {each.kind for each in managed}
     if "Ebs" in kinds:
         here = {"StringEquals": {"aws:RequestedRegion": Aws.REGION}}
-        actions = tuple(f"ec2:{each}" for each in _VOLUME)
-        yield Grant(sid="ManagedVolumes", actions=actions, resources=("*",), conditions=here)
+        actions = [f"ec2:{each}" for each in _VOLUME]
+        yield PolicyStatement(sid="ManagedVolumes", actions=actions, resources=["*"], conditions=here)
     if "Efs" in kinds:
-        actions = tuple(f"elasticfilesystem:{each}" for each in _EFS)
-        yield Grant(sid="ManagedEfs", actions=actions, resources=(_in_region("elasticfilesystem", "*"),))
+        actions = [f"elasticfilesystem:{each}" for each in _EFS]
+        yield PolicyStatement(
+            sid="ManagedEfs", actions=actions, resources=[_in_region("elasticfilesystem", "*")]
+        )
     if "FsxLustre" in kinds:
-        actions = tuple(f"fsx:{each}" for each in _LUSTRE)
-        yield Grant(sid="ManagedLustre", actions=actions, resources=(_in_region("fsx", "*"),))
+        actions = [f"fsx:{each}" for each in _LUSTRE]
+        yield PolicyStatement(sid="ManagedLustre", actions=actions, resources=[_in_region("fsx", "*")])
     yield from _buckets_of_lustre([each.settings for each in managed if each.kind == "FsxLustre"])
     types = {str(each.get("StorageType")) for each in config.get("SharedStorage", [])}
     if reads := _sorted(action for kind in types for action in _READ.get(kind, ())):
-        yield Grant(sid="OwnFileSystems", actions=reads, resources=(_in_region("fsx", "*"),))
+        yield PolicyStatement(sid="OwnFileSystems", actions=reads, resources=[_in_region("fsx", "*")])
     # EfsIdValidator asks for the storage class where nodes are in several zones.
     if "Efs" in types and len(queue_subnets(config)) > 1:
-        read = ("elasticfilesystem:DescribeFileSystems",)
-        yield Grant(sid="EfsInZones", actions=read, resources=(_in_region("elasticfilesystem", "*"),))
+        read = ["elasticfilesystem:DescribeFileSystems"]
+        yield PolicyStatement(
+            sid="EfsInZones", actions=read, resources=[_in_region("elasticfilesystem", "*")]
+        )
 
 
-def _buckets_of_lustre(settings: list[Config]) -> Iterator[Grant]:
+def _buckets_of_lustre(settings: list[Config]) -> Iterator[PolicyStatement]:
     paths = [value for each in settings for path, value in _leaves(each)]
     buckets = _sorted(found[1] for value in paths if (found := _BUCKET.match(value)))
     if buckets:
         arns = [f"arn:{Aws.PARTITION}:s3:::{each}" for each in buckets]
-        both = tuple(arn for each in arns for arn in (each, f"{each}/*"))
+        both = [arn for each in arns for arn in (each, f"{each}/*")]
         role = "role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*"
-        linked = (f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:{role}",)
-        yield Grant(sid="BucketsOfLustre", actions=_BUCKET_OF_FSX, resources=both)
-        actions = ("iam:CreateServiceLinkedRole", "iam:AttachRolePolicy", "iam:PutRolePolicy")
-        yield Grant(sid="RoleOfLustre", actions=actions, resources=linked)
+        linked = [f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:{role}"]
+        yield PolicyStatement(sid="BucketsOfLustre", actions=_BUCKET_OF_FSX, resources=both)
+        actions = ["iam:CreateServiceLinkedRole", "iam:AttachRolePolicy", "iam:PutRolePolicy"]
+        yield PolicyStatement(sid="RoleOfLustre", actions=actions, resources=linked)
 
 
-def _sorted(values: Iterator[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(values)))
+def _sorted(values: Iterator[str]) -> list[str]:
+    return sorted(set(values))
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

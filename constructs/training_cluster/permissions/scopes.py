@@ -36,14 +36,18 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The provider's cluster, by the arguments of provider_statements; None leaves a scope out."""
+    """The provider's cluster; None leaves a scope out."""
 
     cluster_name: str
     scripts_bucket_arn: str
-    permissions_boundary: str | None
-    secret_arn: str | None
-    progress_parameter_arn: str | None
-    progress_log_group_arn: str | None
+    permissions_boundary: str | None = None
+    """ARN of the policy that must bound every role that the provider makes."""
+    secret_arn: str | None = None
+    """ARN of the secret with the accounting database's password, which the library looks up."""
+    progress_parameter_arn: str | None = None
+    """ARN of the SSM parameter with the provider's progress."""
+    progress_log_group_arn: str | None = None
+    """ARN of the log group of its steps, with `:*` for its streams, as LogGroup.log_group_arn returns it."""
     node_policies: tuple[str, ...] = ()
     iam_prefix: str | None = None
     """Iam.ResourcePrefix of overrides: a path, a name's beginning, or both."""

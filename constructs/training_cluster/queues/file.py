@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Sequence
-from functools import cache
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -10,10 +9,9 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from training_cluster.catalog.families import family_names, find_instance_type, load_base, load_family
 from training_cluster.catalog.family import AWS_ID, QUEUE_NAME, RESERVATIONS, CapacityType, Strict
 from training_cluster.catalog.instance_types import other_families, refused_family
-from training_cluster.paths import ROOT
-from training_cluster.problems import ConfigurationError, did_you_mean
+from training_cluster.problems import did_you_mean
 from training_cluster.queues.queue import AUTO, OFF, OFFICIAL, ON, ComputeResource, NodeType, Queue
-from training_cluster.user_yaml import UserYamlError, explained, read_user_yaml, unusable
+from training_cluster.user_yaml import cached_until_changed, explained, read_file_of, unusable
 
 AllocationStrategy = Literal[
     "lowest-price",
@@ -161,8 +159,10 @@ _TAKES = {
     "compute_resources": "a list of items with name, instance_types or family, nodes, min_nodes",
     "name": "a lower-case letter, then letters, digits and hyphens, 25 at most",
 }
+_PAGE = "docs/queues.md has all keys and examples"
 
 
+@cached_until_changed
 def read_queues(name: str) -> dict[str, QueueEntry]:
     """Read a file of queues: the queues by name, in the file's order.
 
@@ -172,21 +172,8 @@ def read_queues(name: str) -> dict[str, QueueEntry]:
     Raises:
         ConfigurationError: no such file, no YAML, a key twice, an unknown key, or a wrong value.
     """
-    try:
-        changed_ns = (ROOT / name).stat().st_mtime_ns
-    except OSError:
-        changed_ns = 0  # the reader says why
-    return _read(name, changed_ns)
-
-
-@cache
-def _read(name: str, _changed_ns: int) -> dict[str, QueueEntry]:
-    try:
-        content = read_user_yaml(ROOT / name)
-    except UserYamlError as error:
-        raise _mistake(name, error.problems) from None
-    if not isinstance(content, dict):
-        raise _mistake(name, ["the file has no queues: each is a name with its keys below it"])
+    otherwise = "the file has no queues: each is a name with its keys below it"
+    content = read_file_of("queues", name, otherwise=otherwise, page=_PAGE)
     found, problems = {}, []
     for queue, keys in content.items():
         if not re.fullmatch(QUEUE_NAME, str(queue)):
@@ -200,16 +187,12 @@ def _read(name: str, _changed_ns: int) -> dict[str, QueueEntry]:
                 wrong = explained(error, takes=_TAKES, known=_keys_at)
                 problems += [f"{'.'.join([str(queue), *place])}: {said}" for place, said in wrong]
     if problems:
-        raise _mistake(name, problems)
+        raise unusable(f"queues={name}", problems, page=_PAGE)
     return found
 
 
 def _keys_at(place: Sequence[str]) -> Collection[str]:
     return (QueueEntry if len(place) == 1 else ResourceEntry).model_fields
-
-
-def _mistake(name: str, problems: list[str]) -> ConfigurationError:
-    return unusable(f"queues={name}", problems, page="docs/queues.md has all keys and examples")
 
 
 def make_queue(name: str, entry: QueueEntry) -> Queue:

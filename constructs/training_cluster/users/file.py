@@ -1,14 +1,11 @@
 """Reader of the file of users; each mistake is named with its line."""
 
-from collections.abc import Collection, Iterable, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Collection, Sequence
 
 from pydantic import ValidationError
 
 from training_cluster.paths import ROOT
-from training_cluster.problems import ConfigurationError
-from training_cluster.user_yaml import UserYamlError, explained, line_of, read_user_yaml, unusable
+from training_cluster.user_yaml import cached_until_changed, explained, line_of, read_file_of, unusable
 from training_cluster.users.model import FIRST_ID, LAST_ID, AccountEntry, UserEntry, Users, contradictions_of
 
 _DEPTH = 2
@@ -29,8 +26,10 @@ TAKES = {
     "max_gpu_hours": "a whole number of hours",
     "quota_gib": "a whole number of GiB on Lustre",
 }
+_PAGE = "docs/how-to/users.md has all keys and examples"
 
 
+@cached_until_changed
 def read_users(name: str) -> Users:
     """Read a file of users.
 
@@ -40,30 +39,18 @@ def read_users(name: str) -> Users:
     Raises:
         ConfigurationError: no such file, no YAML, a key twice, an unknown key, or a wrong value.
     """
-    try:
-        changed_ns = (ROOT / name).stat().st_mtime_ns
-    except OSError:
-        changed_ns = 0  # the reader says why
-    return _read(name, changed_ns)
-
-
-@cache
-def _read(name: str, _changed_ns: int) -> Users:
-    file = ROOT / name
-    try:
-        content = read_user_yaml(file)
-    except UserYamlError as error:
-        raise _mistake(name, error.problems) from None
-    if not isinstance(content, dict):
-        raise _mistake(name, ["the file has no key users, with people below it"])
+    otherwise = "the file has no key users, with people below it"
+    content = read_file_of("users", name, otherwise=otherwise, page=_PAGE)
     try:
         found = Users.model_validate(content)
     except ValidationError as error:
-        wrong = (_about_form(*each) for each in explained(error, takes=TAKES, known=_keys_at))
-        raise _mistake(name, [_placed(file, place, said) for place, said in wrong]) from None
-    if problems := [_placed(file, place, said) for place, said in contradictions_of(found)]:
-        raise _mistake(name, problems)
-    return found
+        wrong = [_about_form(*each) for each in explained(error, takes=TAKES, known=_keys_at)]
+    else:
+        wrong = list(contradictions_of(found))
+        if not wrong:
+            return found
+    problems = [f"line {line_of(ROOT / name, place)}: {'.'.join(place)}: {said}" for place, said in wrong]
+    raise unusable(f"users={name}", problems, page=_PAGE)
 
 
 def _keys_at(place: Sequence[str]) -> Collection[str]:
@@ -81,11 +68,3 @@ def _about_form(place: Sequence[str], said: str) -> tuple[Sequence[str], str]:
             example = example.replace("users", "accounts").replace("alice", "nlp").replace("uid", "gid")
         return place, f"{said}\n    allowed: names with their keys below them, such as {example}"
     return place, said
-
-
-def _placed(file: Path, place: Sequence[str], said: str) -> str:
-    return f"line {line_of(file, place)}: {'.'.join(place)}: {said}"
-
-
-def _mistake(name: str, problems: Iterable[str]) -> ConfigurationError:
-    return unusable(f"users={name}", problems, page="docs/how-to/users.md has all keys and examples")

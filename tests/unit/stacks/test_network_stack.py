@@ -44,7 +44,7 @@ def test_s3_is_reached_by_a_gateway_endpoint(default: App) -> None:
 
 def test_the_zone_offers_every_instance_type_in_use(default: App, everything: App) -> None:
     zone = default.only(RESOURCE_TYPE)
-    assert (zone["Zone"], zone["ReservationId"]) == ("auto", "")
+    assert (zone["Zone"], zone["ReservationId"], zone["ServiceTimeout"]) == ("auto", "", "600")
     assert zone["InstanceTypes"] == ["c5.4xlarge", "p4d.24xlarge"]
     more = everything.only(RESOURCE_TYPE)["InstanceTypes"]
     assert more == ["c5.4xlarge", "m6i.16xlarge", "m6i.8xlarge", "m6i.xlarge", "p4d.24xlarge"]

@@ -21,6 +21,7 @@ from rehearsal.local_aws.rights.need import Need, arn
 from rehearsal.recording import judged_calls
 from rehearsal.recording.judged_calls import RecordedCall
 from training_cluster.permissions import statements
+from training_cluster.permissions.scopes import Target
 from training_cluster.permissions.table import Row, load
 
 FOLDER = Path(__file__).parent
@@ -36,14 +37,14 @@ def policy_of(rows: list[Row]) -> Policy:
     """The deployed policy of the provider's role, from these rows of the table."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(statements, "load", lambda: rows)
-        found = statements.provider_statements(
+        target = Target(
             scripts_bucket_arn=f"arn:aws:s3:::{judged_calls.BUCKET}",
             cluster_name="training",
-            permissions_boundary=None,
             secret_arn=judged_calls.SECRET,
             progress_parameter_arn=arn("ssm", f"parameter{judged_calls.PROGRESS_PARAMETER}"),
             progress_log_group_arn=arn("logs", f"log-group:{judged_calls.PROGRESS_GROUP}:*"),
         )
+        found = statements.provider_statements(target)
     document = json.dumps({"Statement": [each.to_statement_json() for each in found if each.actions]})
     stack = cdk.Stack()
     values = {

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from aws_cdk.aws_iam import PolicyStatement
 
 from training_cluster.pcluster.check import config_before_deploy
-from training_cluster.permissions.overrides import VPC_ACCESS, Grant, attachable, grants
+from training_cluster.permissions.overrides import VPC_ACCESS, attachable, grants
 from training_cluster.permissions.scopes import Target, scopes
 from training_cluster.rules.context import read_settings
 
@@ -46,7 +47,7 @@ CASES: dict[str, tuple[str, str]] = {
 }
 
 
-def granted(overrides: str, folder: Path, **flags: str) -> list[Grant]:
+def granted(overrides: str, folder: Path, **flags: str) -> list[PolicyStatement]:
     file = folder / "mine.yaml"
     file.write_text(overrides)
     assert yaml.safe_load(overrides)
@@ -64,7 +65,7 @@ def test_statements_name_the_resource_where_the_key_does(tmp_path: Path) -> None
     (one,) = granted("CustomS3Bucket: mine", tmp_path)
     assert [each.partition(":s3:::")[2] for each in one.resources] == ["mine", "mine/*"]
     (one,) = granted(f"HeadNode: {{Iam: {{InstanceRole: '{ROLE}'}}}}", tmp_path)
-    assert one.resources == (ROLE,)
+    assert one.resources == [ROLE]
 
 
 def test_a_config_of_flags_alone_needs_nothing_more(tmp_path: Path) -> None:
@@ -82,14 +83,6 @@ def test_policies_of_nodes_and_functions_may_be_attached() -> None:
 
 
 def test_the_provider_reaches_a_prefix_of_roles() -> None:
-    target = Target(
-        cluster_name="training",
-        scripts_bucket_arn="arn:aws:s3:::b",
-        permissions_boundary=None,
-        secret_arn=None,
-        progress_parameter_arn=None,
-        progress_log_group_arn=None,
-        iam_prefix="/team/hpc-",
-    )
+    target = Target(cluster_name="training", scripts_bucket_arn="arn:aws:s3:::b", iam_prefix="/team/hpc-")
     roles = next(each for each in scopes(target) if each.name == "Roles")
     assert any(each.endswith(":role/team/hpc-*") for each in roles.resources)

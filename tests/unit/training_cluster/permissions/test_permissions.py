@@ -44,9 +44,7 @@ def render(target: Target = EVERYTHING) -> Template:
     """Render a stack with only a role that has the provider's statements."""
     stack = cdk.Stack(cdk.App(), "Stack")
     role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    of_config = ("iam_prefix", "node_policies")
-    given = {name: value for name, value in vars(target).items() if name not in of_config}
-    for statement in provider_statements(**given):
+    for statement in provider_statements(target):
         role.add_to_policy(statement)
     return Template.from_stack(stack)
 
