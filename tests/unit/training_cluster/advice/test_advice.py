@@ -2,7 +2,6 @@
 
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from training_cluster.advice.advice import advice
-from training_cluster.catalog.families import family_names
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
@@ -38,11 +37,6 @@ def test_a_small_head_node_is_a_warning() -> None:
     assert small.head_type == "c5.4xlarge"
     assert "head-node-small" not in _advice(nodes="600", head_node_type="m6i.8xlarge")
     assert "was not checked" in _advice(head_node_type="x9.16xlarge")["head-node-unknown"]
-
-
-def test_every_family_has_a_large_head_node() -> None:
-    for family in family_names():
-        assert advice(settings(family=family, nodes="4096")) is not None
 
 
 def test_p3dn_says_which_image_it_takes_and_why() -> None:

@@ -11,7 +11,6 @@ from training_cluster.advice.idle_cost import idle_cost, render_idle_cost
 from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.families import family_names, instance_hour, load_base, load_family
 from training_cluster.flags.network import INTERFACE_ENDPOINTS
-from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
 
@@ -96,13 +95,6 @@ def test_every_head_node_has_one_price() -> None:
         family = name.split(".")[0]
         if family in family_names() and name in load_family(family).sizes:
             assert load_family(family).sizes[name].usd_per_hour == offered.usd_per_hour
-
-
-def test_every_throughput_has_a_price() -> None:
-    prices = load_base().prices
-    tiers = Settings.model_fields["fsx_mbps_per_tib"].annotation.__args__  # type: ignore[union-attr]
-    assert all(prices.lustre_gb_month("PERSISTENT_2", tier) for tier in tiers)
-    assert prices.lustre_gb_month("PERSISTENT_1", 50) is None
 
 
 def test_synth_says_it_as_a_note() -> None:

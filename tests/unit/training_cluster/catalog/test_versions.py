@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from training_cluster.catalog.versions import FILE, capabilities, load_versions, render_versions, under
+from training_cluster.paths import TRAINING
 from training_cluster.problems import ConfigurationError
 
 
@@ -86,7 +87,7 @@ def test_a_cuda_wheel_and_its_image_agree() -> None:
 def test_extensions_are_compiled_for_the_workloads_torch() -> None:
     wanted = {
         line.split()[0]
-        for file in (FILE.parents[1] / "assets" / "training").glob("*/requirements.txt")
+        for file in TRAINING.glob("*/requirements.txt")
         for line in file.read_text().splitlines()
         if line.startswith("torch==")
     }
@@ -94,3 +95,11 @@ def test_extensions_are_compiled_for_the_workloads_torch() -> None:
     assert wanted == {f"torch=={pins['megatron_torch'].version}"}
     of_volta = pins["torch_volta"].version
     assert wanted == {f"torch=={of_volta.removesuffix('+cu126')}"}, "environment.sh refuses another one"
+
+
+def test_torch_is_of_torch_neuronxs_line() -> None:
+    script = (TRAINING / "bert-trainium" / "install.sh").read_text()
+    found = re.search(r"\btorch-neuronx==(\d+\.\d+)\.", script)
+    assert found
+    for name in ("torch", "torch-xla"):
+        assert re.search(rf"[ (]{name}=={re.escape(found[1])}\.\d+[ )]", script), name

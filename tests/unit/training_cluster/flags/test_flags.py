@@ -14,11 +14,6 @@ def test_keys_of_the_cdk_itself_are_not_checked() -> None:
     assert read_settings(context).nodes == 3
 
 
-def test_a_zone_is_a_name_or_id() -> None:
-    for zone in ("auto", "us-east-1a", "use1-az4", "us-gov-west-1b"):
-        assert read_settings({"zone": zone}).zone == zone
-
-
 @pytest.mark.parametrize(
     ("context", "words"),
     [

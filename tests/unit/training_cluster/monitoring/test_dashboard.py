@@ -14,10 +14,8 @@ from tests.unit.training_cluster.monitoring.monitored import (
     GOLDEN,
     HEAD_NODE,
     LIBRARY,
-    LUSTRE,
     metrics_of,
     monitored,
-    series,
     widget,
     widgets,
 )
@@ -154,16 +152,3 @@ def test_nodes_publish_what_is_shown() -> None:
     assert shown == published
     assert states.STATES == NODE_STATES
     assert states.cloudwatch.NAMESPACE == "TrainingCluster"
-
-
-def test_lustre_throughput_is_bytes_a_second() -> None:
-    throughput = widget(monitored(), "Lustre throughput")
-    expressions = [e[-1]["expression"] for e in throughput["metrics"] if "expression" in e[-1]]
-    assert expressions == ["read / PERIOD(read) / 1000000", "written / PERIOD(written) / 1000000"]
-    assert {(name, o["id"], o["stat"]) for _, name, _, o in series(throughput)} == {
-        ("DataReadBytes", "read", "Sum"),
-        ("DataWriteBytes", "written", "Sum"),
-    }
-    free = widget(monitored(), "Lustre: free space")
-    for properties in (throughput, free):
-        assert all(dimensions == {"FileSystemId": LUSTRE} for _, _, dimensions, _ in series(properties))

@@ -128,10 +128,3 @@ def test_a_script_is_uploaded_by_its_content(write: Write, tmp_path: Path) -> No
     script.write_text("false\n")
     after = read_overrides(name).uploaded("s3://bucket/x")["HeadNode"]["CustomActions"]["OnNodeStart"]
     assert after["Script"] != before["Script"]
-
-
-def test_a_script_of_the_web_stays(write: Write) -> None:
-    name = write("HeadNode: {CustomActions: {OnNodeStart: {Script: 'https://example.com/x.sh'}}}")
-    overrides = read_overrides(name)
-    assert overrides.scripts() == {}
-    assert overrides.uploaded("s3://bucket/x") == overrides.content
