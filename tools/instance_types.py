@@ -1,8 +1,9 @@
-"""Generator of cluster_configs/instance_types.tsv: EC2's own description of its instance types.
+"""Generator of cluster_configs/instance_types.tsv and zones.tsv: EC2's own description of its instance types.
 
     python -m tools.instance_types [us-east-1]
 
-Without a region it reads the description that moto bundles, and needs no account. With one it asks EC2.
+Without a region it reads the description that moto bundles, and needs no account. With one it asks EC2 for
+the types alone; zones would need a call in every region.
 """
 
 import csv
@@ -12,13 +13,16 @@ import importlib.metadata
 import json
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
 import boto3
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
-from training_cluster.catalog.instance_types import COLUMNS, TABLE, family_of_type, refused_family
+from training_cluster.catalog.families import family_names, load_family
+from training_cluster.catalog.instance_types import COLUMNS, TABLE, ZONES, family_of_type, refused_family
 
 Described = Mapping[str, Any]
 """Instance type as EC2 describes it."""
@@ -30,6 +34,8 @@ _CAPACITY = {
 }
 _ARCHITECTURES = ("x86_64", "arm64")
 _LEAST_MIB = 1024
+_COMMON = ("g5", "g6", "g6e", "m6i", "m7i")
+"""Families that are in most zones, which are not listed."""
 
 
 def main(arguments: list[str]) -> None:
@@ -42,6 +48,7 @@ def main(arguments: list[str]) -> None:
     else:
         described = _bundled()
         source = f"EC2 DescribeInstanceTypes, as moto {importlib.metadata.version('moto')} bundles it"
+        ZONES.write_text(render_zones(), encoding="utf-8")
     rows = sorted(filter(None, map(table_row, described)), key=lambda row: str(row["type"]))
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         file.write(f"# {source}. Written by tools/instance_types.py.\n")
@@ -54,6 +61,21 @@ def main(arguments: list[str]) -> None:
 def _bundled() -> list[Described]:
     packed = resources.files("moto.ec2.resources").joinpath("instance_types.json.gz").read_bytes()
     return list(json.loads(gzip.decompress(packed)).values())
+
+
+def render_zones() -> str:
+    """Render a line for the main size of each family: the zones that offer it, by region."""
+    offered: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for region, offerings in sorted(INSTANCE_TYPE_OFFERINGS["availability-zone-id"].items()):
+        for each in offerings:
+            offered[each["InstanceType"]].setdefault(region, []).append(each["Location"])
+    lines = []
+    for main_size in (load_family(name).main_size for name in family_names() if name not in _COMMON):
+        words = (f"{region}:{','.join(sorted(zones))}" for region, zones in offered[main_size].items())
+        lines.append(f"{main_size}\t{' '.join(words)}\n")
+    version = importlib.metadata.version("moto")
+    source = f"EC2 DescribeInstanceTypeOfferings, as moto {version} bundles it"
+    return f"# {source}. Written by tools/instance_types.py.\n" + "".join(lines)
 
 
 def table_row(described: Described) -> dict[str, object] | None:

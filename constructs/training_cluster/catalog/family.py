@@ -112,7 +112,9 @@ class Family(Strict):
         None, description="why Slurm needs sockets and cores; without it ParallelCluster's own line remains"
     )
     price_date: datetime.date
-    zones: dict[str, tuple[str, ...]] = Field(description="zone ids that are known to have it, by region")
+    zones: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="zone ids that are known to have it, by region"
+    )
     job_environment: tuple[EnvironmentVariable, ...]
     nccl_floors: tuple[NcclFloor, ...]
     links: dict[str, str] = Field(

@@ -26,6 +26,7 @@ from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
 
 TABLE = ROOT / "cluster_configs" / "instance_types.tsv"
+ZONES = ROOT / "cluster_configs" / "zones.tsv"
 GPUS = ROOT / "cluster_configs" / "gpus.yaml"
 
 
@@ -90,6 +91,16 @@ def _lines() -> dict[str, list[dict[str, str]]]:
 
 
 @cache
+def _zones() -> dict[str, dict[str, list[str]]]:
+    """Read the zones that offer a type, by region; the table has no types that are in most zones."""
+    lines = (line.split("\t") for line in ZONES.read_text(encoding="utf-8").splitlines() if line[0] != "#")
+    return {
+        type_: {region: zones.split(",") for region, zones in (each.split(":") for each in words.split())}
+        for type_, words in lines
+    }
+
+
+@cache
 def _rows(family: str) -> dict[str, Row]:
     """Return a family's rows by type; none if the table lacks it."""
     return {line["type"]: Row.model_validate(line) for line in _lines().get(family, ())}
@@ -137,7 +148,6 @@ def make_family(name: str) -> Family | None:
         "sizes": sizes,
         "slurm_topology": None,
         "price_date": datetime.date.min,
-        "zones": {},
         "job_environment": (),
         "nccl_floors": (),
         "sources": dict.fromkeys(unknown, UNCONFIRMED),
@@ -146,14 +156,15 @@ def make_family(name: str) -> Family | None:
 
 
 def add_ec2_facts(loaded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a family's file has, with EC2's facts of its sizes, and the capacity of its main size.
+    """Return what a family's file has, with EC2's facts of its sizes, capacity and zones of its main size.
 
     A fact in the file replaces EC2's, with its source. What is not of the expected form is left to the model.
 
     Raises:
         ConfigurationError: a fact in the file replaces EC2's without a source.
     """
-    family, sizes, rows = dict(loaded), loaded.get("sizes"), _rows(str(loaded.get("name")))
+    zones = _zones().get(str(loaded.get("main_size")), {})
+    family, sizes, rows = {"zones": zones, **loaded}, loaded.get("sizes"), _rows(str(loaded.get("name")))
     if not rows or not isinstance(sizes, Mapping):
         return family
     main, sources = rows.get(str(loaded.get("main_size"))), loaded.get("sources")

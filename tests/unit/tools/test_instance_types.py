@@ -4,8 +4,8 @@ import gzip
 import json
 from importlib import resources
 
-from tools.instance_types import table_row
-from training_cluster.catalog.instance_types import TABLE
+from tools.instance_types import render_zones, table_row
+from training_cluster.catalog.instance_types import TABLE, ZONES
 
 
 def test_table_is_made_from_the_installed_description() -> None:
@@ -20,3 +20,4 @@ def test_table_is_made_from_the_installed_description() -> None:
     assert written == {
         type_: {key: str(value) for key, value in row.items()} for type_, row in rows.items()
     }, "python -m tools.instance_types"
+    assert ZONES.read_text() == render_zones(), "python -m tools.instance_types"

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ from training_cluster.queues.queue import ComputeResource, NodeType
 from training_cluster.rules.network import PRIVATE_PREFIX, RESERVED_ADDRESSES
 
 TYPES = [(name, each) for name in family_names() for each in load_family(name).sizes]
-
-MANY_ZONES = 30
 
 # EC2 counts a Trainium2's 96 GiB (16 of them: 1536, aws-neuron docs) as 512.
 EC2_IS_WRONG_ABOUT_MEMORY = {"trn2"}
@@ -60,7 +57,7 @@ def _accelerators(data: dict[str, Any]) -> list[dict[str, Any]]:
     return gpus + neuron
 
 
-def test_accelerators_and_zones_agree_with_ec2() -> None:
+def test_accelerators_agree_with_ec2() -> None:
     for name in family_names():
         family = load_family(name)
         memory = {d["MemoryInfo"]["SizeInMiB"] // 1024 for d in _accelerators(_ec2(family.main_size))}
@@ -68,23 +65,6 @@ def test_accelerators_and_zones_agree_with_ec2() -> None:
             assert memory == {512}, "EC2's data is right now: take it"
         else:
             assert {int(family.accelerator.memory_gib)} == (memory or {0})
-        # Families that are in nearly every zone list none.
-        offered = _zone_ids()[family.main_size]
-        listed = {region: set(zones) for region, zones in family.zones.items()}
-        everywhere = sum(len(zones) for zones in offered.values()) >= MANY_ZONES
-        assert listed == offered if listed else everywhere, name
-
-
-@cache
-def _zone_ids() -> dict[str, dict[str, set[str]]]:
-    """Return the ids of the zones that offer each instance type, by region."""
-    from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS  # noqa: PLC0415
-
-    found: dict[str, dict[str, set[str]]] = {}
-    for region, offerings in INSTANCE_TYPE_OFFERINGS["availability-zone-id"].items():
-        for each in offerings:
-            found.setdefault(each["InstanceType"], {}).setdefault(region, set()).add(each["Location"])
-    return found
 
 
 def test_a_family_can_be_deployed_and_has_sources() -> None:
