@@ -61,6 +61,12 @@ class Cause(BaseModel):
     why: str
     source: str
 
+    @field_validator("patterns", mode="before")
+    @classmethod
+    def _one_text_each(cls, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Split a row of the file with several texts of one weight."""
+        return [row | {"has": has} for row in rows for has in _listed(row.get("has"))]
+
     def mend_with(self, groups: Mapping[str, str]) -> tuple[str, ...]:
         """Return the lines whose placeholders are all filled; paths and addresses are quoted for a shell."""
         # A log could name a file {deploy}: a command in its place would end the quotes.
@@ -71,6 +77,10 @@ class Cause(BaseModel):
             for line in self.mend
             if placeholders(line) <= set(groups)
         )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def placeholders(line: str) -> set[str]:
