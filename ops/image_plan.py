@@ -1,7 +1,8 @@
 """The text of `trainctl image-plan`: an image's content, the steps of its build, time and cost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ops.printable import aligned
 from training_cluster.catalog.versions import Pin
 from training_cluster.image.plan import ImagePlan
 
@@ -12,22 +13,26 @@ def render_image_plan(plan: ImagePlan) -> str:
         [
             f"Image of recipe {plan.recipe_name} for {plan.os}: {plan.recipe.description}",
             "",
-            *_table(_facts(plan)),
+            *_rows(_facts(plan)),
             "",
             f"Steps of the build, in their order ({plan.budget_s} s at most):",
-            *_table(
+            *_rows(
                 (step.name, step.moment, f"{plan.step_budget_s(step)} s", _need(step.is_required))
                 for step in plan.steps
             ),
             "",
             "Versions (cluster_configs/versions.yaml):",
-            *_table((name, pin.version, _source(pin)) for name, pin in plan.pins.items()),
+            *_rows((name, pin.version, _source(pin)) for name, pin in plan.pins.items()),
             *_environments(plan),
             "",
             f"Steps that remain for a node's start, {plan.start_budget_s} s at most:",
-            *_table((step.name, step.moment, f"{step.budget_s} s") for step in plan.start_steps),
+            *_rows((step.name, step.moment, f"{step.budget_s} s") for step in plan.start_steps),
         ]
     )
+
+
+def _rows(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    return aligned([*rows], indent="  ")
 
 
 def _facts(plan: ImagePlan) -> Iterator[tuple[str, str]]:
@@ -62,13 +67,3 @@ def _need(is_required: bool) -> str:
 
 def _source(pin: Pin) -> str:
     return pin.source if pin.confirmed else f"{pin.source} (unconfirmed)"
-
-
-def _table(rows: Iterator[tuple[str, ...]]) -> list[str]:
-    """Align the columns of a table, except the last one."""
-    cells = list(rows)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
-    return [
-        "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in cells
-    ]

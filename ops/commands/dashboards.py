@@ -28,7 +28,7 @@ def dashboards(
 
     from ops.account.session import account_clients
     from ops.dashboards.export import export
-    from ops.dashboards.session import session
+    from ops.dashboards.forward import session
 
     if export_to is not None:
         if not export_to.strip():

@@ -31,13 +31,14 @@ def status(
     deploy it is 0: all stacks here are intact, and there is no other cluster.
     """
     from ops.account.session import account_clients
+    from ops.status.deploy import read_status
 
     if watch and as_json:
         raise typer.BadParameter("--watch prints continuously, --json once: give one of them.")
     client = account_clients()
     if watch:
         return _watch(cluster, client)
-    found = _deploy(cluster, client)
+    found = read_status(cluster, client)
     if as_json:
         shown = {name: value for name, value in vars(found).items() if name != "flags"}
         print_json({**shown, "cluster": _cluster_state(found, client)})
@@ -57,14 +58,15 @@ def _watch(cluster: str, client: ClientOf) -> None:
 
     from ops.account.aws_errors import explain
     from ops.account.region_and_profile import with_account
+    from ops.status.deploy import read_status
 
-    found = _deploy(cluster, client)
+    found = read_status(cluster, client)
     with Live(_shown(found, _cluster_state(found, client)), console=console(), auto_refresh=False) as live:
         quiet = 0
         while quiet < _QUIET_LOOKS:  # between two stacks nothing changes for a while
             time.sleep(_POLL_S)
             try:
-                found = _deploy(cluster, client)
+                found = read_status(cluster, client)
                 state = _cluster_state(found, client)
             except (BotoCoreError, ClientError) as error:
                 quiet = 0
@@ -72,12 +74,6 @@ def _watch(cluster: str, client: ClientOf) -> None:
                 continue
             quiet = 0 if found.is_moving else quiet + 1
             live.update(_shown(found, state), refresh=True)
-
-
-def _deploy(cluster: str, client: ClientOf) -> Status:
-    from ops.status.deploy import read_status
-
-    return read_status(cluster, cloudformation=client("cloudformation"), ssm=client("ssm"))
 
 
 def _cluster_state(found: Status, client: ClientOf) -> ClusterState | None:

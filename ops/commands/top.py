@@ -30,10 +30,9 @@ def top(
 
     from ops.account.session import account_clients
     from ops.dashboards.figures import read_figures
-    from ops.dashboards.live import follow
+    from ops.dashboards.forward import session
     from ops.dashboards.prometheus import Prometheus, is_address
-    from ops.dashboards.screen import WIDE, render
-    from ops.dashboards.session import session
+    from ops.dashboards.screen import WIDE, follow, render
 
     if url is not None and not is_address(url):
         raise typer.BadParameter(f"--url takes an address such as http://127.0.0.1:9090, not {url!r}.")

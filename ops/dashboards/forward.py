@@ -1,16 +1,32 @@
-"""A port of the head node on this machine, by one session of Session Manager."""
+"""The head node's Prometheus on this machine, by one session of Session Manager."""
 
+import shlex
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
+from ops.account.region_and_profile import with_account
+from ops.account.session import ClientOf
+from ops.connect import forward_command, found
+from ops.dashboards.prometheus import PORT
 from ops.usage import OpsError
 
 _TIMEOUT_S = 30.0
 _GRACE_S = 5.0
+
+
+def session(cluster: str, client: ClientOf, *, port: int | None = None) -> AbstractContextManager[str]:
+    """Forward the port of the head node's Prometheus, to a free one by default.
+
+    Raises:
+        OpsError: no such cluster, or a program is missing here; and botocore's errors.
+    """
+    port = port or free_port()
+    command = forward_command(cluster, client, port=PORT, local_port=port)
+    return forwarded(found(shlex.split(with_account(shlex.join(command)))), port)
 
 
 def free_port() -> int:

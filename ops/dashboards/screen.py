@@ -1,16 +1,20 @@
-"""The figures of a moment as a screen of text."""
+"""The figures of a moment as a screen of text, once or drawn again until Ctrl-C."""
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from ops.dashboards.figures import Figures
 from ops.printable import printable
+from ops.usage import OpsError
 
 WIDE = 132
+_MOST_FAILURES = 5
 _LEFT_OUT = ("partition", "MFU", "data", "silent")
 MOST_NODES = 64
 """Nodes that are shown; those without trouble are left out first."""
@@ -20,6 +24,30 @@ def render(figures: Figures, *, width: int = WIDE) -> RenderableType:
     """Render a summary, alerts, jobs and nodes; a narrow terminal gets fewer columns of jobs."""
     jobs = _jobs(figures, left_out=() if width >= WIDE else _LEFT_OUT)
     return Group(_summary(figures), *_alerts(figures), jobs, _nodes(figures))
+
+
+def follow(console: Console, draw: Callable[[], RenderableType], *, every_s: float) -> None:
+    """Draw until Ctrl-C; a look that fails is told on the screen, and five in a row end it.
+
+    Raises:
+        OpsError: the error of the fifth look without an answer.
+    """
+    failures = 0
+    with Live(draw(), console=console, screen=True, auto_refresh=False) as live:
+        try:
+            while True:
+                live.refresh()
+                time.sleep(every_s)
+                try:
+                    live.update(draw())
+                    failures = 0
+                except OpsError as error:
+                    failures += 1
+                    if failures == _MOST_FAILURES:
+                        raise
+                    live.update(Text(f"{error}\nTried again in {every_s:g} s.", style="yellow"))
+        except KeyboardInterrupt:
+            return
 
 
 def _summary(figures: Figures) -> Text:

@@ -42,11 +42,7 @@ def _value(theirs: Any, ours: Any, path: str, to: Translation) -> Any:
         return theirs
     if isinstance(theirs, Mapping) and theirs:
         return _mapping(theirs, ours if isinstance(ours, Mapping) else {}, path, to)
-    if (
-        isinstance(theirs, list)
-        and theirs
-        and all(isinstance(each, Mapping) and "Name" in each for each in theirs)
-    ):
+    if _are_named(theirs):
         return list(_named(theirs, ours if isinstance(ours, list) else [], path, to))
     if reason := reserved_reason(theirs, path):
         to.lose(path, theirs, reason)

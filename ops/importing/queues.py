@@ -30,11 +30,7 @@ def take_queues(config: Config, to: Translation) -> None:
 
 
 def _entry(queue: Mapping[str, Any], path: str, to: Translation, ours: str | None) -> dict[str, Any] | None:
-    to.carry(
-        *(f"{path}.{key}" for key in ("Name", "CapacityType", "AllocationStrategy", "JobExclusiveAllocation"))
-    )
-    to.carry(*(f"{path}.{key}" for key in ("CustomSlurmSettings", "Image.CustomAmi", "Networking.SubnetIds")))
-    to.carry(f"{path}.ComputeSettings.LocalStorage.RootVolume.Size", f"{path}.Networking.PlacementGroup")
+    to.carry(*(f"{path}.{key}" for key in _CARRIED))
     resources = [
         found
         for each in queue.get("ComputeResources", [])

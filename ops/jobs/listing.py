@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from ops.jobs.columns import aligned
 from ops.jobs.lookup import Jobs, cluster_option
 from ops.jobs.reasons import plain_reason
 from ops.jobs.slurm import QueuedJob
+from ops.printable import aligned
 
 _HEAD = ("job", "workload", "user", "partition", "nodes", "state", "time", "limit", "")
 _NO_JOB = "No job is waiting or running."

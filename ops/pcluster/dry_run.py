@@ -109,10 +109,7 @@ def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mappin
     if done.returncode or not lines:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise OpsError(f"The ParallelCluster library ended without an answer: {last}")
-    return _read(json.loads(lines[-1]))
-
-
-def _read(answer: Mapping[str, Any]) -> DryRun:
+    answer = json.loads(lines[-1])
     return DryRun(
         exists=answer["exists"],
         messages=tuple(Message(**each) for each in answer["messages"]),

@@ -12,11 +12,10 @@ from typing import Any
 from ops.account.clusters import describe_cluster
 from ops.account.head_node import HeadNode, head_node_for_caller
 from ops.account.session import ClientOf, unless
-from ops.jobs.columns import aligned
 from ops.jobs.lookup import cluster_option, read_nodes
 from ops.jobs.nodes import STATES, Partition, UnavailableNodes
 from ops.parts import Parts
-from ops.printable import printable
+from ops.printable import aligned, printable
 from ops.usage import OpsError
 
 MOUNTS = ("/fsx", "/efs", "/home")

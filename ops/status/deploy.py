@@ -4,11 +4,12 @@ import datetime
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ops.account.deploy_command import deploy_command
 from ops.account.deployed_flags import flags_or_none
 from ops.account.image_stacks import destroy_image_stack_command, image_of_stack, is_image_stack, usual_min
+from ops.account.session import ClientOf, read_parameter
 from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
 from training_cluster.cluster.progress import progress_parameter
 from training_cluster.stack_names import (
@@ -26,16 +27,6 @@ _USUAL_STAGE = {"validating": "1 min", "head node booting": "10 to 20 min"}
 _PROTECTED = (STORAGE_STACK, ACCOUNTING_STACK)
 """Stacks with termination protection."""
 _USUAL_STACK = {STORAGE_STACK: "10 min for Lustre"}
-
-
-class Client(Protocol):
-    """Methods of boto3's clients of CloudFormation and SSM that are called here."""
-
-    exceptions: Any
-
-    def get_paginator(self, operation_name: str, /) -> Any: ...  # noqa: D102
-    def get_parameter(self, *, Name: str) -> Any: ...  # noqa: D102, N803
-    def get_template(self, *, StackName: str) -> Any: ...  # noqa: D102, N803
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,27 +83,25 @@ class Status:
         return bool(self.stacks) and intact and not (self.has_cluster or remains or self.other_clusters)
 
 
-def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> Status:
+def read_status(cluster_name: str, client: ClientOf) -> Status:
     """Read the stacks from CloudFormation and the progress from SSM. Raises botocore's errors."""
     own = cluster_stack_name(cluster_name)
-    there = stack_statuses(cloudformation)
+    there = stack_statuses(client("cloudformation"))
     names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
     clusters = {found for name in there if (found := cluster_of_stack(name))}
     status = Status(
         cluster_name=cluster_name,
         stacks=tuple((name, there[name]) for name in names if name in there),
-        progress=_progress(own, ssm),
+        progress=_progress(own, client("ssm")),
         other_clusters=tuple(sorted(clusters - {cluster_name})),
     )
     if status.stacks and not status.awaits_cluster:
         return status
-    return replace(status, flags=flags_or_none(cluster_name, lambda _: cloudformation))
+    return replace(status, flags=flags_or_none(cluster_name, client))
 
 
-def _progress(stack_name: str, ssm: Client) -> Progress | None:
-    try:
-        value = ssm.get_parameter(Name=progress_parameter(stack_name))["Parameter"]["Value"]
-    except ssm.exceptions.ParameterNotFound:
+def _progress(stack_name: str, ssm: Any) -> Progress | None:
+    if (value := read_parameter(progress_parameter(stack_name), ssm)) is None:
         return None
     written = json.loads(value)
     return Progress(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ops.printable import aligned
 from training_cluster.users.model import Users
 
 _HEADS = ("USER", "UID", "STATE", "ACCOUNTS", "KEYS", "QUOTA_GIB", "IAM")
@@ -21,9 +22,7 @@ def render_list(users: Users) -> str:
             str(user.quota_gib or ""),
         )
         rows.append((name, *words, " ".join(user.iam)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return "\n".join([*lines, *_accounts(users)])
+    return "\n".join([*aligned(rows), *_accounts(users)])
 
 
 def _accounts(users: Users) -> Iterator[str]:
