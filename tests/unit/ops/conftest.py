@@ -42,16 +42,17 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedC
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
     """Return a function that runs trainctl in this process: exit code, stdout, stderr."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["trainctl", *arguments])
-        try:
-            code = main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
+        with monkeypatch.context() as typed:
+            typed.setattr(sys, "argv", ["trainctl", *arguments])
+            try:
+                code = main()
+            except SystemExit as end:
+                code = int(end.code or 0)
+        said = capfd.readouterr()
         assert "Traceback" not in said.err
         return code, said.out, said.err
 

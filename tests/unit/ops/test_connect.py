@@ -4,8 +4,7 @@ import json
 import os
 import pwd
 import shlex
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +12,12 @@ from typing import Any
 import pytest
 
 from ops import connect
-from ops.__main__ import main
 from ops.account.region_and_profile import choose_account
 from ops.usage import OpsError
-from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster
+from tests.unit.ops.jobs_head_node import HEAD_NODE, Call, PlayedCluster
 from training_cluster.cluster.session_command import cluster_user
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
-Call = Callable[..., tuple[int, str, str]]
 DOCUMENT = ["--document-name", "AWS-StartInteractiveCommand", "--parameters"]
 SESSION = [
     *("aws", "ssm", "start-session", "--region", "us-east-1", "--target", HEAD_NODE),
@@ -29,17 +26,8 @@ SESSION = [
 
 
 @pytest.fixture
-def call(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["trainctl", "connect", *arguments])
-        try:
-            code = main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+def connects(cluster: PlayedCluster, call: Call) -> Call:
+    return partial(call, "connect")
 
 
 def head_node(cluster: PlayedCluster, *, address: str | None = "203.0.113.7", os: str = "ubuntu2204") -> None:
@@ -54,37 +42,37 @@ def head_node(cluster: PlayedCluster, *, address: str | None = "203.0.113.7", os
     cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}
 
 
-def test_a_command_is_run_word_by_word(cluster: PlayedCluster, call: Call) -> None:
+def test_a_command_is_run_word_by_word(cluster: PlayedCluster, connects: Call) -> None:
     cluster.does("sinfo", 'printf "%s\\n" "$@"')
-    assert call("--", "sinfo", "--format", "%R %T", "'a b'") == (0, "--format\n%R %T\n'a b'\n", "")
-    told = json.loads(call("--json", "--", "sinfo", "-a")[1])
+    assert connects("--", "sinfo", "--format", "%R %T", "'a b'") == (0, "--format\n%R %T\n'a b'\n", "")
+    told = json.loads(connects("--json", "--", "sinfo", "-a")[1])
     assert told == {"command": ["sinfo", "-a"], "output": "-a\n"}
 
 
-def test_a_command_that_fails_says_what_it_said(cluster: PlayedCluster, call: Call) -> None:
+def test_a_command_that_fails_says_what_it_said(cluster: PlayedCluster, connects: Call) -> None:
     cluster.says("sinfo", "", error="Unable to contact slurm controller", code=1)
-    assert call("--", "sinfo") == (1, "", "sinfo: Unable to contact slurm controller\n")
+    assert connects("--", "sinfo") == (1, "", "sinfo: Unable to contact slurm controller\n")
 
 
-def test_output_that_was_cut_off_says_so(cluster: PlayedCluster, call: Call) -> None:
+def test_output_that_was_cut_off_says_so(cluster: PlayedCluster, connects: Call) -> None:
     cluster.does("squeue", "head -c 30000 /dev/zero | tr '\\0' x")
-    code, said, note = call("--", "squeue")
+    code, said, note = connects("--", "squeue")
     assert (code, len(said)) == (0, 24_000)
     assert "returns no more" in note
 
 
-def test_the_command_that_opens_a_session_is_printed(cluster: PlayedCluster, call: Call) -> None:
+def test_the_command_that_opens_a_session_is_printed(cluster: PlayedCluster, connects: Call) -> None:
     head_node(cluster)
-    assert call("--print") == (0, shlex.join(SESSION) + "\n", "")
-    assert json.loads(call("--json")[1]) == {"command": SESSION}
+    assert connects("--print") == (0, shlex.join(SESSION) + "\n", "")
+    assert json.loads(connects("--json")[1]) == {"command": SESSION}
 
 
 @pytest.mark.parametrize(("os", "user"), [("alinux2023", "ec2-user"), ("ubuntu2404", "ubuntu")])
 def test_sessions_have_the_cluster_user_s_login_shell(
-    os: str, user: str, cluster: PlayedCluster, call: Call
+    os: str, user: str, cluster: PlayedCluster, connects: Call
 ) -> None:
     head_node(cluster, os=os)
-    assert shlex.split(call("--print")[1])[-4:] == [*DOCUMENT, f"command=sudo --login --user {user}"]
+    assert shlex.split(connects("--print")[1])[-4:] == [*DOCUMENT, f"command=sudo --login --user {user}"]
 
 
 @pytest.mark.parametrize(
@@ -107,13 +95,13 @@ def test_a_user_s_profile_cannot_change_session_commands(printed: str, cluster: 
 
 
 def test_a_shell_takes_the_place_of_trainctl(
-    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+    cluster: PlayedCluster, connects: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head_node(cluster)
     became = list[list[str]]()
     monkeypatch.setattr(connect.found, "__kwdefaults__", {"which": lambda name: f"/bin/{name}"})
     monkeypatch.setattr("os.execv", lambda path, argv: became.append([path, *argv]))
-    assert call()[0] == 0
+    assert connects()[0] == 0
     assert became == [["/bin/aws", "/bin/aws", *SESSION[1:]]]
 
 
@@ -143,13 +131,13 @@ def test_the_first_program_has_its_whole_path() -> None:
     [("alinux2023", "ec2-user"), ("ubuntu2204", "ubuntu"), ("rhel9", "ec2-user"), ("rocky8", "rocky")],
 )
 def test_ssh_has_the_clusters_user_address_and_key(
-    os: str, user: str, cluster: PlayedCluster, call: Call, tmp_path: Path
+    os: str, user: str, cluster: PlayedCluster, connects: Call, tmp_path: Path
 ) -> None:
     head_node(cluster, os=os)
     key = tmp_path / "training-key.pem"
     key.touch()
-    assert call("--ssh", "-i", str(key), "--print")[1] == f"ssh -i {key} {user}@203.0.113.7\n"
-    assert call("--ssh", "--print")[1] == f"ssh {user}@203.0.113.7\n"
+    assert connects("--ssh", "-i", str(key), "--print")[1] == f"ssh -i {key} {user}@203.0.113.7\n"
+    assert connects("--ssh", "--print")[1] == f"ssh {user}@203.0.113.7\n"
 
 
 @pytest.mark.parametrize(
@@ -166,17 +154,12 @@ def test_ssh_has_the_clusters_user_address_and_key(
     ],
 )
 def test_a_shell_that_cannot_be_says_why(
-    arguments: tuple[str, ...], node: dict[str, Any], said: str, cluster: PlayedCluster, call: Call
+    arguments: tuple[str, ...], node: dict[str, Any], said: str, cluster: PlayedCluster, connects: Call
 ) -> None:
     head_node(cluster, **node)
-    code, out, err = call(*arguments, "--print")
+    code, out, err = connects(*arguments, "--print")
     assert (code, out) == (1, "")
     assert said in err
-
-
-@pytest.mark.parametrize("arguments", [("--ssh", "--", "squeue"), ("-i", "key"), ("--print", "--", "squeue")])
-def test_options_that_cannot_go_together_are_wrong_usage(arguments: tuple[str, ...], call: Call) -> None:
-    assert call(*arguments)[0] == 2
 
 
 @pytest.mark.parametrize("endpoint", ["https://localhost:4566", "https://127.0.0.1:9", "http://[::1]:1"])

@@ -4,7 +4,6 @@ import ast
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -97,20 +96,6 @@ def test_a_copied_workload_is_renamed_in_paths_only(training: Path) -> None:
     assert (training / "bert" / "train.sh").read_text().endswith("job.slurm bert\nBERT=bert-large\n")
 
 
-@pytest.mark.parametrize("name", ["", "Model", "1st", "a b", "../up", "a/b", ".hidden", "-x", "a" * 41])
-def test_an_invalid_workload_name_is_refused(name: str, training: Path) -> None:
-    before = contents(training)
-    with pytest.raises(UsageError, match="allowed: a lower-case letter"):
-        create_workload(name, into=training)
-    assert contents(training) == before
-
-
-@pytest.mark.parametrize("name", ["trainkit", "none"])
-def test_a_name_that_means_something_else_is_refused(name: str, training: Path) -> None:
-    with pytest.raises(UsageError, match="it means"):
-        create_workload(name, into=training)
-
-
 def test_an_existing_folder_is_not_changed(training: Path) -> None:
     before = contents(training)
     with pytest.raises(ConfigurationError, match="already exists and is not changed"):
@@ -140,17 +125,3 @@ def test_an_interrupted_creation_leaves_no_files(training: Path, monkeypatch: py
         create_workload("my-model", into=training)
     assert contents(training) == before
     assert not list(training.glob(".new-*"))
-
-
-@pytest.mark.slow
-def test_the_command_says_what_to_type_next(training: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "ops", "new-workload", "my-model", "--into", str(training)],
-        cwd=TRAINING.parents[1],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"created {training / 'my-model'}\n" in done.stdout
-    assert "trainctl rehearse --workload my-model" in done.stdout

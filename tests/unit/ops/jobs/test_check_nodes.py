@@ -5,9 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from ops.cli import app
 from ops.jobs.check_nodes import SickNode, Swept, drain, read_sweep, sentences, start_sweep
 from ops.usage import OpsError
 from tests.unit.ops.jobs_head_node import PlayedCluster
@@ -126,10 +124,3 @@ def test_a_bad_node_keeps_its_first_drain_reason(swept_cluster: PlayedCluster, t
         ["bash", str(SCRIPT), "gpu-dy-p4d-1", "why"], env=environment, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (0, "drains already\n")
-
-
-@pytest.mark.parametrize("options", [["--yes"], ["--drain", "--json"]])
-def test_contradicting_options_are_refused(options: list[str]) -> None:
-    done = CliRunner().invoke(app, ["check-nodes", *options])
-    assert done.exit_code == 2
-    assert "--yes" in done.output

@@ -6,7 +6,6 @@ import pytest
 
 from ops.lint.command import lint, lint_files
 from ops.lint.shell import read_subjects
-from ops.usage import UsageError
 
 
 def found(script: str) -> list[tuple[int, str]]:
@@ -110,18 +109,6 @@ def test_a_finding_has_place_reason_source_and_mend() -> None:
     assert first.startswith("a/job.slurm:2: rdmav-fork-safe: a setting of rdma-core")
     assert source.startswith("  source: awsome-distributed-training")
     assert mend == "  write:  nothing"
-
-
-def test_an_unreadable_file_is_refused_with_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "picture.sh").write_bytes(b"\xff\xd8\xff")
-    for name, said in {
-        "none.sh": "There is no file",
-        ".": "is a folder",
-        "picture.sh": "is not text",
-    }.items():
-        with pytest.raises(UsageError, match=said) as refused:
-            lint_files([tmp_path / name])
-        assert "\n" not in str(refused.value)
 
 
 def test_a_syntax_error_hides_no_other_finding(tmp_path: Path) -> None:

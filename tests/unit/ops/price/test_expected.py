@@ -1,13 +1,11 @@
 """`trainctl price titan`: whether a model fits, its speed by a published utilisation, days and USD."""
 
 import json
-import sys
 
 import pytest
 
-from ops.__main__ import main
 from ops.price.expected import expect
-from ops.usage import UsageError
+from tests.unit.ops.jobs_head_node import Call
 from training_cluster.rules.context import read_settings
 
 EIGHT_B = {"SIZE": "8B", "SEQ_LEN": "8192"}
@@ -36,48 +34,10 @@ def test_weights_that_nobody_has_looked_at_are_named() -> None:
     assert "INIT_FROM=/fsx/none: not looked at here; trainctl submit does" in found.reasons
 
 
-@pytest.mark.parametrize(
-    ("workload", "job", "flags", "said"),
-    [
-        ("titan", {"SIZE": "405B"}, {"family": "p5"}, r"does not fit: .* take \d+ nodes or more"),
-        ("titan", {"FLOAT8": "yes"}, {}, "those of p4d.24xlarge have 8.0"),
-        ("titan", {"MODEL": "deepseek_v3", "SIZE": "16B", "EP": "3"}, {}, "EP is 3 and"),
-        ("titan", {"SIZE": "8B", "BATCH_SIZE": "-1"}, {}, "BATCH_SIZE is -1: give 0 or more"),
-        ("titan", {"INIT_FROM": "a/b"}, {}, "give MODEL and SIZE"),
-        ("titan", {}, {"family": "m6i"}, "give a family that has them"),
-        ("titn", {}, {}, 'Did you mean "titan"'),
-        ("gpt2", {}, {}, "allowed: titan"),
-    ],
-)
-def test_what_cannot_be_estimated_is_one_message(
-    workload: str, job: dict[str, str], flags: dict[str, str], said: str
-) -> None:
-    with pytest.raises(UsageError, match=said):
-        expect(workload, job, read_settings(flags))
-
-
-def _call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["trainctl", "price", "--offline", *arguments])
-    try:
-        return main()
-    except SystemExit as end:
-        return int(end.code or 0)
-
-
-def test_the_command_says_days_and_usd(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = ("-c", "family=p5", "-c", "nodes=4", "--set", "SIZE=8B", "--set", "MAX_STEPS=1000000")
-    assert _call(monkeypatch, "titan", *flags) == 0
-    said = capsys.readouterr().out
+def test_the_command_says_days_and_usd(call: Call) -> None:
+    job = ("price", "titan", "--offline", "-c", "family=p5", "-c", "nodes=4", "--set", "SIZE=8B")
+    code, said, _ = call(*job, "--set", "MAX_STEPS=1000000")
+    assert code == 0
     assert "tokens (MAX_STEPS) take " in said
     assert "; the run " in said
-    assert _call(monkeypatch, "titan", "--json", *flags) == 0
-    assert json.loads(capsys.readouterr().out)["job"]["tokens"] > 1e9
-    assert _call(monkeypatch, "titan", "--set", "SIZE=8B", "--set", "EP=8") == 2
-    refused = capsys.readouterr().err
-    assert "titan would refuse to run on" in refused
-    assert "the model has no experts: give EP=1" in refused
-    assert "Traceback" not in refused
-    assert _call(monkeypatch, "titan", "--tokens-per-s", "5") == 2
-    assert "not both" in capsys.readouterr().err
+    assert json.loads(call(*job, "--json")[1])["job"]["tokens"] == 1000 * 32 * 8192

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ import pytest
 from botocore.exceptions import NoCredentialsError, NoRegionError
 from rich.console import Console
 
-from ops.__main__ import main
 from ops.price.price_book import PriceBook, ask_prices, catalog_book
 from ops.price.quote import Quote, Row, make_quote
 from ops.price.render import show_quote
 from ops.price.training import given_speed, published_speeds, read_run, training_cost
 from ops.usage import UsageError
 from tests.unit.ops.fake_account import Account, Refused
+from tests.unit.ops.jobs_head_node import Call
 from training_cluster.advice.idle_cost import idle_cost
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.flags.settings import Settings
@@ -254,31 +253,15 @@ def test_published_figures_of_a_family_are_not_measured() -> None:
     assert list(published_speeds(_settings(family="g5", instance_type="g5.12xlarge"))) == []
 
 
-def _trainctl(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["trainctl", "price", *arguments])
-    try:
-        return main()
-    except SystemExit as end:
-        return int(end.code or 0)
-
-
-def test_offline_asks_nobody_and_json_adds_up(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_offline_asks_nobody_and_json_adds_up(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ops.account.session.account_clients", lambda: pytest.fail("asked"))
-    assert _trainctl(monkeypatch, "--offline", "--json", "-c", "cpu_queue=on", "--dataset-tokens", "9e9") == 0
-    said = json.loads(capsys.readouterr().out)
+    code, output, _ = call(*("price", "--offline", "--json", "-c", "cpu_queue=on", "--dataset-tokens", "9e9"))
+    said = json.loads(output)
     quote = said["quote"]
+    assert code == 0
     assert quote["full_usd_per_hour"] == pytest.approx(sum(row["full_usd_per_hour"] for row in quote["rows"]))
     assert "AWS was not asked" in quote["why_catalog"]
     assert said["training"][0]["usd_per_epoch"] > 0
-
-
-def test_two_speeds_are_one_too_many(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert _trainctl(monkeypatch, "--tokens-per-s", "5", "--run", "x.json") == 2
-    assert "give one of them" in capsys.readouterr().err
 
 
 def test_the_table_has_sums_and_what_they_omit() -> None:

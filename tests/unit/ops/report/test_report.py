@@ -221,24 +221,6 @@ def test_json_is_one_object_with_cost_and_comparisons(shared: Path, tmp_path: Pa
     assert found[0]["compared"][0]["published"] == "2.85 nats a token"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        ((".",), 2, "is not a run: it has neither metrics.jsonl nor starts"),
-        (("99",), 1, "no AWS region is given"),
-        ((), 2, "Missing argument"),
-        ((".", "--html", "none/run.html"), 2, "there is no folder none"),
-        ((".", "--html", "."), 2, "is a folder"),
-    ],
-)
-def test_wrong_usage_is_one_message(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
-    done = trainctl(*arguments, folder=tmp_path)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_missing_page_library_says_what_to_type(
     shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

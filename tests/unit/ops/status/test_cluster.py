@@ -2,16 +2,13 @@
 
 import datetime
 import json
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ops.__main__ import main
 from ops.status.cluster import ClusterState, Fill, read_cluster_state, read_deployed, render_cluster_state
 from tests.unit.ops.fake_account import Refused
-from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster, stack
+from tests.unit.ops.jobs_head_node import HEAD_NODE, Call, PlayedCluster, stack
 
 FLEET = {"Item": {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "RUNNING"}}}}}
 SINFO = """\
@@ -218,32 +215,20 @@ def test_without_a_head_node_nothing_is_asked(standing: PlayedCluster) -> None:
     assert standing.account.asked == ["DescribeStacks"]
 
 
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    def run(*arguments: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["trainctl", "status", *arguments])
-        with pytest.raises(SystemExit) as end:
-            sys.exit(main())
-        assert not end.value.code
-        return capsys.readouterr().out
-
-    return run
-
-
-def test_the_command_shows_the_deploy_and_the_cluster(
-    standing: PlayedCluster, call: Callable[..., str]
-) -> None:
-    said = call()
+def test_the_command_shows_the_deploy_and_the_cluster(standing: PlayedCluster, call: Call) -> None:
+    code, said, _ = call("status")
+    assert code == 0
     assert said.index("TrainingClusterStack  CREATE_COMPLETE") < said.index("head node      running")
-    told = json.loads(call("--json"))
+    told = json.loads(call("status", "--json")[1])
     assert told["stacks"] == [["TrainingClusterStack", "CREATE_COMPLETE"]]
+    assert (told["progress"], told["other_clusters"], "flags" in told) == (None, [], False)
     assert told["cluster"]["partitions"][0]["nodes"]["powered_down"] == 3
     assert told["cluster"]["unavailable"][0]["reason"] == "gpu lost: XID 79"
 
 
 @pytest.mark.parametrize("extra", [(), ("--json",)])
 def test_exit_code_without_a_cluster_tells_of_deploys(
-    standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch, extra: tuple[str, ...]
+    standing: PlayedCluster, call: Call, extra: tuple[str, ...]
 ) -> None:
     standing.account.answers["GetParameter"] = Refused("ParameterNotFound")
     network, other = "TrainingCluster-Network", "TrainingClusterStack-other"
@@ -258,17 +243,4 @@ def test_exit_code_without_a_cluster_tells_of_deploys(
         standing.account.answers["DescribeStacks"] = {
             "Stacks": [stack(name, status=status) for name, status in stacks.items()]
         }
-        monkeypatch.setattr(sys, "argv", ["trainctl", "status", "--cluster", "nosuch", *extra])
-        with pytest.raises(SystemExit) as end:
-            sys.exit(main())
-        assert (end.value.code or 0) == code, stacks
-
-
-@pytest.mark.slow
-def test_a_watch_shows_both_and_ends(
-    standing: PlayedCluster, call: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ops.commands.status._POLL_S", 0)
-    said = call("--watch")
-    assert "CREATE_COMPLETE" in said
-    assert "compute fleet  RUNNING" in said
+        assert call("status", "--cluster", "nosuch", *extra)[0] == code, stacks
