@@ -57,7 +57,7 @@ WRONG = {
     "price titan -c family=p5 --set SIZE=405B": "does not fit: ",
     "price titan --set FLOAT8=yes": "those of p4d.24xlarge have 8.0",
     "price titan --set MODEL=deepseek_v3 --set SIZE=16B --set EP=3": "EP is 3 and",
-    "price titan --set SIZE=8B --set EP=8": "on 2 x p4d.24xlarge: EP is 8 and the model has no experts: give EP=1",
+    "price titan --set SIZE=8B --set EP=8": "EP is 8 and the model has no experts: give EP=1",
     "price titan --set SIZE=8B --set BATCH_SIZE=-1": "BATCH_SIZE is -1: give 0 or more",
     "price titan --set INIT_FROM=a/b": "give MODEL and SIZE",
     "price titan -c family=m6i": "give a family that has them",
