@@ -1,18 +1,16 @@
 """Builds the command that opens a shell on the head node, by Session Manager or by ssh."""
 
-import ipaddress
 import re
 import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from ops.account.clusters import Cluster, describe_cluster
 from ops.account.head_node import find_head_node
 from ops.account.region_and_profile import chosen_user
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, local_endpoint
 from ops.printable import printable
 from ops.usage import OpsError
 from training_cluster.cluster.session_command import cluster_user, start_session_command
@@ -56,7 +54,7 @@ def session_command(cluster_name: str, client: ClientOf, command: str = "") -> l
         )
     return shlex.split(
         start_session_command(
-            region=cluster.region, instance_id=str(cluster.head_node_id), user=user, command=command
+            region=cluster.region, instance_id=cluster.require_head_node(), user=user, command=command
         )
     )
 
@@ -68,7 +66,7 @@ def forward_command(cluster_name: str, client: ClientOf, *, port: int, local_por
     """
     cluster = _running_cluster(cluster_name, client, without="trainctl top --url ADDRESS, as it printed")
     return [
-        *("aws", "ssm", "start-session", "--region", cluster.region, "--target", str(cluster.head_node_id)),
+        *("aws", "ssm", "start-session", "--region", cluster.region, "--target", cluster.require_head_node()),
         *("--document-name", "AWS-StartPortForwardingSession"),
         *("--parameters", f"portNumber={port},localPortNumber={local_port}"),
     ]
@@ -105,16 +103,11 @@ def _running_cluster(cluster_name: str, client: ClientOf, without: str | None = 
     )
     cluster = describe_cluster(cluster_name, client)
     # The address of a rehearsed head node belongs to a machine of somebody else.
-    endpoint = urlsplit(client("ssm").meta.endpoint_url).hostname or ""
-    if _is_loopback(endpoint):
+    if endpoint := local_endpoint(client):
         raise OpsError(
             f"{endpoint} is the local AWS of a rehearsal, whose head node has no shell.\n  type:   {without}"
         )
-    if cluster.head_node_id is None:
-        raise OpsError(
-            f"The cluster {cluster_name} has no head node yet: {cluster.stack_name} is {cluster.status}.\n"
-            f"  type:   trainctl status --cluster {cluster_name} --watch"
-        )
+    cluster.require_head_node()
     return cluster
 
 
@@ -130,12 +123,3 @@ def _user(instance: dict[str, Any]) -> str:
     if (user := cluster_user(os_)) is None:
         raise OpsError(f"The head node's tag {_ATTRIBUTES} names an unknown os: {os_ or 'it is missing'}.")
     return user
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -10,14 +10,13 @@ from typing import Any
 from ops.account.deploy_command import deploy_command
 from ops.account.deployed_flags import flags_or_none
 from ops.account.session import ClientOf
-from ops.account.stacks import stack_status
+from ops.account.stacks import describe_stack, outputs_of
 from ops.connect import HOW_TO_INSTALL
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 from training_cluster.stack_names import DEFAULT_CLUSTER, STORAGE_STACK
 
-_OUTPUT = "BucketName"
 # Folders of the bucket that users must not write to -> the reason.
 _OWNED = {
     "bootstrap": "a deploy writes the scripts of nodes there: change assets/bootstrap/ and deploy",
@@ -93,20 +92,18 @@ def _prefix(path: str, example: str) -> str:
 def _bucket(client: ClientOf) -> str:
     cloudformation = client("cloudformation")
     region = cloudformation.meta.region_name
-    if stack_status(STORAGE_STACK, cloudformation) is None:
+    if (stack := describe_stack(STORAGE_STACK, cloudformation)) is None:
         deploy = deploy_command(DEFAULT_CLUSTER, flags_or_none(DEFAULT_CLUSTER, client))
         raise OpsError(
             f"There is no {STORAGE_STACK} in {region}, so there is no bucket.\n"
             f"  type:   {deploy}, or another region: trainctl --region ..."
         )
-    stack = cloudformation.describe_stacks(StackName=STORAGE_STACK)["Stacks"][0]
-    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
-    if _OUTPUT not in outputs:
+    if (bucket := outputs_of(stack).get("BucketName")) is None:
         raise OpsError(
             f"{STORAGE_STACK} has no bucket yet: it is {stack['StackStatus']}.\n"
             "  type:   trainctl status --watch"
         )
-    return str(outputs[_OUTPUT])
+    return bucket
 
 
 def _check_there(bucket: str, prefix: str, s3: Any) -> None:

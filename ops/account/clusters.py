@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ops.account.deploy_command import deploy_command
 from ops.account.deployed_flags import flags_or_none
 from ops.account.session import ClientOf
-from ops.account.stacks import cluster_stack_name, stack_statuses
+from ops.account.stacks import cluster_stack_name, describe_stack, outputs_of, stack_statuses
 from ops.usage import OpsError
 from training_cluster.stack_names import cluster_of_stack
 
@@ -22,23 +22,27 @@ class Cluster:
     """Instance id; None before the first deploy has succeeded."""
     region: str
 
+    def require_head_node(self) -> str:
+        """Return the instance id of the head node. Raises OpsError before there is one."""
+        if self.head_node_id is None:
+            raise OpsError(
+                f"The cluster {self.name} has no head node yet: {self.stack_name} is {self.status}.\n"
+                f"  type:   trainctl status --cluster {self.name} --watch"
+            )
+        return self.head_node_id
+
 
 def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     """Read a cluster's stack. Raises OpsError if there is no such cluster, and botocore's errors."""
     cloudformation, stack_name = client("cloudformation"), cluster_stack_name(cluster_name)
     region = cloudformation.meta.region_name
-    try:
-        stack = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
-    except cloudformation.exceptions.ClientError as error:
-        if "does not exist" not in str(error):
-            raise
-        raise OpsError(_missing(cluster_name, region, stack_statuses(cloudformation), client)) from None
-    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+    if (stack := describe_stack(stack_name, cloudformation)) is None:
+        raise OpsError(_missing(cluster_name, region, stack_statuses(cloudformation), client))
     return Cluster(
         name=cluster_name,
         stack_name=stack_name,
         status=str(stack["StackStatus"]),
-        head_node_id=outputs.get("HeadNodeInstanceId"),
+        head_node_id=outputs_of(stack).get("HeadNodeInstanceId"),
         region=region,
     )
 

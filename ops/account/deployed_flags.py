@@ -5,7 +5,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, if_there
 from ops.account.stacks import parse_template
 from training_cluster.flags.flag import refused_with
 from training_cluster.flags.given import read_given_flags
@@ -88,12 +88,8 @@ def guarded_values(templates: Templates) -> dict[str, str]:
 
 
 def _template(name: str, cloudformation: Any) -> Mapping[str, Any] | None:
-    try:
-        return parse_template(cloudformation.get_template(StackName=name)["TemplateBody"])
-    except cloudformation.exceptions.ClientError as error:
-        if "does not exist" not in str(error):
-            raise
-        return None
+    answer = if_there(lambda: cloudformation.get_template(StackName=name))
+    return parse_template(answer["TemplateBody"]) if answer else None
 
 
 def _properties(template: Mapping[str, Any], resource_type: str) -> Iterator[Mapping[str, Any]]:

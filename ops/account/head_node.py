@@ -245,12 +245,7 @@ def _words(answer: dict[str, Any]) -> str:
 def find_head_node(cluster_name: str, client: ClientOf) -> HeadNode:
     """Find the head node of a deployed cluster. Raises OpsError without one, and botocore's errors."""
     cluster = describe_cluster(cluster_name, client)
-    if cluster.head_node_id is None:
-        raise OpsError(
-            f"The cluster {cluster_name} has no head node yet: {cluster.stack_name} is {cluster.status}.\n"
-            f"  type:   trainctl status --cluster {cluster_name} --watch"
-        )
-    return head_node_for_caller(cluster_name, cluster.head_node_id, client)
+    return head_node_for_caller(cluster_name, cluster.require_head_node(), client)
 
 
 def head_node_for_caller(cluster_name: str, instance_id: str, client: ClientOf) -> HeadNode:

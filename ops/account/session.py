@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import botocore.session
@@ -50,6 +51,22 @@ def unless(call: Callable[[], Any], *codes: str) -> Any | None:
         if error.response["Error"]["Code"] in codes:
             return None
         raise
+
+
+def if_there(call: Callable[[], Any]) -> Any | None:
+    """Return CloudFormation's answer, None if there is no such stack. Raises other errors."""
+    try:
+        return call()
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+
+
+def local_endpoint(client: ClientOf) -> str:
+    """Return the host of the local AWS of a rehearsal; "" for AWS."""
+    host = urlsplit(client("ssm").meta.endpoint_url).hostname or ""
+    return host if host in {"localhost", "127.0.0.1", "::1"} else ""
 
 
 def read_parameter(name: str, ssm: Any) -> str | None:

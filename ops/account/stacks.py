@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.account.image_stacks import is_image_stack
+from ops.account.session import if_there
 from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import STACK_IDS, cluster_of_stack
 
@@ -57,15 +58,21 @@ def stack_statuses(cloudformation: Any) -> dict[str, str]:
     return {each["StackName"]: each["StackStatus"] for page in pages for each in page["Stacks"]}
 
 
+def describe_stack(name: str, cloudformation: Any) -> dict[str, Any] | None:
+    """Return a stack as CloudFormation describes it, None without one. Raises botocore's errors."""
+    answer = if_there(lambda: cloudformation.describe_stacks(StackName=name))
+    return dict(answer["Stacks"][0]) if answer else None
+
+
 def stack_status(name: str, cloudformation: Any) -> str | None:
     """Return the status of a stack, None without one. Raises botocore's errors."""
-    try:
-        answer = cloudformation.describe_stacks(StackName=name)
-    except cloudformation.exceptions.ClientError as error:
-        if "does not exist" in str(error):
-            return None
-        raise
-    return str(answer["Stacks"][0]["StackStatus"])
+    stack = describe_stack(name, cloudformation)
+    return str(stack["StackStatus"]) if stack else None
+
+
+def outputs_of(stack: Mapping[str, Any]) -> dict[str, str]:
+    """Return the outputs of a stack, as CloudFormation describes it, by key."""
+    return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
 
 
 def find_stacks(cloudformation: Any) -> tuple[dict[str, Stack], list[str]]:
@@ -99,7 +106,7 @@ def _read(described: Mapping[str, Any], template: Mapping[str, Any], cloudformat
         name=described["StackName"],
         status=described["StackStatus"],
         is_protected=bool(described.get("EnableTerminationProtection")),
-        outputs={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", [])},
+        outputs=outputs_of(described),
         resources=read_resources(described["StackName"], template, cloudformation),
     )
 

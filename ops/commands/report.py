@@ -25,18 +25,25 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show curves, restarts, checkpoints and cost of training runs, next to published figures."""
-    from ops.report.html import check_file
-    from ops.report.output import page_command, run_as_json, write_page
+    from ops.report.compared import compare
+    from ops.report.html import check_file, write_file
+    from ops.report.run_cost import cost_of
     from ops.report.source import read_runs
-    from ops.report.text import print_report
+    from ops.report.text import page_command, print_report
 
     if html:
         check_file(html, force=force, command="report")
     found = read_runs(runs, cluster)
     if html:
-        write_page(found, html)
+        from ops.report.page import render_page
+
+        write_file(render_page(found), html, command="report")
     if as_json:
-        return print_json({"runs": [run_as_json(run) for run in found], "files": {"html": html}})
+        as_dicts = [
+            {"name": run.name, **run.model_dump(), "cost": cost_of(run), "compared": compare(run)}
+            for run in found
+        ]
+        return print_json({"runs": as_dicts, "files": {"html": html}})
     terminal = console()
     print_report(found, terminal)
     line = f"page:    {html}" if html else f"As a page: {page_command(runs, found, cluster)}"

@@ -1,11 +1,33 @@
 """Figures of `trainctl top`: nodes, jobs, users and alerts, by a few queries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ops.dashboards.prometheus import Value
 
 Ask = Callable[[str], list[Value]]
+_OF_JOBS = {
+    "nodes": "slurm_job_nodes",
+    "seconds": "time() - slurm_job_start_seconds",
+    "gpu_use": "avg by (job) (slurm_node_job_info * on (node) group_left () "
+    "avg by (node) (gpu_utilization_ratio))",
+    "step": "training_step",
+    "loss": "training_loss",
+    "tokens_per_s": "training_tokens_per_second",
+    "mfu": "training_mfu_ratio",
+    "step_s": "training_step_seconds",
+    "data_wait": "training_data_wait_seconds / training_step_seconds",
+    "silence_s": "time() - training_row_seconds",
+}
+"""Queries of JobFigures by the name of the figure."""
+_OF_NODES = {
+    "gpu_use": "avg by (node) (gpu_utilization_ratio)",
+    "hottest_c": "max by (node) (gpu_temperature_celsius)",
+    "cpu_use": 'sum by (node) (rate(host_cpu_seconds_total{mode!~"idle|iowait"}[2m])) '
+    "/ max by (node) (host_cpus)",
+}
+"""Queries of NodeFigures by the name of the figure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +86,14 @@ class Figures:
 
 def read_figures(ask: Ask) -> Figures:
     """Ask for everything. Raises OpsError if Prometheus does not answer."""
-    tokens = _by("job", ask("training_tokens_per_second"))
+    of_jobs = _read("job", _OF_JOBS, ask)
     alerts = ask('ALERTS{alertstate="firing"}')
     return Figures(
-        jobs=_jobs(ask, tokens),
-        nodes=_nodes(ask),
+        jobs=tuple(sorted(_jobs(ask, of_jobs), key=lambda each: int(each.job))),
+        nodes=tuple(sorted(_nodes(ask), key=lambda each: each.node)),
         pending=int(sum(each.value for each in ask('slurm_jobs{state="pending"}'))),
         longest_wait_s=max((each.value for each in ask("slurm_queue_wait_seconds")), default=0.0),
-        tokens_per_s=sum(tokens.values()),
+        tokens_per_s=sum(of_jobs["tokens_per_s"].values()),
         usd_per_hour=sum(each.value for each in ask("cluster_usd_per_hour")),
         spend_usd=max((each.value for each in ask("cluster_spend_usd")), default=0.0),
         alerts=tuple(
@@ -81,73 +103,45 @@ def read_figures(ask: Ask) -> Figures:
     )
 
 
-def _jobs(ask: Ask, tokens: dict[str, float]) -> tuple[JobFigures, ...]:
-    nodes = _by("job", ask("slurm_job_nodes"))
-    seconds = _by("job", ask("time() - slurm_job_start_seconds"))
-    use = _by(
-        "job",
-        ask(
-            "avg by (job) (slurm_node_job_info * on (node) group_left () "
-            "avg by (node) (gpu_utilization_ratio))"
-        ),
-    )
-    names = ("training_step", "training_loss", "training_mfu_ratio", "training_step_seconds")
-    step, loss, mfu, step_s = (_by("job", ask(name)) for name in names)
-    wait = _by("job", ask("training_data_wait_seconds / training_step_seconds"))
-    silence = _by("job", ask("time() - training_row_seconds"))
+def _jobs(ask: Ask, figures: dict[str, dict[str, float]]) -> Iterator[JobFigures]:
     workload = {each.labels["job"]: each.labels.get("workload") for each in ask("training_step")}
-    found = [
-        JobFigures(
-            job=(job := each.labels["job"]),
+    for each in ask("slurm_job_info"):
+        job = each.labels["job"]
+        found: dict[str, Any] = {name: values.get(job) for name, values in figures.items()}
+        yield JobFigures(
+            job=job,
             user=each.labels.get("user", ""),
             name=each.labels.get("name", ""),
             partition=each.labels.get("partition", ""),
-            nodes=int(nodes.get(job, 0)),
-            seconds=seconds.get(job, 0.0),
-            gpu_use=use.get(job),
             workload=workload.get(job),
-            step=int(step[job]) if job in step else None,
-            loss=loss.get(job),
-            tokens_per_s=tokens.get(job),
-            mfu=mfu.get(job),
-            step_s=step_s.get(job),
-            data_wait=wait.get(job),
-            silence_s=silence.get(job),
+            nodes=int(found.pop("nodes") or 0),
+            seconds=found.pop("seconds") or 0.0,
+            step=None if (step := found.pop("step")) is None else int(step),
+            **found,
         )
-        for each in ask("slurm_job_info")
-    ]
-    return tuple(sorted(found, key=lambda each: int(each.job)))
 
 
-def _nodes(ask: Ask) -> tuple[NodeFigures, ...]:
+def _nodes(ask: Ask) -> Iterator[NodeFigures]:
     jobs: dict[str, list[str]] = {}
     for each in ask("slurm_node_job_info"):
         jobs.setdefault(each.labels["node"], []).append(each.labels["job"])
     reasons = {each.labels["node"]: each.labels["reason"] for each in ask("slurm_node_out_since_seconds")}
-    use = _by("node", ask("avg by (node) (gpu_utilization_ratio)"))
-    hottest = _by("node", ask("max by (node) (gpu_temperature_celsius)"))
-    busy = _by(
-        "node",
-        ask(
-            'sum by (node) (rate(host_cpu_seconds_total{mode!~"idle|iowait"}[2m])) '
-            "/ max by (node) (host_cpus)"
-        ),
-    )
-    found = [
-        NodeFigures(
-            node=(node := each.labels["node"]),
+    figures = _read("node", _OF_NODES, ask)
+    for each in ask("slurm_node_state"):
+        node = each.labels["node"]
+        yield NodeFigures(
+            node=node,
             partition=each.labels.get("partition", ""),
             state=each.labels.get("state", ""),
             reason=reasons.get(node),
             jobs=tuple(sorted(jobs.get(node, []))),
-            gpu_use=use.get(node),
-            hottest_c=hottest.get(node),
-            cpu_use=busy.get(node),
+            **{name: values.get(node) for name, values in figures.items()},
         )
-        for each in ask("slurm_node_state")
-    ]
-    return tuple(sorted(found, key=lambda each: each.node))
 
 
-def _by(label: str, values: list[Value]) -> dict[str, float]:
-    return {each.labels[label]: each.value for each in values if label in each.labels}
+def _read(label: str, queries: Mapping[str, str], ask: Ask) -> dict[str, dict[str, float]]:
+    """Return the values of each query by a label."""
+    return {
+        name: {each.labels[label]: each.value for each in ask(query) if label in each.labels}
+        for name, query in queries.items()
+    }

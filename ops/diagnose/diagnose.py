@@ -9,12 +9,12 @@ from pydantic_core import to_json
 
 from ops.diagnose.bundle import write_bundle
 from ops.diagnose.causes import load_causes, with_deploy
-from ops.diagnose.evidence import Evidence as Line
 from ops.diagnose.matching import Matcher
 from ops.diagnose.ranking import Finding, rank
 from ops.diagnose.render import Diagnosis
 from ops.diagnose.texts import Evidence
 from ops.diagnose.unknown import LEAST, LOUD
+from ops.diagnose.unknown import Evidence as Line
 
 
 def diagnose_evidence(

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ops.account.region_and_profile import with_account
-from ops.diagnose.evidence import Evidence
 from ops.diagnose.ranking import Finding
 from ops.diagnose.texts import State
+from ops.diagnose.unknown import Evidence
 
 _SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ops.diagnose.evidence import Evidence
 from ops.diagnose.masking import mask
 
 _SHOWN = 5
@@ -37,6 +36,17 @@ _WEIGHTS = (
 _WORDS = tuple((re.compile(words.encode()), weight) for words, weight in _WEIGHTS)
 # What differs between lines of one kind: paths, quoted texts, addresses and numbers of any base.
 _VARYING = re.compile(rb"""(?:/[\w.+-]+)+|'[^']*'|"[^"]*"|0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\b\w*\d[\w.-]*""")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A line that shows a cause, or may show one, with masked keys and tokens."""
+
+    file: str
+    line: int
+    text: str
+    count: int
+    """Number of lines like this one."""
 
 
 @dataclass

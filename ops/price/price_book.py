@@ -10,8 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ops.account.aws_errors import explain
 from ops.account.session import ClientOf
 from ops.preflight.existing_network import read_existing_network
-from ops.price.price_list import PRICE_LIST, list_price
-from ops.price.spot import SPOT, spot_price
+from ops.price.price_list import PRICE_LIST, SPOT, list_price, spot_price
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price
 from training_cluster.flags.settings import Settings

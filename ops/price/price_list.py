@@ -1,4 +1,4 @@
-"""Reads on-demand prices of instances in any region from AWS's Price List API."""
+"""Reads prices of instances from AWS: on demand from the Price List API, of spot instances from EC2."""
 
 import datetime
 import json
@@ -8,7 +8,7 @@ from typing import Any
 from ops.account.session import account_clients
 from training_cluster.catalog.prices import Price
 
-PRICE_LIST = "Price List API"
+PRICE_LIST, SPOT = "Price List API", "spot price"
 # The API has endpoints in few regions, each with the prices of all regions.
 _REGION = "us-east-1"
 
@@ -46,3 +46,25 @@ def _hours(product: Mapping[str, Any]) -> Iterator[Price]:
             if dimension["unit"] == "Hrs" and usd:
                 date = datetime.date.fromisoformat(offer["effectiveDate"][:10])
                 yield Price(usd=usd, date=date, source=PRICE_LIST)
+
+
+def spot_price(instance_type: str, *, zone: str | None, ec2: Any, now: datetime.datetime) -> Price | None:
+    """Return the present price of an hour in a zone, given by name, or else in the most expensive zone.
+
+    None if EC2 has no such spot instance in the region. Raises botocore's errors.
+    """
+    pages = ec2.get_paginator("describe_spot_price_history").paginate(
+        InstanceTypes=[instance_type],
+        ProductDescriptions=["Linux/UNIX"],
+        StartTime=now,  # returns each zone's price at this time
+    )
+    newest: dict[str, tuple[datetime.datetime, float]] = {}
+    for page in pages:
+        for each in page["SpotPriceHistory"]:
+            price = (each["Timestamp"], float(each["SpotPrice"]))
+            newest[each["AvailabilityZone"]] = max(price, newest.get(each["AvailabilityZone"], price))
+    if not newest:
+        return None
+    chosen = zone if zone in newest else max(newest, key=lambda each: newest[each][1])
+    among = "" if chosen == zone else f", the most expensive of {len(newest)} zone(s)"
+    return Price(usd=newest[chosen][1], date=now.date(), source=f"{SPOT} in {chosen}{among},")

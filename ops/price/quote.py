@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ops.price.price_book import PriceBook
-from ops.price.price_list import PRICE_LIST
-from ops.price.spot import SPOT
+from ops.price.price_list import PRICE_LIST, SPOT
 from training_cluster.advice.idle_cost import instances, permanent_charges
 from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.families import load_base

@@ -1,5 +1,6 @@
 """Prints a report on the terminal."""
 
+import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -117,3 +118,10 @@ def _print(table: tables.Table, console: Console, *, titled: bool = True) -> Non
     print_table(shown, console)
     if table.note:
         console.print(Text(table.note))
+
+
+def page_command(asked: Sequence[str], runs: Sequence[Run], cluster_name: str) -> str:
+    """Return the command that writes the page of the same runs."""
+    name = "-beside-".join(f"{run.workload}-{run.run}" for run in runs[:2])
+    cluster = ["--cluster", cluster_name] if cluster_name != "training" else []
+    return shlex.join(["trainctl", "report", *asked, *cluster, "--html", f"{name}.html"])

@@ -1,6 +1,6 @@
 """All checks of `trainctl verify`; one that fails hides no other."""
 
-from ops.verify import deploy, head_node, images, links, monitoring, resources, slurm, trail
+from ops.verify import deploy, head_node, links, monitoring, resources, slurm, trail
 from ops.verify.check import Result
 from ops.verify.scene import Scene
 
@@ -10,7 +10,6 @@ CHECKS = (
     *head_node.CHECKS,
     *slurm.CHECKS,
     *resources.CHECKS,
-    *images.CHECKS,
     *links.CHECKS,
     *monitoring.CHECKS,
 )

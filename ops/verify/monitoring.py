@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from ops.account.stacks import outputs_of
 from ops.verify.check import Check
 from ops.verify.scene import Scene, UnseenError
 
@@ -23,9 +24,7 @@ def _alarms_are_quiet(scene: Scene) -> tuple[bool, str]:
 
 def _drawn(scene: Scene) -> list[tuple[str, str]]:
     """Return namespace and name of each metric that the dashboard draws. Raises UnseenError without one."""
-    outputs = {
-        each["OutputKey"]: each["OutputValue"] for each in scene.stack(scene.cluster.stack_name)["Outputs"]
-    }
+    outputs = outputs_of(scene.stack(scene.cluster.stack_name))
     if "Dashboard" not in outputs:
         raise UnseenError("the cluster's stack names no dashboard")
     answer = scene.client("cloudwatch").get_dashboard(DashboardName=outputs["Dashboard"])

@@ -26,14 +26,12 @@ def _network_job(scene: Scene) -> JobSeen:
     workload = nodes_of(scene).network
     if workload is None:
         raise UnseenError("NCCL is not for Trainium; nccom-test of the Neuron tools measures its network")
-    found: JobSeen = scene.once("network job", lambda: run_job(workload, scene))
-    return found
+    return scene.once("network job", lambda: run_job(workload, scene))
 
 
 def _training_job(scene: Scene) -> JobSeen:
     workload = nodes_of(scene).training
-    found: JobSeen = scene.once("training job", lambda: run_job(workload, scene, most_trained_s=_TRAINING_S))
-    return found
+    return scene.once("training job", lambda: run_job(workload, scene, most_trained_s=_TRAINING_S))
 
 
 def _jobs(scene: Scene) -> list[JobSeen]:
@@ -43,8 +41,7 @@ def _jobs(scene: Scene) -> list[JobSeen]:
 
 
 def _record(job: JobSeen, scene: Scene) -> Run:
-    found: Run = scene.once(f"record of {job.run}", lambda: read_on_cluster(job.run, scene.head_node))
-    return found
+    return scene.once(f"record of {job.run}", lambda: read_on_cluster(job.run, scene.head_node))
 
 
 def _starts_in_time(scene: Scene) -> tuple[bool, str]:

@@ -1,9 +1,12 @@
-"""Checks of the head node's instance, and of what it has cost."""
+"""Checks of the head node's instance and its cost, and of the images that ImageStack built."""
 
+from ops.account.image_stacks import is_image_stack, usual_min
+from ops.account.stacks import outputs_of, stack_statuses
 from ops.verify.check import Check
 from ops.verify.scene import Scene
 from training_cluster.catalog.charges import lustre
 from training_cluster.catalog.families import instance_hour, load_base
+from training_cluster.image.names import CONTENT_TAG, IMAGE_TAG
 from training_cluster.stack_names import STORAGE_STACK
 
 _SSH = 22
@@ -62,6 +65,22 @@ def _cost_so_far(scene: Scene) -> tuple[bool, str]:
     return True, f"{shown}, at list prices of us-east-1"
 
 
+def _images_are_stamped(scene: Scene) -> tuple[bool, str]:
+    names = [each for each in stack_statuses(scene.client("cloudformation")) if is_image_stack(each)]
+    if not names:
+        return True, "no ImageStack: the nodes have an official image or your own"
+    faults = []
+    for name in names:
+        image_id = outputs_of(scene.stack(name))["ImageId"]
+        images = scene.client("ec2").describe_images(ImageIds=[image_id])["Images"]
+        tags = {each["Key"]: each["Value"] for image in images for each in image.get("Tags", [])}
+        if [image["State"] for image in images] != ["available"]:
+            faults.append(f"{name}: no available AMI")
+        faults += [f"{name}: no tag {key}" for key in (IMAGE_TAG, CONTENT_TAG) if key not in tags]
+    usual = ", ".join(f"{name} (usually {usual_min(name)} minutes)" for name in names)
+    return not faults, "; ".join(faults) or f"stamped: {usual}"
+
+
 CHECKS = (
     Check(
         id="imdsv2",
@@ -92,5 +111,12 @@ CHECKS = (
         expected="a price; compare it with the bill, which also has nodes, NAT gateway, disks and EFS",
         not_in_rehearsal="The bill: nothing is paid.",
         look=_cost_so_far,
+    ),
+    Check(
+        id="image-stamps",
+        claim="Each ImageStack's AMI is available, and has the tags with its kind and its content's digest.",
+        expected=f"the tags {IMAGE_TAG} and {CONTENT_TAG}",
+        not_in_rehearsal="The build: no instance boots, and no component step runs.",
+        look=_images_are_stamped,
     ),
 )

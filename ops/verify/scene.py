@@ -3,18 +3,16 @@
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import urlsplit
-
-from botocore.exceptions import ClientError
+from typing import Any, TypeVar
 
 from ops.account.clusters import Cluster, describe_cluster
 from ops.account.head_node import HeadNode, find_head_node
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, if_there, local_endpoint
 from ops.usage import OpsError
 from training_cluster.catalog.families import load_base
 
 Say = Callable[[str], None]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +32,12 @@ class Scene:
     @property
     def is_rehearsal(self) -> bool:
         """True where a local AWS answers."""
-        return urlsplit(self.client("ssm").meta.endpoint_url).hostname in {"localhost", "127.0.0.1"}
+        return bool(local_endpoint(self.client))
 
     @property
     def head_node(self) -> HeadNode:
         """The head node. Raises OpsError without one."""
-        found: HeadNode = self.once("head node", lambda: find_head_node(self.cluster.name, self.client))
-        return found
+        return self.once("head node", lambda: find_head_node(self.cluster.name, self.client))
 
     @property
     def instance(self) -> dict[str, Any]:
@@ -60,8 +57,7 @@ class Scene:
             lines = self.head_node.run_script(*arguments, reads_only=True).splitlines()
             return {key: value.strip() for key, _, value in (line.partition(" ") for line in lines)}
 
-        found: dict[str, str] = self.once("inspected", ask)
-        return found
+        return self.once("inspected", ask)
 
     @property
     def slurm_config(self) -> dict[str, str]:
@@ -72,23 +68,18 @@ class Scene:
             pairs = (line.partition("=") for line in said.splitlines())
             return {key.strip(): value.strip() for key, equals, value in pairs if equals}
 
-        found: dict[str, str] = self.once("slurm", ask)
-        return found
+        return self.once("slurm", ask)
 
     def events(self, stack: str) -> list[dict[str, Any]]:
         """Return the events of a stack; none for a stack that does not exist. Raises botocore's errors."""
 
         def ask() -> list[dict[str, Any]]:
-            pager = self.client("cloudformation").get_paginator("describe_stack_events")
-            try:
-                return [each for page in pager.paginate(StackName=stack) for each in page["StackEvents"]]
-            except ClientError as error:
-                if "does not exist" not in str(error):
-                    raise
-                return []
+            pages = (
+                self.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=stack)
+            )
+            return if_there(lambda: [each for page in pages for each in page["StackEvents"]]) or []
 
-        found: list[dict[str, Any]] = self.once(f"events of {stack}", ask)
-        return found
+        return self.once(f"events of {stack}", ask)
 
     def resources(self, stack: str) -> list[dict[str, Any]]:
         """Return the resources of a stack. Raises botocore's errors."""
@@ -98,8 +89,7 @@ class Scene:
             pages = pager.paginate(StackName=stack)
             return [each for page in pages for each in page["StackResourceSummaries"]]
 
-        found: list[dict[str, Any]] = self.once(f"resources of {stack}", ask)
-        return found
+        return self.once(f"resources of {stack}", ask)
 
     def ids(self, stack: str, type_: str) -> list[str]:
         """Return the physical ids of a stack's resources of a type. Raises botocore's errors."""
@@ -112,15 +102,14 @@ class Scene:
     def stack(self, name: str) -> dict[str, Any]:
         """Return a stack as CloudFormation describes it. Raises botocore's errors."""
         describe = self.client("cloudformation").describe_stacks
-        found: dict[str, Any] = self.once(f"stack {name}", lambda: describe(StackName=name)["Stacks"][0])
-        return found
+        return self.once(f"stack {name}", lambda: describe(StackName=name)["Stacks"][0])
 
     def uptime_h(self) -> float:
         """Return the hours since the head node was launched. Raises OpsError and botocore's errors."""
         launched: datetime.datetime = self.instance["LaunchTime"]
         return (datetime.datetime.now(datetime.UTC) - launched).total_seconds() / 3600
 
-    def once(self, name: str, ask: Callable[[], Any]) -> Any:
+    def once(self, name: str, ask: Callable[[], Answer]) -> Answer:
         """Return an answer, which is asked for once. An error is kept, too, since a head node may hang."""
         if name not in self._answers:
             try:
@@ -128,9 +117,10 @@ class Scene:
             except Exception as error:
                 self._answers[name] = error
                 raise
-        if isinstance(self._answers[name], Exception):
-            raise self._answers[name]
-        return self._answers[name]
+        found: Answer | Exception = self._answers[name]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 def open_scene(cluster_name: str, client: ClientOf, say: Say, *, nodes: int = 0) -> Scene:

@@ -77,8 +77,7 @@ def nodes_of(scene: Scene) -> Nodes:
             raise UnseenError(f"{PARTITIONS}/{name}.env has no {' and no '.join(sorted(missing))}")
         return Nodes(instance_type=facts["INSTANCE_TYPE"], recipe=facts["IMAGE_RECIPE"])
 
-    found: Nodes = scene.once("nodes", ask)
-    return found
+    return scene.once("nodes", ask)
 
 
 def say_price(scene: Scene) -> None:
