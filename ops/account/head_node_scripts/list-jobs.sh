@@ -41,7 +41,7 @@ find_complaints() {
 }
 
 squeue --all --noheader --format=%T
-# Systems Manager waits forevery process that holds the output of this script.
+# Systems Manager waits for every process that holds the output of this script.
 find_complaints >/dev/null 2>&1 </dev/null &
 while [[ -n $(jobs -rp) ]] && ((SECONDS < WAIT_S)); do
   sleep 0.1

@@ -114,18 +114,3 @@ def test_odd_jobs_of_another_user_hide_none(slurm: LocalSlurm, call: Call) -> No
     assert forged.replace("\n", "?") in said
     assert not {"\x1b", "\x07"} & set(said)
     assert call("cancel", *theirs, both, str(ours))[0] == 0
-
-
-def test_odd_jobs_of_others_hide_none(slurm: LocalSlurm, call: Call) -> None:
-    held = ("--hold", "--nodes=1", "--wrap", "true")
-    forged = "x\n17|gpu|root|RUNNING|None|64|1:00|1:00|y JobState=RUNNING StdOut=/etc/passwd"
-    named = [slurm.submit([*held, "--job-name", name]) for name in (forged, "\x1b[31mred", "plain")]
-    both = slurm.submit(["--hold", "--nodes=1", ":", "--nodes=1", "--wrap", "true"])
-    code, said, _ = call("jobs")
-    assert code == 0
-    ids = {line.split()[0] for line in said.splitlines()[1:]}
-    assert ids == {*map(str, named), f"{both}+0", f"{both}+1"}
-    assert forged.replace("\n", "?") in said
-    assert "\x1b" not in said
-    assert call("logs", str(named[0]))[0] in (0, 1)
-    assert call("cancel", *map(str, named), str(both))[0] == 0

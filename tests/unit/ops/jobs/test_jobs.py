@@ -220,6 +220,8 @@ def test_ended_jobs_come_from_slurm_and_accounting(cluster: PlayedCluster, call:
     assert (code, told["notes"]) == (0, [])
     assert [job["id"] for job in told["queue"]] == ["31", "33"]
     assert [(job["id"], job["state"]) for job in told["ended"]] == [("29", "FAILED"), ("28", "TIMEOUT")]
+    said = call("jobs", "--all", "--cluster", "b")[1]
+    assert "its script failed: trainctl logs 29 --cluster b" in said
 
 
 def test_without_accounts_it_says_that_slurm_forgets(cluster: PlayedCluster, call: Call) -> None:
@@ -228,16 +230,6 @@ def test_without_accounts_it_says_that_slurm_forgets(cluster: PlayedCluster, cal
     assert code == 0
     assert said.startswith("No job is waiting or running.\nSlurm lists no ended job.\n")
     assert "Slurm accounting storage is disabled" in said
-
-
-def test_a_cancelled_job_can_be_continued(cluster: PlayedCluster, call: Call) -> None:
-    cluster.says("squeue", job_line("RUNNING", "None"))
-    cluster.says("scancel", "")
-    code, said, _ = call("cancel", "30")
-    assert code == 0
-    assert ["scancel", "30"] in cluster.calls
-    assert "SIGTERM" in said
-    assert "trainctl submit gpt2 --nodes 2 --name job-30" in said
 
 
 def test_what_to_type_next_names_another_cluster(cluster: PlayedCluster, call: Call) -> None:
@@ -254,26 +246,26 @@ def test_what_to_type_next_names_another_cluster(cluster: PlayedCluster, call: C
     assert all(" --cluster b" in line for line in typed)
 
 
-def test_a_job_cancelled_before_start_leaves_nothing(cluster: PlayedCluster, call: Call) -> None:
-    cluster.says("squeue", job_line("PENDING", "Resources", restarts=0))
-    cluster.says("scancel", "")
-    code, said, _ = call("cancel", "30")
-    assert (code, said) == (0, "Job 30 (gpt2) is cancelled; it had not begun.\n")
-
-
-def test_cancel_refuses_ended_and_unknown_jobs(cluster: PlayedCluster, call: Call) -> None:
-    texts = {"30": job_line(), "31": job_line("COMPLETED", id_="31")}
+def test_cancel_says_what_becomes_of_each_job(cluster: PlayedCluster, call: Call) -> None:
+    texts = {
+        "30": job_line(),
+        "31": job_line("COMPLETED", id_="31"),
+        "33": job_line("PENDING", "Resources", id_="33", restarts=0),
+    }
     cases = "".join(f"--jobs={id_}) say ${text!r};;" for id_, text in texts.items())
     cluster.does("squeue", f'case "${{@: -1}}" in {cases} *) echo "{UNKNOWN_JOB}" >&2; exit 1;; esac')
     cluster.says("scancel", "")
-    code, said, refused = call("cancel", "31", "32", "30")
+    code, said, refused = call("cancel", "31", "32", "33", "30")
     assert code == 1
     assert refused.splitlines() == [
         "Job 31 has ended already: COMPLETED.",
         "Slurm does not know the job 32 (any more).",
     ]
-    assert said.startswith("Job 30 (gpt2) is cancelled")
-    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "30"]]
+    first, second, *_, resume = said.splitlines()
+    assert first == "Job 33 (gpt2) is cancelled; it had not begun."
+    assert second.startswith("Job 30 (gpt2) is cancelled: its training gets SIGTERM, and up to 10 minutes")
+    assert resume == "  trainctl submit gpt2 --nodes 2 --name job-30"
+    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "33"], ["scancel", "30"]]
 
 
 def test_without_a_head_node_every_command_says_so(cluster: PlayedCluster, call: Call) -> None:

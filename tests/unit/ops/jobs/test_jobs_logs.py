@@ -81,15 +81,6 @@ def test_a_job_is_followed_through_its_restart(cluster: PlayedCluster, call: Cal
     ]
 
 
-def test_submit_follows_a_job_to_its_failure(cluster: PlayedCluster, call: Call) -> None:
-    cluster.has_workload("gpt2")
-    cluster.says("sbatch", "30\n")
-    becomes(cluster, (job_line("RUNNING", "None"), "a\n"), (job_line("FAILED", "None", "2:0"), "b\n"))
-    code, said, note = call("submit", "gpt2", "--nodes", "1", "--follow")
-    assert (code, said) == (1, "Job 30: gpt2 on 1 node(s)\na\nb\n")
-    assert note == "Job 30 ended: FAILED (exit code 2)\n"
-
-
 def test_an_interrupt_does_not_end_the_job(
     cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,19 +182,19 @@ def _spot(*prices: tuple[str, str, int]) -> dict[str, Any]:
     }
 
 
-def test_spot_has_the_price_of_the_given_zone() -> None:
+@pytest.mark.parametrize(
+    ("flags", "usd", "source"),
+    [
+        ({"zone": "us-east-1a"}, 7, "spot price in us-east-1a, "),
+        ({}, 12, "spot price in us-east-1b, the most expensive of 2 zone(s)"),
+    ],
+)
+def test_spot_has_its_zones_newest_price(flags: dict[str, str], usd: float, source: str) -> None:
     answers = _spot(("us-east-1a", "7", 3), ("us-east-1a", "9", 1), ("us-east-1b", "12", 2))
-    row = _nodes(_ask(Account(answers), capacity="spot", zone="us-east-1a")[0])
-    assert row.full_usd_per_hour == pytest.approx(2 * (7 + 256 * 0.08 / 730)), "the newest of the zone"
-    assert row.source.startswith("spot price in us-east-1a, ")
+    row = _nodes(_ask(Account(answers), capacity="spot", **flags)[0])
+    assert row.full_usd_per_hour == pytest.approx(2 * (usd + 256 * 0.08 / 730))
+    assert row.source.startswith(source)
     assert row.idle_usd_per_hour == 0
-
-
-def test_spot_without_a_zone_has_the_highest_price() -> None:
-    answers = _spot(("us-east-1a", "7", 3), ("us-east-1b", "12", 2))
-    row = _nodes(_ask(Account(answers), capacity="spot")[0])
-    assert row.full_usd_per_hour == pytest.approx(2 * (12 + 256 * 0.08 / 730))
-    assert "us-east-1b, the most expensive of 2 zone(s)" in row.source
 
 
 def test_spot_without_a_price_is_left_out() -> None:
