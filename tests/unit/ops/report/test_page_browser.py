@@ -97,11 +97,3 @@ def test_dragging_zooms_every_chart_and_a_button_resets(page: Path, window: Brow
     window.evaluate(FRAME)
     point(window, 0.5)
     assert point(window, 0.0) == whole
-
-
-def test_without_javascript_the_tables_stay(page: Path, window: Browser) -> None:
-    window.open(page, width=390, dark=False, scripts=False)
-    window.send("Emulation.setScriptExecutionDisabled", value=False)
-    assert window.evaluate("document.querySelectorAll('canvas').length") == 0
-    assert window.evaluate("document.getElementById('controls').hidden")
-    assert window.evaluate("document.querySelectorAll('table').length") > 7
