@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from ops.jobs.lookup import parse_facts
 from ops.jobs.settings import expect_on_nodes
-from ops.price.training import Figure, Speed
+from ops.price.training import Speed
+from ops.report.record import Figure
 from ops.usage import UsageError
 from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.flags.settings import Settings

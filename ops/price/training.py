@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ops.price.quote import Quote
+from ops.report.record import Figure
 from ops.usage import UsageError
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ASSETS
@@ -23,20 +24,6 @@ class _Report(BaseModel):
 
     tokens_per_s: float = Field(gt=0)
     world_size: int = Field(gt=0)
-
-
-class Figure(BaseModel):
-    """A published figure: an entry of a workload's figures.json."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    what: str
-    family: str
-    nodes: int | None
-    metric: str
-    value: float
-    unit: str
-    source: str
 
 
 @dataclass(frozen=True, kw_only=True)

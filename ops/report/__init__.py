@@ -1,4 +1,4 @@
 """`trainctl report`: training runs as text and as an HTML page.
 
-Imported by: ops.commands, ops.jobs, ops.verify.
+Imported by: ops.commands, ops.jobs, ops.price, ops.verify.
 """

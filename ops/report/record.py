@@ -84,7 +84,7 @@ class NotFinite(_Record):
 
 
 class Figure(_Record):
-    """A published figure of this family: an entry of a workload's figures.json."""
+    """A published figure: an entry of a workload's figures.json."""
 
     what: str
     family: str
