@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ops.account.deploy_command import deploy_command
 from ops.diagnose.texts import Kind
@@ -16,6 +16,8 @@ from training_cluster.catalog.yaml_file import read_yaml
 CAUSES = Path(__file__).with_name("causes.yaml")
 # Placeholders in commands: whoever writes to a log could name a file $(COMMAND).
 _TYPED = frozenset(("file", "folder", "object", "url"))
+# Characters that stand for themselves, and that no quantifier follows.
+_LITERAL = re.compile(r"(?:(?:[\w ,:/'\"@%#=<>&;~!-]|\\[.()\[\]])(?![?*+{]))+")
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 # The deploy of the cluster, with the flags that change.
 _DEPLOY = re.compile(r"\{deploy\}(?P<changed>(?: -c \w+=[^\s,;()]+)*)")
@@ -27,12 +29,18 @@ class Pattern(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     has: str = Field(min_length=4)
-    """Literal text of the line. It spares most lines the regular expression, which takes longer."""
+    """Literal text of the line. It spares most lines the regular expression, which takes longer. By default,
+    the text with which a `match` without | begins."""
     match: str | None = None
     """Regular expression that the line must match, too. Its named groups fill the placeholders of `mend`."""
     weight: int = Field(ge=1, le=100)
     """Confidence that this cause is the one to fix: 90 and more if the line names it literally."""
     where: tuple[Kind, ...] = ("event", "log")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_text(cls, row: dict[str, Any]) -> dict[str, Any]:
+        return {"has": _beginning(row.get("match") or "")} | row
 
     @field_validator("match")
     @classmethod
@@ -65,7 +73,8 @@ class Cause(BaseModel):
     @classmethod
     def _one_text_each(cls, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Split a row of the file with several texts of one weight."""
-        return [row | {"has": has} for row in rows for has in _listed(row.get("has"))]
+        listed = ((row, row["has"] if isinstance(row.get("has"), list) else [row.get("has")]) for row in rows)
+        return [row | ({"has": has} if has else {}) for row, texts in listed for has in texts]
 
     def mend_with(self, groups: Mapping[str, str]) -> tuple[str, ...]:
         """Return the lines whose placeholders are all filled; paths and addresses are quoted for a shell."""
@@ -79,8 +88,10 @@ class Cause(BaseModel):
         )
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def _beginning(match: str) -> str:
+    """Return the literal text that each match of an expression begins with."""
+    found = _LITERAL.match(match)
+    return re.sub(r"\\(.)", r"\1", found[0]) if found and "|" not in match else ""
 
 
 def placeholders(line: str) -> set[str]:
