@@ -122,10 +122,6 @@ def test_a_missing_program_is_named_with_its_source(here: set[str], command: lis
     assert said.count("install: ") == len(missing.split(", "))
 
 
-def test_the_first_program_has_its_whole_path() -> None:
-    assert connect.found(SESSION, which=lambda name: f"/opt/{name}") == ["/opt/aws", *SESSION[1:]]
-
-
 @pytest.mark.parametrize(
     ("os", "user"),
     [("alinux2023", "ec2-user"), ("ubuntu2204", "ubuntu"), ("rhel9", "ec2-user"), ("rocky8", "rocky")],

@@ -1,6 +1,5 @@
 """`trainctl new-workload`: a folder that is whole, named throughout, and like those that are there."""
 
-import ast
 import json
 import re
 from pathlib import Path
@@ -45,21 +44,6 @@ def test_it_has_every_file_of_the_contract(training: Path) -> None:
     assert "job.slurm my-model" in (made / "README.md").read_text()
     assert json.loads((made / "figures.json").read_text()) == []
     assert lint_files(made.glob("*.sh")) == []
-
-
-def test_a_rehearsal_changes_only_sizes_and_device() -> None:
-    own, shared = TEMPLATE / "settings.py", TRAINING / "trainkit" / "run" / "settings.py"
-    fields = {
-        node.target.id.upper()
-        for file in (own, shared)
-        for settings in ast.parse(file.read_text()).body
-        if isinstance(settings, ast.ClassDef) and settings.name in ("Settings", "TrainSettings")
-        for node in settings.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
-    names = set(re.findall(r"^export (\w+)=", (TEMPLATE / "rehearsal.env").read_text(), flags=re.MULTILINE))
-    assert "MAX_STEPS" in names & fields
-    assert names - fields == {"NPROC_PER_NODE", "OMP_NUM_THREADS"}
 
 
 def test_the_template_has_the_torch_of_gpt2() -> None:

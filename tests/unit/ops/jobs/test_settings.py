@@ -20,6 +20,7 @@ try:
 finally:
     sys.path.remove(str(TRAINING))
 
+DEFAULT = re.compile(r'^export (\w+)=(?:"\$\{\w+:-)?([^}"\n]*)', re.M)
 WORKLOADS = sorted(path.parent.name for path in TRAINING.glob("*/train.sh"))
 REFUSED = {
     "a name with a typo": ("gpt2", "MAX_STPS=5", 'Did you mean "MAX_STEPS"?'),
@@ -101,6 +102,9 @@ def test_settings_of_a_new_workload_are_checked(tmp_path: Path) -> None:
     create_workload("mine", into=training)
     shared = {field.name.upper(): str(field.default) for field in dataclasses.fields(TrainSettings)}
     check_job_settings("mine", shared | {"MODEL_LAYERS": "3"}, (), training=training)
+    rehearsed = dict(DEFAULT.findall((training / "mine" / "rehearsal.env").read_text()))
+    assert "MAX_STEPS" in rehearsed
+    check_job_settings("mine", rehearsed, (), training=training)
     for name, value, said in (
         ("EVAL_EVERY", "often", "--eval-every: invalid int value"),
         ("MODEL_HEADS", "7", "not a multiple of MODEL_HEADS 7"),
@@ -124,7 +128,7 @@ def test_the_settings_of_readmes_and_rehearsals_are_taken(workload: str) -> None
     typed = [
         re.findall(r"\b([A-Z_0-9]+)=(\S+)", line) for line in re.findall(r"^ +(.*) sbatch ", readme, re.M)
     ]
-    defaults = re.findall(r'^export (\w+)=(?:"\$\{\w+:-)?([^}"\n]*)', rehearsal, re.M)
+    defaults = DEFAULT.findall(rehearsal)
     for pairs in filter(None, typed):
         check_job_settings(workload, {"DEVICE": "", **dict(pairs)}, ())
     assert defaults
