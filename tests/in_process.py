@@ -14,11 +14,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.compat import HTTPHeaders
 
 from rehearsal.local_aws import quotas
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.ec2 import capacity_reservations, placement_groups
+from rehearsal.local_aws.emulators.ministack_client import body_of, response, text
 from rehearsal.local_aws.fsx import data_repository_associations
 from rehearsal.local_aws.image_builder import records
 from rehearsal.local_aws.publications import official_images
@@ -34,25 +34,6 @@ _OWN_RECORDS: tuple[dict[str, Any], ...] = (
     records.RECORDS,
 )
 """Records of the corrections, in addition to the emulators' own."""
-
-
-class _Body:
-    """A response's body, as botocore reads it from urllib3."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def read(self, size: int | None = None, **_: Any) -> bytes:
-        count = len(self._content) if size is None or size < 0 else size
-        read, self._content = self._content[:count], self._content[count:]
-        return read
-
-    def stream(self, *_: Any, **__: Any) -> Any:
-        while self._content:
-            yield self.read()
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class _Aws:
@@ -92,14 +73,11 @@ class _Aws:
 
     def answer(self, request: AWSPreparedRequest) -> AWSResponse:
         """Answer one request of botocore's."""
-        body: Any = request.body or b""
-        body = body.read() if hasattr(body, "read") else body
-        content = body.encode() if isinstance(body, str) else bytes(body)
-        return asyncio.run_coroutine_threadsafe(self._answer(request, content), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop).result()
 
-    async def _answer(self, request: AWSPreparedRequest, body: bytes) -> AWSResponse:
+    async def _answer(self, request: AWSPreparedRequest) -> AWSResponse:
         parts = urlsplit(request.url)
-        headers = {name.lower(): _text(value) for name, value in request.headers.items()}
+        headers = {name.lower(): text(value) for name, value in request.headers.items()}
         scope = {
             "type": "http",
             "http_version": "1.1",
@@ -114,7 +92,7 @@ class _Aws:
             "server": ("127.0.0.1", 1),
             "client": ("127.0.0.1", 1),
         }
-        received, sent = [{"type": "http.request", "body": body, "more_body": False}], []
+        received, sent = [{"type": "http.request", "body": body_of(request), "more_body": False}], []
 
         async def receive() -> dict[str, Any]:
             return received.pop() if received else {"type": "http.disconnect"}
@@ -123,18 +101,12 @@ class _Aws:
             sent.append(message)
 
         await self._gateway(scope, receive, send)
-        answered = HTTPHeaders()
-        for name, value in sent[0]["headers"]:
-            answered[name.decode()] = value.decode()
+        answered = [(name.decode(), value.decode()) for name, value in sent[0]["headers"]]
         content = b"".join(each.get("body", b"") for each in sent[1:])
-        return AWSResponse(request.url, sent[0]["status"], answered, _Body(content))
+        return response(request, sent[0]["status"], answered, content)
 
 
 @cache
 def aws() -> _Aws:
     """Start the account of this process."""
     return _Aws()
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

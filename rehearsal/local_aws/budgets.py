@@ -1,11 +1,8 @@
 """AWS::Budgets::Budget, which ministack's engine lacks, as ministack's records of budgets, without costs."""
 
-import json
-from typing import Any
-
+from rehearsal.local_aws.address import ACCOUNT
 from rehearsal.local_aws.cloudformation.handlers import register, simple
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
-from rehearsal.local_aws.emulators.hook import Hook
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 
@@ -14,15 +11,9 @@ def install() -> None:
     register("AWS::Budgets::Budget", simple(_create, _delete, _update))
 
 
-def _call(action: Hook, data: dict[str, Any]) -> None:
-    status, _, body = hooks.find(action)(data)
-    if status >= 400:  # noqa: PLR2004
-        raise ValueError(json.loads(body).get("message") or json.loads(body).get("Message") or str(body))
-
-
 def _create(logical_id: str, properties: Properties, stack: str) -> Created:
     budget = {"BudgetName": f"{stack}-{logical_id}"} | properties["Budget"]
-    _call(ministack_hooks.CREATE_BUDGET, {**properties, "Budget": budget})
+    client("budgets").create_budget(AccountId=ACCOUNT, **{**properties, "Budget": budget})
     return budget["BudgetName"], {}
 
 
@@ -33,4 +24,4 @@ def _update(name: str, _old: Properties, new: Properties, stack: str, logical_id
 
 
 def _delete(name: str, _: Properties) -> None:
-    _call(ministack_hooks.DELETE_BUDGET, {"BudgetName": name})
+    client("budgets").delete_budget(AccountId=ACCOUNT, BudgetName=name)

@@ -4,6 +4,7 @@ from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _MIN_ZONES = 2
@@ -23,7 +24,7 @@ def install() -> None:
         return created
 
     def delete(id_: str, properties: Properties) -> None:
-        if hooks.find(ministack_hooks.DATABASE_CLUSTERS).get(id_, {}).get("DeletionProtection"):
+        if _is_protected(id_):
             raise ValueError(
                 "Cannot delete protected Cluster, please disable deletion protection and try again."
             )
@@ -50,6 +51,15 @@ def find_subnets(subnet_ids: list[str]) -> Subnets | None:
         for subnet in found
     ]
     return members, vpcs.pop()
+
+
+def _is_protected(cluster: str) -> bool:
+    clusters = client("rds")
+    try:
+        [found] = clusters.describe_db_clusters(DBClusterIdentifier=cluster)["DBClusters"]
+    except clusters.exceptions.DBClusterNotFoundFault:  # it is already deleted
+        return False
+    return bool(found.get("DeletionProtection"))
 
 
 def _refuse_one_zone(subnet_ids: list[str]) -> None:

@@ -5,11 +5,15 @@ the interpreter of .venv-pcluster has the same library. A custom layer (`-c laye
 Lambda's Python and left out for the same reason.
 """
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 
 # ParallelCluster's own functions wait up to 40 s for instances to end; nothing here takes that long.
 SLEEP_SCALE = 0.005
@@ -62,14 +66,14 @@ def install(*, python: Path) -> None:
 def _look_for_code(code: dict[str, Any]) -> None:
     if "S3Key" not in code:
         return
-    if (
-        hooks.find(ministack_hooks.LAMBDA_CODE)(code["S3Bucket"], code["S3Key"], code.get("S3ObjectVersion"))
-        is None
-    ):
+    version = {"VersionId": code["S3ObjectVersion"]} if code.get("S3ObjectVersion") else {}
+    try:
+        client("s3").head_object(Bucket=code["S3Bucket"], Key=code["S3Key"], **version)
+    except ClientError:
         raise ValueError(
             "Error occurred while GetObject. S3 Error Code: NoSuchKey. S3 Error Message: The specified key "
             f"does not exist: {code['S3Key']}"
-        )
+        ) from None
 
 
 def _correct_functions_of_stacks() -> None:
@@ -93,9 +97,9 @@ def _correct_functions_of_stacks() -> None:
     def update(physical_id: str, old: dict[str, Any], new: dict[str, Any], *rest: Any) -> Any:
         return function["update"](physical_id, without_roots(old), without_roots(new), *rest)
 
-    def delete(physical_id: str, properties: dict[str, Any]) -> None:
-        function["delete"](physical_id, properties)
-        hooks.find(ministack_hooks.LAMBDA_WORKERS_END)(physical_id)
+    def delete(physical_id: str, _: dict[str, Any]) -> None:
+        with contextlib.suppress(client("lambda").exceptions.ResourceNotFoundException):
+            client("lambda").delete_function(FunctionName=physical_id)  # this ends its process as well
 
     handlers["AWS::Lambda::Function"] = {
         **function,

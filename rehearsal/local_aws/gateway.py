@@ -8,6 +8,7 @@ from typing import Any
 
 from rehearsal.local_aws.access_keys import AccessKeys
 from rehearsal.local_aws.emulators.moto_services import SERVICES, Answer, MotoServices
+from rehearsal.local_aws.head_node import run_commands
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
 from rehearsal.local_aws.rights.gate import Gate
 
@@ -20,9 +21,10 @@ _CREDENTIAL = re.compile(r"Credential=[^/]+/\d+/[^/]+/(?P<service>[^/]+)/aws4_re
 _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
 
 
+_JSON = [("content-type", "application/x-amz-json-1.1")]
 _NO_PRICES: Answer = (
     400,
-    [("content-type", "application/x-amz-json-1.1")],
+    _JSON,
     b'{"__type": "UnsupportedOperationException", "message": "the local AWS has no price list"}',
 )
 
@@ -53,47 +55,40 @@ class Gateway:
         headers = {k.decode().lower(): v.decode("latin-1") for k, v in scope["headers"]}
         match = _CREDENTIAL.search(headers.get("authorization", ""))
         service = match["service"] if match else "-"
-        refusal = self._access_keys.refusal(scope, headers, service)
+        body = await _read(receive)
+        refusal, why = self._access_keys.refusal(scope, headers, service), "no access key of this local AWS"
+        if not refusal and self._gate.concerns(scope, headers, service):
+            refusal = await asyncio.to_thread(self._gate.refusal, scope, headers, service, body)
+            why = "a right is missing"
         if refusal:
-            await _read(receive)
-            self._log.write(
-                f"{service} {scope['path'][:120]} {refusal[0]}: no access key of this local AWS\n"
-            )
+            self._log.write(f"{service} {scope['path'][:120]} {refusal[0]}: {why}\n")
             await _send(send, refusal)
             return
-        if self._gate.concerns(scope, headers, service):
-            body = await _read(receive)
-            refusal = await asyncio.to_thread(self._gate.refusal, scope, headers, service, body)
-            if refusal:
-                self._log.write(f"{service} {scope['path'][:120]} {refusal[0]}: a right is missing\n")
-                await _send(send, refusal)
-                return
-            receive = _again(body, receive)
-        if service == image_builder_actions.SERVICE:
-            status, answered = await asyncio.to_thread(
-                image_builder_actions.answer,
-                scope["path"],
-                scope.get("query_string", b""),
-                await _read(receive),
+        target = headers.get("x-amz-target", "").rpartition(".")[2]
+        if answer := await asyncio.to_thread(self._answer, scope, headers, service, body):
+            action = _ACTION.search(body)
+            self._log.write(
+                f"{service} {action[1].decode() if action else target or scope['path']} {answer[0]}\n"
             )
-            self._log.write(f"{service} {scope['path']} {status}\n")
-            await _send(send, (status, image_builder_actions.HEADERS, answered))
+            await _send(send, answer)
             return
-        if service not in SERVICES:
-            target = headers.get("x-amz-target", "").rpartition(".")[2]
-            self._log.write(f"{service} {target or scope['method'] + ' ' + scope['path'][:120]}\n")
-            if service == "pricing":
-                await _read(receive)
-                await _send(send, _NO_PRICES)
-            else:
-                await self._ministack(scope, receive, send)
-            return
-        body = await _read(receive)
-        found = _ACTION.search(body)
-        action = found[1].decode() if found else headers.get("x-amz-target", "").rpartition(".")[2]
-        answer = await asyncio.to_thread(self._moto.answer, scope, headers, body)
-        self._log.write(f"{service} {action or scope['path']} {answer[0]}\n")
-        await _send(send, answer)
+        self._log.write(f"{service} {target or scope['method'] + ' ' + scope['path'][:120]}\n")
+        await self._ministack(scope, _again(body, receive), send)
+
+    def _answer(self, scope: Scope, headers: dict[str, str], service: str, body: bytes) -> Answer | None:
+        """Answer a request that is not ministack's. It blocks, so call it in a worker thread."""
+        if service in SERVICES:
+            return self._moto.answer(scope, headers, body)
+        if service == image_builder_actions.SERVICE:
+            status, answered = image_builder_actions.answer(
+                scope["path"], scope.get("query_string", b""), body
+            )
+            return status, image_builder_actions.HEADERS, answered
+        if service == "pricing":
+            return _NO_PRICES
+        if service == "ssm" and (found := run_commands.answer(headers, body)):
+            return found[0], _JSON, found[1].encode()
+        return None
 
 
 async def _read(receive: Receive) -> bytes:

@@ -8,7 +8,7 @@ dependency. On AWS these exist long before the roles with which the functions ar
 import json
 
 from rehearsal.local_aws.cloudformation import handlers
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::Logs::LogGroup"
@@ -17,15 +17,20 @@ _OF_FUNCTIONS, _OF_PARALLELCLUSTER = "/aws/lambda/", "/aws/lambda/pcluster-"
 
 def install() -> None:
     """Refuse to create a function's log group that exists, which ministack replaces."""
-    groups, original = hooks.find(ministack_hooks.LOG_GROUPS), handlers.original(_TYPE)["create"]
+    original = handlers.original(_TYPE)["create"]
 
     def create(logical_id: str, properties: Properties, stack_name: str) -> Created:
         name = properties.get("LogGroupName") or ""
         checked = name.startswith(_OF_FUNCTIONS) and not name.startswith(_OF_PARALLELCLUSTER)
-        if checked and name in groups:
+        if checked and _exists(name):
             identifier = json.dumps({"/properties/LogGroupName": name})
             raise ValueError(f"Resource of type '{_TYPE}' with identifier '{identifier}' already exists.")
         created: Created = original(logical_id, properties, stack_name)
         return created
 
     handlers.wrap(_TYPE, create=create)
+
+
+def _exists(name: str) -> bool:
+    found = client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+    return name in [each["logGroupName"] for each in found]

@@ -6,7 +6,7 @@ They limit nothing here, but `trainctl preflight` reads them. An increase is gra
 import json
 from typing import Any
 
-from rehearsal.local_aws.emulators import moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions
 from training_cluster.catalog.families import load_base
 
 _VCPUS = 10_000.0
@@ -31,7 +31,7 @@ def install() -> None:
     for quota in (base.fsx_persistent2_gib, base.fsx_scratch2_gib):
         _granted[quota.service, quota.code] = _LUSTRE_GIB
     actions = (get_service_quota, get_aws_default_service_quota, request_service_quota_increase)
-    moto_actions.add(moto_hooks.QUOTA_ACTIONS, *actions)
+    moto_actions.add("servicequotas", *actions)
 
 
 def get_service_quota(self: Any) -> str:

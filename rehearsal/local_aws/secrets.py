@@ -1,11 +1,10 @@
 """Secrets Manager in templates: Ref is the ARN, and passwords have only the allowed characters."""
 
 import string
-from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::SecretsManager::Secret"
@@ -19,15 +18,15 @@ _EXCLUSIONS = {
 
 def install() -> None:
     """Correct ministack's secrets."""
-    hooks.replace(ministack_hooks.SECRET_STRING, with_exclusions)
     theirs = original(_TYPE)
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
-        _, attributes = theirs["create"](logical_id, properties, stack)
+        _, attributes = theirs["create"](logical_id, with_exclusions(properties), stack)
         return attributes["Arn"], attributes
 
     def update(arn: str, old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
-        _, attributes = theirs["update"](_name(arn), old, new, stack, logical_id)
+        exact = with_exclusions(old), with_exclusions(new)
+        _, attributes = theirs["update"](_name(arn), *exact, stack, logical_id)
         return attributes["Arn"], attributes
 
     wrap(
@@ -39,23 +38,22 @@ def install() -> None:
 
 
 def _name(arn: str) -> str:
-    found = (name for name, secret in hooks.find(ministack_hooks.SECRETS).items() if secret["ARN"] == arn)
-    return next(found, arn)
+    secrets = client("secretsmanager")
+    try:
+        return str(secrets.describe_secret(SecretId=arn)["Name"])
+    except secrets.exceptions.ResourceNotFoundException:  # it is already deleted
+        return arn
 
 
-def with_exclusions(original: Callable[[Properties], str]) -> Callable[[Properties], str]:
+def with_exclusions(properties: Properties) -> Properties:
     """Convert the flags of GenerateSecretString to the characters that they exclude."""
-
-    def secret_string(props: Properties) -> str:
-        wanted: dict[str, Any] = props.get("GenerateSecretString") or {}
-        excluded = "".join(
-            characters
-            for flag, characters in _EXCLUSIONS.items()
-            if str(wanted.get(flag, False)).lower() == "true"
-        )
-        if not excluded:
-            return original(props)
-        wanted = {**wanted, "ExcludeCharacters": wanted.get("ExcludeCharacters", "") + excluded}
-        return original({**props, "GenerateSecretString": wanted})
-
-    return secret_string
+    wanted: dict[str, Any] = properties.get("GenerateSecretString") or {}
+    excluded = "".join(
+        characters
+        for flag, characters in _EXCLUSIONS.items()
+        if str(wanted.get(flag, False)).lower() == "true"
+    )
+    if not excluded:
+        return properties
+    wanted = {**wanted, "ExcludeCharacters": wanted.get("ExcludeCharacters", "") + excluded}
+    return {**properties, "GenerateSecretString": wanted}

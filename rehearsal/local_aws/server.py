@@ -59,9 +59,11 @@ def configure(address: LocalAwsAddress, node_modules: Path) -> None:
 
 def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Application":
     """Import the emulators, install the corrections, once in a process, and return what answers requests."""
+    from ministack.app import app  # noqa: PLC0415
+
     from rehearsal.local_aws import access_keys, functions, services  # noqa: PLC0415
     from rehearsal.local_aws.cloudformation import engine as cloudformation  # noqa: PLC0415
-    from rehearsal.local_aws.emulators import hooks, ministack_hooks, moto_services  # noqa: PLC0415
+    from rehearsal.local_aws.emulators import moto_services  # noqa: PLC0415
     from rehearsal.local_aws.fsx import lustre  # noqa: PLC0415
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
     from rehearsal.local_aws.head_node import head_node, run_commands  # noqa: PLC0415
@@ -76,7 +78,7 @@ def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Applicati
     rights = gate.Gate(address)
     rights.install()
     return Gateway(
-        ministack=hooks.find(ministack_hooks.ASGI_APP),
+        ministack=app,
         moto=moto_services.MotoServices(address.port),
         access_keys=access_keys.AccessKeys(address.access_key),
         gate=rights,

@@ -1,7 +1,6 @@
 """Five corrections to ministack's CloudFormation engine."""
 
 import asyncio
-import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,6 @@ from rehearsal.local_aws.emulators import hooks, ministack_hooks
 _VIRTUAL_HOST = re.compile(
     r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$"
 )
-_MISSING_PARAMETER = re.compile(r"SSM parameter '(?P<name>[^']*)' does not exist")
 _POLL_S = 0.05
 _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 
@@ -26,8 +24,7 @@ def install() -> None:
     hooks.replace(ministack_hooks.TEMPLATE_URL, _accept_virtual_hosts)
     hooks.replace(ministack_hooks.CREATION_ORDER, _needs_are_dependencies)
     hooks.replace(ministack_hooks.CREATION_ORDER, _wait_conditions_last)
-    for hook in ministack_hooks.TEMPLATE_PARAMETERS:
-        hooks.replace(hook, name_missing_parameter)
+    hooks.replace(ministack_hooks.PARAMETER_VALUE, _name_missing_parameter)
 
 
 def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,18 +99,13 @@ def create_in_unlucky_order(seed: Path) -> None:
     hooks.replace(ministack_hooks.CREATION_ORDER, make)
 
 
-def name_missing_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Report a missing SSM parameter with CreateChangeSet's message."""
+def _name_missing_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Report a template's parameter that is missing in Systems Manager with CreateChangeSet's message."""
 
-    @functools.wraps(original)
-    def resolve(*arguments: Any) -> Any:
-        try:
-            return original(*arguments)
-        except ValueError as error:
-            if missing := _MISSING_PARAMETER.search(str(error)):
-                name = missing["name"]
-                words = f"Unable to fetch parameters [{name}] from parameter store for this account."
-                raise ValueError(words) from None
-            raise
+    def resolve(name: str, *reference: Any, **options: Any) -> Any:
+        value = original(name, *reference, **options)
+        if value is None and not reference and not options:  # a dynamic reference has its own message
+            raise ValueError(f"Unable to fetch parameters [{name}] from parameter store for this account.")
+        return value
 
     return resolve

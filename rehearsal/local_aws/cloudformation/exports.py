@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 
 Resolved = tuple[list[dict[str, Any]], dict[str, dict[str, str]]]
 
@@ -14,15 +15,15 @@ def install() -> None:
 
 
 def _refuse_changes_of_what_is_used(original: Callable[..., Resolved]) -> Callable[..., Resolved]:
-    exports = hooks.find(ministack_hooks.EXPORTS)
-
     def resolve(*arguments: Any) -> Resolved:
         outputs, wanted = original(*arguments)
         *_, stack_name, stack_id = arguments
-        for name, former in list(exports.items()):
-            if former["StackId"] != stack_id:
+        pages = client("cloudformation").get_paginator("list_exports").paginate()
+        for former in pages.search("Exports[]"):
+            name = former["Name"]
+            if former["ExportingStackId"] != stack_id:
                 continue
-            value = wanted[name]["Value"] if name in wanted else None
+            value = str(wanted[name]["Value"]) if name in wanted else None
             users = _users(name, stack_name) if value != former["Value"] else []
             if users:
                 change = "deleted" if value is None else "updated"

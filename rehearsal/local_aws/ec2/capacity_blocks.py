@@ -16,7 +16,7 @@ from rehearsal.local_aws.ec2.capacity_reservations import (
     now,
     zones_with,
 )
-from rehearsal.local_aws.emulators import moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_types import ec2
 
@@ -30,7 +30,7 @@ _OFFERINGS: dict[str, Offering] = {}
 
 def install() -> None:
     """Add the actions of Capacity Blocks."""
-    moto_actions.add(moto_hooks.EC2_ACTIONS, describe_capacity_block_offerings, purchase_capacity_block)
+    moto_actions.add("ec2", describe_capacity_block_offerings, purchase_capacity_block)
 
 
 def describe_capacity_block_offerings(self: Any) -> Any:

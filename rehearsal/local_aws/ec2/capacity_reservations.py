@@ -7,7 +7,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.ec2 import placement_groups
-from rehearsal.local_aws.emulators import moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_types import ec2
 
@@ -89,7 +89,7 @@ def install() -> None:
     """Add the actions of capacity reservations."""
     moto_actions.make_taggable("capacity-reservation", "cr")
     moto_actions.add(
-        moto_hooks.EC2_ACTIONS,
+        "ec2",
         create_capacity_reservation,
         describe_capacity_reservations,
         cancel_capacity_reservation,

@@ -10,10 +10,12 @@ from rehearsal.local_aws.emulators.moto_types import ec2
 
 def install() -> None:
     """Correct moto's images."""
+    from moto.ec2.models.amis import Ami  # noqa: PLC0415
+
     hooks.replace(moto_hooks.IMAGE_BLOCK_DEVICES, _with_real_size)
     # Default for AWS's own images; RegisterImage sets it for others.
-    hooks.find(moto_hooks.IMAGE).ena_support = True
-    moto_actions.add(moto_hooks.EC2_ACTIONS, register_image)
+    Ami.ena_support = True  # type: ignore[attr-defined]
+    moto_actions.add("ec2", register_image)
 
 
 def _with_real_size(original: property) -> property:

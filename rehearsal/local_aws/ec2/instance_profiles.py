@@ -1,8 +1,8 @@
 """AWS::IAM::InstanceProfile, whose Ref is its name on AWS and its ARN in ministack's engine."""
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
+from rehearsal.local_aws.rights.iam_resources import profile_arn
 
 _TYPE = "AWS::IAM::InstanceProfile"
 
@@ -16,19 +16,14 @@ def install() -> None:
         return _name(arn), attributes
 
     def update(name: str, old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
-        arn, attributes = handler["update"](_arn(name), old, new, stack, logical_id)
+        arn, attributes = handler["update"](profile_arn(name), old, new, stack, logical_id)
         return _name(arn), attributes
 
     def delete(name: str, properties: Properties) -> None:
-        handler["delete"](_arn(name), properties)
+        handler["delete"](profile_arn(name), properties)
 
     wrap(_TYPE, create=create, update=update, delete=delete)
 
 
 def _name(arn: str) -> str:
     return arn.rpartition("/")[2]
-
-
-def _arn(name: str) -> str:
-    profile = hooks.find(ministack_hooks.INSTANCE_PROFILES).get(name)
-    return str(profile["Arn"]) if profile else name

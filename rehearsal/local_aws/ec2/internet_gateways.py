@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, moto_hooks
+from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
 
 
 def install() -> None:
@@ -22,7 +22,7 @@ def _check_route(original: Callable[..., Any]) -> Callable[..., Any]:
             words = (
                 f"route table {route_table_id} and network gateway {gateway_id} belong to different networks"
             )
-            raise hooks.find(moto_hooks.EC2_ERROR)("InvalidParameterValue", words)
+            raise moto_actions.error("InvalidParameterValue", words)
         return original(self, route_table_id, *arguments, **options)
 
     return create_route
@@ -37,7 +37,7 @@ def _check_nat_gateway(original: Callable[..., Any]) -> Callable[..., Any]:
         attached = any(each.vpc and each.vpc.id == vpc_id for each in self.internet_gateways.values())
         if options.get("connectivity_type") != "private" and not attached:
             words = f"Network {vpc_id} has no Internet gateway attached"
-            raise hooks.find(moto_hooks.EC2_ERROR)("Gateway.NotAttached", words)
+            raise moto_actions.error("Gateway.NotAttached", words)
         return original(self, subnet_id, *arguments, **options)
 
     return create_nat_gateway

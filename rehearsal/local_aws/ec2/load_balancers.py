@@ -15,6 +15,8 @@ def install() -> None:
     theirs = original(_TYPE)
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
+        if subnets := properties.get("Subnets"):
+            properties = {**properties, "VpcId": ec2().get_subnet(subnets[0]).vpc_id}
         arn, attributes = theirs["create"](logical_id, properties, stack)
         return _correct(arn, attributes, properties)
 
@@ -23,11 +25,9 @@ def install() -> None:
 
 
 def _correct(arn: str, attributes: dict[str, Any], properties: Properties) -> Created:
-    balancers = hooks.find(ministack_hooks.LOAD_BALANCERS)
-    if subnets := properties.get("Subnets"):
-        balancers[arn]["VpcId"] = ec2().get_subnet(subnets[0]).vpc_id
     if properties.get("Type") != "network":
         return arn, attributes
+    balancers = hooks.find(ministack_hooks.LOAD_BALANCERS)
     real = arn.replace("loadbalancer/app/", "loadbalancer/net/")
     for store in (
         balancers,

@@ -6,7 +6,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import register, simple
-from rehearsal.local_aws.emulators import moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
@@ -43,9 +43,7 @@ _GROUPS: dict[str, PlacementGroup] = {}
 def install() -> None:
     """Add the actions and the resource type."""
     moto_actions.make_taggable("placement-group", "pg")
-    moto_actions.add(
-        moto_hooks.EC2_ACTIONS, create_placement_group, describe_placement_groups, delete_placement_group
-    )
+    moto_actions.add("ec2", create_placement_group, describe_placement_groups, delete_placement_group)
     register("AWS::EC2::PlacementGroup", simple(_create, lambda name, _: _GROUPS.pop(name, None)))
 
 

@@ -5,7 +5,6 @@ import uuid
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import register, simple
 from rehearsal.local_aws.ec2.instances import InstanceType
-from rehearsal.local_aws.emulators import hooks, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, MotoType, Properties, ec2
 
 _GROUPS_WITH_EGRESS: set[str] = set()
@@ -13,7 +12,9 @@ _GROUPS_WITH_EGRESS: set[str] = set()
 
 def install() -> None:
     """Register every type of EC2 that moto models, and some that it does not."""
-    for name in hooks.find(moto_hooks.MODELS)():
+    from moto.cloudformation.parsing import get_model_map  # noqa: PLC0415
+
+    for name in get_model_map():
         if name.startswith("AWS::EC2::"):
             register(name, MotoType(name).handler())
     register("AWS::EC2::Instance", InstanceType().handler())

@@ -5,6 +5,7 @@ from typing import Any
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
 from rehearsal.local_aws.ec2.instances import InstanceType
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _TYPE = "AWS::AutoScaling::AutoScalingGroup"
@@ -35,10 +36,8 @@ def install() -> None:
 
 
 def _make_hooks(name: str, properties: Properties) -> None:
-    record, store = hooks.find(ministack_hooks.LIFECYCLE_HOOK), hooks.find(ministack_hooks.LIFECYCLE_HOOKS)
     for wanted in properties.get("LifecycleHookSpecificationList", []):
-        hook = wanted["LifecycleHookName"]
-        store[f"{name}/{hook}"] = record(name, hook, wanted)
+        client("autoscaling").put_lifecycle_hook(AutoScalingGroupName=name, **wanted)
 
 
 def _scale(name: str, properties: Properties) -> None:
@@ -81,7 +80,9 @@ def _launch(group: dict[str, Any], template: dict[str, Any], subnet: str) -> dic
 
 def _set_targets(properties: Properties, *, add: str = "", remove: str = "") -> None:
     """Register or deregister an instance; ministack reports every target as healthy."""
-    targets = hooks.find(ministack_hooks.TARGETS)
+    balancers = client("elbv2")
     for arn in properties.get("TargetGroupARNs", []):
-        kept = [target for target in targets.get(arn, []) if target["Id"] != remove]
-        targets[arn] = [*kept, {"Id": add}] if add else kept
+        if remove:
+            balancers.deregister_targets(TargetGroupArn=arn, Targets=[{"Id": remove}])
+        if add:
+            balancers.register_targets(TargetGroupArn=arn, Targets=[{"Id": add}])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rehearsal.local_aws.efs import efs
-from rehearsal.local_aws.emulators import hooks, moto_hooks
+from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.fsx.lustre import fsx
 
@@ -20,7 +20,7 @@ def _check(original: Callable[..., Any]) -> Callable[..., Any]:
     def delete_subnet(self: Any, subnet_id: str) -> Any:
         if subnet_id in _used():
             words = f"The subnet '{subnet_id}' has dependencies and cannot be deleted."
-            raise hooks.find(moto_hooks.EC2_ERROR)("DependencyViolation", words)
+            raise moto_actions.error("DependencyViolation", words)
         return original(self, subnet_id)
 
     return delete_subnet

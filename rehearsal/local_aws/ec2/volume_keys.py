@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rehearsal.local_aws.emulators import moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions
 from rehearsal.local_aws.emulators.moto_types import ec2
 
 _AWS_KEY = "alias/aws/ebs"
@@ -10,7 +10,7 @@ _AWS_KEY = "alias/aws/ebs"
 
 def install() -> None:
     """Add the action GetEbsDefaultKmsKeyId."""
-    moto_actions.add(moto_hooks.EC2_ACTIONS, get_ebs_default_kms_key_id)
+    moto_actions.add("ec2", get_ebs_default_kms_key_id)
 
 
 def get_ebs_default_kms_key_id(self: Any) -> Any:  # noqa: ARG001

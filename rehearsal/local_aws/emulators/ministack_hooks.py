@@ -7,11 +7,6 @@ LAMBDA_BINARY = Hook(
     parameters=("runtime",),
     why="Python functions run with .venv-pcluster, and /opt leads to their layers",
 )
-LAMBDA_WORKERS_END = Hook(
-    target="ministack.core.lambda_runtime:invalidate_worker",
-    parameters=("func_name", "qualifier", "account", "region"),
-    why="a deleted function's process has to end; in a long run each cluster would leave some behind",
-)
 FUNCTION_CREDENTIALS = Hook(
     target="ministack.core.lambda_runtime:execution_credentials",
     parameters=("config",),
@@ -36,11 +31,6 @@ REQUEST_ORIGIN = Hook(
     target="ministack.core.iam_evaluator:pin_request_origin",
     parameters=("source_ip", "secure_transport"),
     why="conditions of buckets' policies ask for TLS",
-)
-REQUEST_PARAMETERS = Hook(
-    target="ministack.app:_routing_params",
-    parameters=("method", "path", "headers", "body", "query_params"),
-    why="parameters of a request, for its rights",
 )
 REQUEST_SERVICE = Hook(
     target="ministack.core.router:detect_service",
@@ -67,7 +57,6 @@ S3_CHECKS = Hook(
     parameters=("method", "path", "headers", "body", "query_params"),
     why="further rights of copies and batch deletions",
 )
-ROLES = Hook(target="ministack.services.iam:_roles", parameters=None, why="a role's path and boundary")
 _RESOURCE_CALLS = {
     "_provision_resource": ("resource_type", "logical_id", "props", "stack_name"),
     "_update_resource": tuple(
@@ -112,11 +101,6 @@ REFUSAL = Hook(
     ),
     why="an unknown access key is refused in the service's own protocol",
 )
-LAMBDA_CODE = Hook(
-    target="ministack.services.lambda_svc:_fetch_code_from_s3",
-    parameters=("bucket", "key", "version_id"),
-    why="a function without its code in the bucket is refused; it would be created and never answer",
-)
 TEMPLATE_URL = Hook(
     target="ministack.services.cloudformation.helpers:_resolve_document",
     parameters=("params", "body_key", "url_key", "label"),
@@ -138,16 +122,6 @@ FINISH_INVOCATION = Hook(
     why="the local Slurm answers a head node's commands, within their limits",
 )
 COMMANDS = Hook(target="ministack.services.ssm:_commands", parameters=None, why="the limits of a command")
-SSM_REQUESTS = Hook(
-    target="ministack.services.ssm:handle_request",
-    parameters=("method", "path", "headers", "body", "query_params"),
-    why="it lacks CancelCommand",
-)
-TABLES = Hook(
-    target="ministack.services.dynamodb:_tables",
-    parameters=None,
-    why="CloudFormation would delete a table that is protected against deletion",
-)
 STACKS = Hook(
     target="ministack.services.cloudformation:_stacks",
     parameters=None,
@@ -157,9 +131,6 @@ DELETE_STACK = Hook(
     target="ministack.services.cloudformation.handlers:_delete_stack_async",
     parameters=("stack_name", "stack_id", "retain_resources", "force"),
     why="a stack that is deleted during its creation would be created nevertheless",
-)
-EXPORTS = Hook(
-    target="ministack.services.cloudformation:_exports", parameters=None, why="a stack's former exports"
 )
 IMPORTED_EXPORTS = Hook(
     target="ministack.services.cloudformation.handlers:_imported_export_names",
@@ -191,47 +162,20 @@ ROLL_BACK = Hook(
     parameters=("stack_name", "stack_id", "stack", "operation", "reason_override"),
     why="a stack that failed with rollback disabled still has to send its failed custom resources a Delete",
 )
-WAIT_CONDITION = Hook(
-    target="ministack.services.cloudformation.wait_conditions:wait_for",
-    parameters=("token", "stack_id", "stack_name", "logical_id", "resource_type", "count", "timeout_s"),
-    why="the emulated head node boots when its WaitCondition starts to wait",
-)
-SIGNAL = Hook(
-    target="ministack.services.cloudformation.wait_conditions:deliver_signal",
-    parameters=("token", "payload"),
-    why="the emulated head node signals",
-)
 RESOURCE_HANDLERS = Hook(
     target="ministack.services.cloudformation.provisioners:_RESOURCE_HANDLERS",
     parameters=None,
     why="resource types that are backed by moto",
 )
-ASGI_APP = Hook(
-    target="ministack.app:app", parameters=("scope", "receive", "send"), why="the application behind our port"
-)
-TEMPLATE_PARAMETERS = tuple(
-    Hook(
-        target=f"ministack.services.cloudformation.{module}:_resolve_parameters",
-        parameters=("template", "provided_params", "previous_params"),
-        why="AWS's error for a missing SSM parameter has another message",
-    )
-    for module in ("changesets", "handlers")
+PARAMETER_VALUE = Hook(
+    target="ministack.services.ssm:resolve_parameter_value",
+    parameters=("name_or_arn", "version", "decrypt"),
+    why="AWS's error for a missing SSM parameter has another message",
 )
 DATABASE_SUBNETS = Hook(
     target="ministack.services.rds:_resolve_subnet_group_members",
     parameters=("subnet_ids",),
     why="a database's subnets are moto's",
-)
-DATABASE_CLUSTERS = Hook(
-    target="ministack.services.rds:_clusters", parameters=None, why="a cluster's DeletionProtection"
-)
-SECRETS = Hook(
-    target="ministack.services.secretsmanager:_secrets", parameters=None, why="a secret's name by its ARN"
-)
-SECRET_STRING = Hook(
-    target="ministack.services.cloudformation.provisioners:_sm_secret_string",
-    parameters=("props",),
-    why="ExcludePunctuation and the like are ignored",
 )
 LOAD_BALANCERS = Hook(
     target="ministack.services.alb:_lbs", parameters=None, why="ARN and VPC of a network load balancer"
@@ -242,9 +186,6 @@ LOAD_BALANCER_TAGS = Hook(
 LOAD_BALANCER_ATTRIBUTES = Hook(
     target="ministack.services.alb:_lb_attrs", parameters=None, why="attributes are stored by the ARN"
 )
-TARGETS = Hook(
-    target="ministack.services.alb:_targets", parameters=None, why="login nodes are their pool's targets"
-)
 TAG_COLLECTORS = Hook(
     target="ministack.services.tagging:_COLLECTORS",
     parameters=None,
@@ -252,40 +193,4 @@ TAG_COLLECTORS = Hook(
 )
 SCALING_GROUPS = Hook(
     target="ministack.services.autoscaling:_asgs", parameters=None, why="a group's instances are moto's"
-)
-LIFECYCLE_HOOKS = Hook(
-    target="ministack.services.autoscaling:_hooks",
-    parameters=None,
-    why="LifecycleHookSpecificationList is ignored",
-)
-LIFECYCLE_HOOK = Hook(
-    target="ministack.services.autoscaling:_hook_record",
-    parameters=("asg_name", "hook_name", "fields"),
-    why="LifecycleHookSpecificationList is ignored",
-)
-PUT_PARAMETER = Hook(
-    target="ministack.services.ssm:_put_parameter",
-    parameters=("data",),
-    why="Image Builder publishes an AMI's id",
-)
-INSTANCE_PROFILES = Hook(
-    target="ministack.services.iam:_instance_profiles",
-    parameters=None,
-    why="Image Builder's instances have one",
-)
-OBJECT_DATA = Hook(
-    target="ministack.services.s3:_get_object_data",
-    parameters=("bucket_name", "key", "version_id"),
-    why="the document of an Image Builder component may be in a bucket",
-)
-CREATE_BUDGET = Hook(
-    target="ministack.services.budgets:_create_budget", parameters=("data",), why="AWS::Budgets::Budget"
-)
-DELETE_BUDGET = Hook(
-    target="ministack.services.budgets:_delete_budget", parameters=("data",), why="AWS::Budgets::Budget"
-)
-LOG_GROUPS = Hook(
-    target="ministack.services.cloudwatch_logs:_log_groups",
-    parameters=None,
-    why="CloudFormation refuses a function's log group that exists",
 )

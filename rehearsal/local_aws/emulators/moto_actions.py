@@ -4,33 +4,41 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.emulators import hooks, moto_hooks
-from rehearsal.local_aws.emulators.hook import Hook
 from rehearsal.local_aws.emulators.moto_types import ec2
 
 Action = Callable[[Any], Any]
 
 
-def add(dispatcher: Hook, *actions: Action) -> None:
+def add(service: str, *actions: Action) -> None:
     """Add or replace actions; a function's name is the action's name in snake case."""
+    from moto.ec2.responses import EC2Response  # noqa: PLC0415
+    from moto.fsx.responses import FSxResponse  # noqa: PLC0415
+    from moto.servicequotas.responses import ServiceQuotasResponse  # noqa: PLC0415
+
+    dispatcher = {"ec2": EC2Response, "fsx": FSxResponse, "servicequotas": ServiceQuotasResponse}[service]
     for action in actions:
-        setattr(hooks.find(dispatcher), action.__name__, action)
+        setattr(dispatcher, action.__name__, action)
 
 
 def answer(**result: Any) -> Any:
     """Make the answer of an EC2 action, with the names of botocore's model."""
-    return hooks.find(moto_hooks.ACTION_RESULT)(result)
+    from moto.core.responses import ActionResult  # noqa: PLC0415
+
+    return ActionResult(result)
 
 
 def error(code: str, message: str) -> Exception:
     """Make an error of EC2."""
-    found: Exception = hooks.find(moto_hooks.EC2_ERROR)(code, message)
-    return found
+    from moto.ec2.exceptions import EC2ClientError  # noqa: PLC0415
+
+    return EC2ClientError(code, message)
 
 
 def json_error(code: str, message: str) -> Exception:
     """Make an error of a service that answers in JSON, such as FSx and Service Quotas."""
-    found: Exception = hooks.find(moto_hooks.JSON_ERROR)(code, message)
-    return found
+    from moto.core.exceptions import JsonRESTError  # noqa: PLC0415
+
+    return JsonRESTError(code, message)
 
 
 def parameter(request: Any, name: str, default: Any = None) -> Any:
@@ -40,14 +48,15 @@ def parameter(request: Any, name: str, default: Any = None) -> Any:
 
 def filters(request: Any) -> dict[str, list[str]]:
     """Return the filters of an EC2 request, values by name."""
-    found: dict[str, list[str]] = hooks.find(moto_hooks.EC2_FILTERS)(request)
-    return found
+    return {each["Name"]: each.get("Values", []) for each in parameter(request, "Filters", [])}
 
 
 def make_taggable(resource_type: str, prefix: str) -> None:
     """Let CreateTags accept ids with a prefix."""
-    hooks.find(moto_hooks.ID_PREFIXES)[resource_type] = prefix
-    hooks.find(moto_hooks.ID_TYPES)[prefix] = resource_type
+    from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX  # noqa: PLC0415
+
+    EC2_RESOURCE_TO_PREFIX[resource_type] = prefix
+    EC2_PREFIX_TO_RESOURCE[prefix] = resource_type
 
 
 def given_tags(request: Any) -> dict[str, str]:

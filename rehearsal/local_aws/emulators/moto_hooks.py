@@ -2,16 +2,6 @@
 
 from rehearsal.local_aws.emulators.hook import Hook
 
-MODELS = Hook(
-    target="moto.cloudformation.parsing:get_model_map",
-    parameters=(),
-    why="moto's CloudFormation resource types",
-)
-NAMES = Hook(
-    target="moto.cloudformation.parsing:generate_resource_name",
-    parameters=("resource_type", "stack_name", "logical_id"),
-    why="names of resources whose template gives none",
-)
 BLOCK_DEVICES = Hook(
     target="moto.ec2.responses.instances:InstanceResponse._validate_block_device_mapping",
     parameters=("device_mapping",),
@@ -42,38 +32,10 @@ FILE_SYSTEMS = Hook(
     ),
     why="AWS::FSx::FileSystem",
 )
-ACTION_RESULT = Hook(
-    target="moto.core.responses:ActionResult",
-    parameters=("result",),
-    why="the answer of an action that we add",
-)
-EC2_ERROR = Hook(
-    target="moto.ec2.exceptions:EC2ClientError",
-    parameters=("args", "kwargs"),
-    why="the errors of EC2 actions that we add",
-)
-EC2_ACTIONS = Hook(
-    target="moto.ec2.responses:EC2Response",
-    parameters=(),
-    why="moto lacks placement groups and capacity reservations, and its RegisterImage drops most parameters",
-)
 EC2_PARAMETER = Hook(
     target="moto.ec2.responses:EC2Response._get_param",
     parameters=("self", "param_name", "if_none"),
     why="the parameters of EC2 actions that we add",
-)
-EC2_FILTERS = Hook(
-    target="moto.ec2.responses:EC2Response._filters_from_querystring",
-    parameters=("self",),
-    why="the filters of EC2 actions that we add",
-)
-ID_PREFIXES = Hook(
-    target="moto.ec2.utils:EC2_RESOURCE_TO_PREFIX",
-    parameters=None,
-    why="CreateTags refuses ids of unknown types",
-)
-ID_TYPES = Hook(
-    target="moto.ec2.utils:EC2_PREFIX_TO_RESOURCE", parameters=None, why="DescribeTags returns an id's type"
 )
 EFS_BACKUP = Hook(
     target="moto.efs.models:FileSystem.backup_policy",
@@ -89,26 +51,6 @@ IMAGE_BLOCK_DEVICES = Hook(
     target="moto.ec2.models.amis:Ami.block_device_mappings",
     parameters=None,
     why="moto's images have 15 GiB; ParallelCluster's have 35",
-)
-IMAGE = Hook(
-    target="moto.ec2.models.amis:Ami",
-    parameters=None,
-    why="DescribeImages lacks EnaSupport, which nodes need",
-)
-JSON_ERROR = Hook(
-    target="moto.core.exceptions:JsonRESTError",
-    parameters=("error_type", "message", "_", "kwargs"),
-    why="the errors of actions of FSx and Service Quotas that we add",
-)
-FSX_ACTIONS = Hook(
-    target="moto.fsx.responses:FSxResponse",
-    parameters=(),
-    why="moto lacks data repository associations; unknown file systems are an error on AWS",
-)
-QUOTA_ACTIONS = Hook(
-    target="moto.servicequotas.responses:ServiceQuotasResponse",
-    parameters=(),
-    why="moto lacks quotas of services other than VPC, and increases",
 )
 DELETE_FILE_SYSTEM = Hook(
     target="moto.fsx.models:FSxBackend.delete_file_system",

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
-from rehearsal.local_aws.emulators import hooks, moto_hooks
 
 Properties = dict[str, Any]
 Attributes = dict[str, Any]
@@ -42,7 +41,9 @@ class MotoType:
     """One type that moto models, as a handler of the engine."""
 
     def __init__(self, name: str) -> None:
-        self.name, self._model = name, hooks.find(moto_hooks.MODELS)()[name]
+        from moto.cloudformation.parsing import get_model_map  # noqa: PLC0415
+
+        self.name, self._model = name, get_model_map()[name]
         self._resources: dict[str, Any] = {}
 
     def handler(self) -> Handler:
@@ -56,10 +57,12 @@ class MotoType:
 
     def create(self, logical_id: str, properties: Properties, stack_name: str) -> Created:
         """Create a resource in moto."""
+        from moto.cloudformation.parsing import generate_resource_name  # noqa: PLC0415
+
         property_name = self._model.cloudformation_name_type()
         name = properties.get(property_name) if property_name else None
         resource = self._model.create_from_cloudformation_json(
-            name or hooks.find(moto_hooks.NAMES)(self.name, stack_name, logical_id),
+            name or generate_resource_name(self.name, stack_name, logical_id),
             {"Type": self.name, "Properties": properties},
             ACCOUNT,
             REGION,

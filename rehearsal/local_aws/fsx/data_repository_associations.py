@@ -12,7 +12,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple
-from rehearsal.local_aws.emulators import moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions
 from rehearsal.local_aws.emulators.moto_actions import json_error
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 from rehearsal.local_aws.fsx.lustre import existing, fsx
@@ -43,7 +43,7 @@ _AVAILABLE_AT: dict[str, float] = {}
 def install() -> None:
     """Add the actions and the resource type."""
     moto_actions.add(
-        moto_hooks.FSX_ACTIONS,
+        "fsx",
         create_data_repository_association,
         describe_data_repository_associations,
         update_data_repository_association,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
-from rehearsal.local_aws.cloudformation.handlers import changed, register, simple, wrap
-from rehearsal.local_aws.emulators import hooks, ministack_hooks, moto_actions, moto_hooks
+from rehearsal.local_aws.cloudformation.handlers import changed, original, register, simple, wrap
+from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.fsx import security_groups
 
@@ -30,17 +30,19 @@ def fsx() -> Any:
 
 def install() -> None:
     """Correct moto's file systems, and register the resource type."""
+    from moto.fsx.responses import FSxResponse  # noqa: PLC0415
+
     hooks.replace(moto_hooks.FILE_SYSTEM, _complete_description)
     hooks.replace(moto_hooks.FILE_SYSTEMS, _complete)
     hooks.replace(moto_hooks.DELETE_FILE_SYSTEM, _delete_interfaces)
-    known = hooks.find(moto_hooks.FSX_ACTIONS).describe_file_systems
+    known = FSxResponse.describe_file_systems
 
     def describe_file_systems(self: Any) -> Any:
         for id_ in json.loads(self.body).get("FileSystemIds") or []:
             existing(id_)
         return known(self)
 
-    moto_actions.add(moto_hooks.FSX_ACTIONS, describe_file_systems)
+    moto_actions.add("fsx", describe_file_systems)
     register("AWS::FSx::FileSystem", simple(_create, _delete, _update))
 
 
@@ -114,7 +116,7 @@ def _delete_interfaces(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def refuse_while(file: Path) -> None:
     """Refuse new file systems while this file exists, as when the account's quota is used up."""
-    original_create = hooks.find(ministack_hooks.RESOURCE_HANDLERS)["AWS::FSx::FileSystem"]["create"]
+    original_create = original("AWS::FSx::FileSystem")["create"]
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
         if file.exists():

@@ -7,50 +7,42 @@ silent.
 """
 
 import datetime
+import json
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
 
 import boto3
+import urllib3
 
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.cloudformation import handlers
+from rehearsal.local_aws.emulators.moto_types import Created, Properties
 from rehearsal.local_aws.head_node import events
 
 _LOGICAL_ID = "HeadNodeWaitCondition"
+_TYPE = "AWS::CloudFormation::WaitCondition"
 _POLL_S = 0.1
-_SILENCE_S = 1.0
+_SILENCE_S = 1
 """Seconds that CloudFormation waits for a silent head node; HeadNodeBootstrapTimeout on AWS."""
 
 
 def install(address: LocalAwsAddress) -> None:
     """Boot an emulated head node whenever its WaitCondition starts to wait."""
+    wait: handlers.Create = handlers.original(_TYPE)["create"]
 
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def wait_for(  # noqa: PLR0917
-            token: str,
-            stack_id: str,
-            stack_name: str,
-            logical_id: str,
-            resource_type: str,
-            count: int,
-            timeout_s: float,
-        ) -> Any:
-            if logical_id.startswith(_LOGICAL_ID):
-                behaviour = _behaviour(address)
-                if behaviour == "never signals":
-                    timeout_s = _SILENCE_S
-                else:
-                    boot = threading.Thread(
-                        target=_boot, args=(address, token, stack_name, behaviour, timeout_s), daemon=True
-                    )
-                    boot.start()
-            return original(token, stack_id, stack_name, logical_id, resource_type, count, timeout_s)
+    def create(logical_id: str, properties: Properties, stack_name: str) -> Created:
+        if logical_id.startswith(_LOGICAL_ID):
+            behaviour = _behaviour(address)
+            if behaviour == "never signals":
+                properties = {**properties, "Timeout": _SILENCE_S}
+            else:
+                boot = threading.Thread(
+                    target=_boot, args=(address, properties, stack_name, behaviour), daemon=True
+                )
+                boot.start()
+        return wait(logical_id, properties, stack_name)
 
-        return wait_for
-
-    hooks.replace(ministack_hooks.WAIT_CONDITION, make)
+    handlers.wrap(_TYPE, create=create)
 
 
 def _behaviour(address: LocalAwsAddress) -> str:
@@ -58,11 +50,12 @@ def _behaviour(address: LocalAwsAddress) -> str:
     return file.read_text().strip() if file.exists() else "signals"
 
 
-def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: str, timeout_s: float) -> None:
-    signal = hooks.find(ministack_hooks.SIGNAL)
+def _boot(address: LocalAwsAddress, condition: Properties, cluster_name: str, behaviour: str) -> None:
+    connection = urllib3.PoolManager(ca_certs=str(address.certificate))
 
     def send(status: str, reason: str) -> None:
-        signal(token, {"Status": status, "Reason": reason, "UniqueId": "head-node", "Data": reason})
+        signal = {"Status": status, "Reason": reason, "UniqueId": "head-node", "Data": reason}
+        connection.request("PUT", condition["Handle"], body=json.dumps(signal))
 
     if behaviour == "fails":
         _write_log(address, cluster_name)
@@ -72,7 +65,7 @@ def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: st
     try:
         is_new = fleet.begin()
         event: events.Event = "create" if is_new else "update"
-        failure = events.report(address, cluster_name, event, timeout_s=timeout_s)
+        failure = events.report(address, cluster_name, event, timeout_s=float(condition["Timeout"]))
     except Exception as error:
         send("FAILURE", f"the stand-in for the head node failed: {error}")
         raise

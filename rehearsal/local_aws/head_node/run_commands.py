@@ -16,7 +16,7 @@ import pwd
 import re
 import shlex
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rehearsal.local_aws.address import LocalAwsAddress
@@ -46,10 +46,8 @@ _STDERR = 8_000
 _REFUSED = 126
 _HEAD_NODE = ("parallelcluster:node-type", "HeadNode")
 
-Answer = tuple[int, dict[str, str], bytes]
 _cancelled: dict[str, threading.Event] = {}
 """Cancellation of each command, by its id."""
-_GET = "AmazonSSM.GetCommandInvocation"
 _found: set[str] = set()
 """Ids of the commands whose invocation a client has already requested."""
 
@@ -71,8 +69,6 @@ def install(address: LocalAwsAddress) -> None:
 
     hooks.replace(ministack_hooks.MANAGED_INSTANCES, managed)
     hooks.replace(ministack_hooks.FINISH_INVOCATION, deliver)
-    hooks.replace(ministack_hooks.SSM_REQUESTS, _with_cancel_command)
-    hooks.replace(ministack_hooks.SSM_REQUESTS, _with_delay)
 
 
 def _finish(
@@ -110,37 +106,25 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat()
 
 
-def _with_cancel_command(original: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-    commands = hooks.find(ministack_hooks.COMMANDS)
+def answer(headers: Mapping[str, str], body: bytes) -> tuple[int, str] | None:
+    """Answer what ministack's Run Command does not: a cancellation, and the first request for an invocation.
 
-    async def handle_request(
-        method: str, path: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]
-    ) -> Answer:
-        if headers.get("x-amz-target") != "AmazonSSM.CancelCommand":
-            return await original(method, path, headers, body, query_params)
-        command_id = json.loads(body)["CommandId"]
-        kind = {"Content-Type": "application/x-amz-json-1.1"}
-        if command_id not in commands:
-            return 400, kind, json.dumps({"__type": "InvalidCommandId"}).encode()
+    Returns:
+        Status and body; None for a request that ministack answers.
+    """
+    action = headers.get("x-amz-target", "").rpartition(".")[2]
+    if action not in {"CancelCommand", "GetCommandInvocation"}:
+        return None
+    command_id = json.loads(body).get("CommandId")
+    if action == "CancelCommand":
+        if command_id not in hooks.find(ministack_hooks.COMMANDS):
+            return 400, json.dumps({"__type": "InvalidCommandId"})
         _cancelled.setdefault(command_id, threading.Event()).set()
-        return 200, kind, b"{}"
-
-    return handle_request
-
-
-def _with_delay(original: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-    """Let the first request for a command's invocation find none, as Systems Manager may for a moment."""
-
-    async def handle_request(
-        method: str, path: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]
-    ) -> Answer:
-        if headers.get("x-amz-target") == _GET and (id_ := json.loads(body).get("CommandId")) not in _found:
-            _found.add(id_)
-            kind = {"Content-Type": "application/x-amz-json-1.1"}
-            return 400, kind, json.dumps({"__type": "InvocationDoesNotExist"}).encode()
-        return await original(method, path, headers, body, query_params)
-
-    return handle_request
+        return 200, "{}"
+    if command_id in _found:
+        return None
+    _found.add(command_id)  # Systems Manager may find none for a moment
+    return 400, json.dumps({"__type": "InvocationDoesNotExist"})
 
 
 def _head_nodes() -> set[str]:

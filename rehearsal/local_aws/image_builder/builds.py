@@ -4,13 +4,14 @@ No instance starts and no component runs. Errors before or after these steps fai
 """
 
 import datetime
-import json
 from dataclasses import dataclass
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from rehearsal.local_aws.address import REGION
 from rehearsal.local_aws.ec2.images import copy_image
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.image_builder.records import RECORDS, Record, RefusedError, add, find, next_number
 
@@ -152,14 +153,13 @@ def _ami_name(template: str | None, image: Record) -> str:
 
 
 def _publish(wanted: dict[str, Any], ami_id: str) -> None:
-    status, _, body = hooks.find(ministack_hooks.PUT_PARAMETER)(
-        {
-            "Name": wanted["ParameterName"],
-            "Value": ami_id,
-            "Type": "String",
-            "DataType": wanted.get("DataType", "text"),
-            "Overwrite": True,
-        }
-    )
-    if status >= 400:  # noqa: PLR2004
-        raise RefusedError(json.loads(body).get("message") or str(body))
+    try:
+        client("ssm").put_parameter(
+            Name=wanted["ParameterName"],
+            Value=ami_id,
+            Type="String",
+            DataType=wanted.get("DataType", "text"),
+            Overwrite=True,
+        )
+    except ClientError as error:
+        raise RefusedError(error.response["Error"]["Message"]) from None

@@ -4,8 +4,10 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from rehearsal.local_aws.cloudformation.handlers import changed, register
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.image_builder.builds import BuildRequest, build, known_ami
 from rehearsal.local_aws.image_builder.documents import DocumentError, missing_parameters, read
@@ -19,6 +21,7 @@ from rehearsal.local_aws.image_builder.records import (
     next_number,
     remove,
 )
+from rehearsal.local_aws.rights.iam_resources import profile
 
 Make = Callable[[Properties], Record]
 Attributes = dict[str, Any]
@@ -126,9 +129,10 @@ def _component(properties: Properties) -> Record:
 
 def _read_object(uri: str) -> str:
     bucket, _, key = uri.removeprefix("s3://").partition("/")
-    found: bytes | None = hooks.find(ministack_hooks.OBJECT_DATA)(bucket, key)
-    if found is None:
-        raise RefusedError(f"The component document does not exist: {uri}")
+    try:
+        found: bytes = client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+    except ClientError:
+        raise RefusedError(f"The component document does not exist: {uri}") from None
     return found.decode()
 
 
@@ -147,7 +151,7 @@ def _recipe(properties: Properties) -> Record:
 
 
 def _infrastructure(properties: Properties) -> Record:
-    if properties["InstanceProfileName"] not in hooks.find(ministack_hooks.INSTANCE_PROFILES):
+    if not profile(properties["InstanceProfileName"]):
         raise RefusedError(
             "The value supplied for parameter 'instanceProfileName' is not valid. The provided instance "
             f"profile does not exist: {properties['InstanceProfileName']}"

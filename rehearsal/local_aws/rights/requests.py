@@ -33,10 +33,9 @@ class Request:
     @cached_property
     def parameters(self) -> dict[str, list[str]]:
         """Parameters of the query, and of a form in the body."""
-        query = parse_qs(self.query, keep_blank_values=True)
-        read = hooks.find(ministack_hooks.REQUEST_PARAMETERS)
-        found: dict[str, list[str]] = read(self.method, self.path, dict(self.headers), self.body, query)
-        return found
+        is_form = self.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+        form = self.body.decode("utf-8", errors="replace") if is_form else ""
+        return parse_qs(form, keep_blank_values=True) | parse_qs(self.query, keep_blank_values=True)
 
     @cached_property
     def json(self) -> dict[str, Any]:

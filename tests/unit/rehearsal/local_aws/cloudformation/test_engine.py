@@ -19,10 +19,8 @@ from rehearsal.local_aws.secrets import with_exclusions
     ],
 )
 def test_generated_secret_has_the_templates_exclusions(wanted: dict[str, Any], excluded: str) -> None:
-    def generate(properties: dict[str, Any]) -> str:
-        return str(properties["GenerateSecretString"].get("ExcludeCharacters", ""))
-
-    assert with_exclusions(generate)({"GenerateSecretString": wanted}) == excluded
+    exact = with_exclusions({"GenerateSecretString": wanted})
+    assert exact["GenerateSecretString"].get("ExcludeCharacters", "") == excluded
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Handler, Properties, ec2
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
 from rehearsal.local_aws.image_builder import resources as image_builder
@@ -29,11 +29,10 @@ def types(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Handler]]:
     handlers: dict[str, Handler] = {}
     monkeypatch.setattr(image_builder, "register", handlers.__setitem__)
     image_builder.install()
-    profiles = hooks.find(ministack_hooks.INSTANCE_PROFILES)
-    profiles["builder"] = {}
+    client("iam").create_instance_profile(InstanceProfileName="builder")
     yield handlers
     RECORDS.clear()
-    profiles.pop("builder")
+    client("iam").delete_instance_profile(InstanceProfileName="builder")
 
 
 @pytest.fixture
@@ -105,9 +104,7 @@ def stack(types: dict[str, Handler], parent: Any) -> Stack:
 
 
 def published() -> str:
-    from ministack.services import ssm  # noqa: PLC0415
-
-    return str(ssm.resolve_parameter_value(PARAMETER))
+    return str(client("ssm").get_parameter(Name=PARAMETER)["Parameter"]["Value"])
 
 
 def test_versions_count_up(stack: Stack) -> None:

@@ -1,7 +1,7 @@
 """A role with one right, for the tests of the judge."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,11 @@ import pytest
 from ministack.core.responses import set_request_account_id
 
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.rights.need import arn
 from rehearsal.local_aws.rights.sessions import function_credentials
 
+ROLE = "provider"
 TABLE = arn("dynamodb", "table/parallelcluster-training")
 STATEMENT = {"Sid": "Tables", "Effect": "Allow", "Action": ["dynamodb:GetItem"], "Resource": [TABLE]}
 
@@ -26,23 +27,27 @@ def address(tmp_path: Path) -> LocalAwsAddress:
     return LocalAwsAddress(port=1, folder=tmp_path, access_key="AKIA")
 
 
+Put = Callable[..., None]
+
+
 @pytest.fixture
-def role() -> Iterator[dict[str, Any]]:
+def put() -> Iterator[Put]:
+    """Return a function that adds statements to the role, as a policy of its own."""
     set_request_account_id(ACCOUNT)  # the server's processes have it in their environment
-    roles = hooks.find(ministack_hooks.ROLES)
-    record = {
-        "RoleName": "provider",
-        "Arn": f"arn:aws:iam::{ACCOUNT}:role/provider",
-        "RoleId": "AROA0",
-        "InlinePolicies": {"policy": policy(STATEMENT)},
-        "AttachedPolicies": [],
-        "Tags": [],
-    }
-    roles["provider"] = record
-    yield record
-    roles.pop("provider")
+    iam = client("iam")
+
+    def put(*statements: dict[str, Any], name: str = "policy") -> None:
+        iam.put_role_policy(RoleName=ROLE, PolicyName=name, PolicyDocument=policy(*statements))
+
+    iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument=policy())
+    put(STATEMENT)
+    yield put
+    for name in iam.list_role_policies(RoleName=ROLE)["PolicyNames"]:
+        iam.delete_role_policy(RoleName=ROLE, PolicyName=name)
+    iam.delete_role(RoleName=ROLE)
 
 
 @pytest.fixture
-def key(role: dict[str, Any]) -> str:
-    return function_credentials({"FunctionName": "f", "Role": role["Arn"]})["AWS_ACCESS_KEY_ID"]
+def key(put: Put) -> str:
+    role = arn("iam", f"role/{ROLE}", region="")
+    return function_credentials({"FunctionName": "f", "Role": role})["AWS_ACCESS_KEY_ID"]

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
+from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.rights.denied import denied_calls, refuse_denied_calls
 from rehearsal.local_aws.rights.judge import Judge
 from rehearsal.local_aws.rights.need import Need, arn
 from rehearsal.local_aws.rights.stacks import Stacks
 from rehearsal.problems import RehearsalError
-from tests.unit.rehearsal.local_aws.rights.conftest import STATEMENT, TABLE, policy
+from tests.unit.rehearsal.local_aws.rights.conftest import ROLE, STATEMENT, TABLE, Put
 
 READ = Need(action="dynamodb:GetItem", resource=TABLE)
 
@@ -39,27 +40,24 @@ def test_denied_call_fails_the_run(address: LocalAwsAddress, key: str) -> None:
         refuse_denied_calls(address)
 
 
-def test_a_boundary_limits_what_the_policies_allow(
-    address: LocalAwsAddress, role: dict[str, Any], key: str
-) -> None:
-    role["PermissionsBoundary"] = f"arn:aws:iam::{ACCOUNT}:policy/none"
+def test_a_boundary_limits_what_the_policies_allow(address: LocalAwsAddress, key: str) -> None:
+    boundary = f"arn:aws:iam::{ACCOUNT}:policy/none"
+    client("iam").put_role_permissions_boundary(RoleName=ROLE, PermissionsBoundary=boundary)
     denial = Judge(address).denial(key, [READ], by="a call")
     assert denial
     assert "the permissions boundary does not" in denial.why
 
 
-def test_an_explicit_deny_is_named(address: LocalAwsAddress, role: dict[str, Any], key: str) -> None:
-    role["InlinePolicies"]["deny"] = policy({**STATEMENT, "Sid": "Never", "Effect": "Deny"})
+def test_an_explicit_deny_is_named(address: LocalAwsAddress, put: Put, key: str) -> None:
+    put({**STATEMENT, "Sid": "Never", "Effect": "Deny"}, name="deny")
     denial = Judge(address).denial(key, [READ], by="a call")
     assert denial
     assert "statement Never" in denial.why
 
 
-def test_a_condition_sees_the_context_of_the_call(
-    address: LocalAwsAddress, role: dict[str, Any], key: str
-) -> None:
+def test_a_condition_sees_the_context_of_the_call(address: LocalAwsAddress, put: Put, key: str) -> None:
     condition = {"StringEquals": {"aws:ResourceTag/cluster": "training"}}
-    role["InlinePolicies"]["policy"] = policy({**STATEMENT, "Condition": condition})
+    put({**STATEMENT, "Condition": condition})
     tagged = Need(action=READ.action, resource=TABLE, context={"aws:ResourceTag/cluster": "training"})
     judge = Judge(address)
     assert judge.denial(key, [tagged], by="a call") is None
