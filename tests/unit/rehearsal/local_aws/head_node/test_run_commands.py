@@ -26,32 +26,6 @@ def environment(shared: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "TRAINING_SHARED": str(shared)}
 
 
-def test_shared_folder_is_the_nodes_mount(tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "job-7.log").write_text(f"run folder {tmp_path}/runs/gpt2\n")
-    code, said, _ = execute(as_user("cat", "/fsx/runs/job-7.log"), environment(tmp_path))
-    assert (code, said) == (0, "run folder /fsx/runs/gpt2\n")
-
-
-def test_efs_is_the_folder_that_stands_for_it(tmp_path: Path) -> None:
-    shell = environment(tmp_path / "shared") | {"TRAINING_EFS": str(tmp_path / "efs")}
-    (tmp_path / "efs").mkdir()
-    code, said, _ = execute(as_user("stat", "--format=%F %n", "/efs"), shell)
-    assert (code, said) == (0, "directory /efs\n")
-    code, _, said = execute(as_user("ls", "/efs"), environment(tmp_path))
-    assert code != 0
-    assert "/efs" in said
-
-
-def test_settings_reach_the_program(tmp_path: Path) -> None:
-    program = tmp_path / "sbatch"
-    program.write_text('#!/bin/sh\necho "$MAX_STEPS $RUN_NAME $*"\n[ -d "${2%/training/*}" ]\n')
-    program.chmod(0o755)
-    shell = environment(tmp_path) | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    asked = as_user("env", "MAX_STEPS=3", "RUN_NAME=a b", "sbatch", "--nodes=2", "/fsx/training/job.slurm")
-    assert execute(asked, shell)[:2] == (0, "3 a b --nodes=2 /fsx/training/job.slurm\n")
-
-
 @pytest.mark.parametrize(
     "script",
     [
