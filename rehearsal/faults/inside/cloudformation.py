@@ -6,19 +6,16 @@ whose is_complete failed does. A failed Update is followed by an Update back.
 
 from __future__ import annotations
 
-import datetime
 import importlib
 import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import boto3
 from framework import Event, Framework, Outcome, sleep
-from injection import KilledError
 
 _ACCOUNT, _REGION = "123456789012", os.environ["AWS_REGION"]
 _REST_TIMEOUT_S = 60.0
@@ -52,7 +49,7 @@ class Stack:
         """True while its head node ignores requests to the fleet."""
         self._clients = {name: boto3.client(name) for name in ("cloudformation", "dynamodb")}
         self.parameter = f"/training-cluster/stacks/{self._name}/progress"
-        self._framework = Framework(parameter=self.parameter, watched=watched, come_to_rest=self.come_to_rest)
+        self.framework = Framework(parameter=self.parameter, watched=watched, come_to_rest=self.come_to_rest)
 
     def deploy(self, config: dict[str, Any], **properties: str) -> None:
         """Create or update the stack; ends in CREATE_COMPLETE, UPDATE_COMPLETE or a rolled back state."""
@@ -98,7 +95,7 @@ class Stack:
 
     def _undo(self, former: dict[str, str], **more: Any) -> None:
         event = self._event("Update", former, **more)
-        undone = self._framework.run(event, stack_status="UPDATE_ROLLBACK_IN_PROGRESS")
+        undone = self.framework.run(event, stack_status="UPDATE_ROLLBACK_IN_PROGRESS")
         self.status = "UPDATE_ROLLBACK_FAILED" if undone.failure else "UPDATE_ROLLBACK_COMPLETE"
         self.reasons += [undone.failure] if undone.failure else []
 
@@ -115,7 +112,7 @@ class Stack:
         """Start a Create and poll it a number of times; with `refused`, on_event must refuse it."""
         event = self._event("Create", self._wanted(config))
         try:
-            event = self._framework.begin(event, stack_status=_DURING["Create"], polls=polls)
+            event = self.framework.begin(event, stack_status=_DURING["Create"], polls=polls)
         except RuntimeError:
             if not refused:
                 raise
@@ -125,14 +122,14 @@ class Stack:
 
     def finish_create(self) -> None:
         """Poll the started Create until it ends."""
-        outcome = self._framework.go_on(self._begun, stack_status=_DURING["Create"])
+        outcome = self.framework.go_on(self._begun, stack_status=_DURING["Create"])
         self._created(outcome, self._begun["ResourceProperties"])
 
     def begin_update(self, config: dict[str, Any], *, polls: int) -> None:
         """Start an Update and poll it a number of times."""
         self._former = self._properties
         event = self._event("Update", self._wanted(config))
-        self._framework.begin(event, stack_status=_DURING["Update"], polls=polls)
+        self.framework.begin(event, stack_status=_DURING["Update"], polls=polls)
         self.come_to_rest()
 
     def roll_back(self) -> None:
@@ -143,32 +140,7 @@ class Stack:
 
     def replay(self, number: int) -> None:
         """Deliver the nth event once more, as Lambda may; CloudFormation ignores a second answer."""
-        self._framework.run(self._sent[number], stack_status=self.status)
-
-    def dying(self, at: int) -> AbstractContextManager[None]:
-        """Let the function die once, after the work of its nth poll."""
-
-        def die() -> None:
-            raise KilledError
-
-        return self._framework.after_poll(at, die)
-
-    def after_poll(self, number: int, happens: Callable[[], None]) -> AbstractContextManager[None]:
-        """Let something happen once, after the work of the nth poll."""
-        return self._framework.after_poll(number, happens)
-
-    def repeating(self) -> AbstractContextManager[None]:
-        """Deliver each event twice."""
-        return self._framework.repeating()
-
-    @contextmanager
-    def clock_off_by(self, difference: datetime.timedelta) -> Iterator[None]:
-        """Let the clock of the polls differ from the clock of on_event."""
-        self._framework.clock_is_off = difference
-        try:
-            yield
-        finally:
-            self._framework.clock_is_off = datetime.timedelta()
+        self.framework.run(self._sent[number], stack_status=self.status)
 
     def _wanted(self, config: dict[str, Any], **properties: str) -> dict[str, str]:
         return {
@@ -193,7 +165,7 @@ class Stack:
 
     def _request(self, kind: str, properties: dict[str, str], **more: Any) -> Outcome:
         self._sent.append(self._event(kind, properties, **more))
-        return self._framework.run(self._sent[-1], stack_status=_DURING[kind])
+        return self.framework.run(self._sent[-1], stack_status=_DURING[kind])
 
     def come_to_rest(self) -> None:
         """Wait until neither the cluster's stack nor its fleet is changing.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import boto3
 from injection import Fault
-from scene import Named, Scene, says
+from scene import Named, Scene, booting, says
 
 
 def _update_rollback_failed(scene: Scene) -> None:
@@ -19,7 +16,7 @@ def _update_rollback_failed(scene: Scene) -> None:
         shown.__enter__()
         scene.wire.arm(Fault(kind="not updatable", call="cloudformation.UpdateStack", occurrence=1, times=9))
 
-    with scene.stack.after_poll(2, fail):
+    with scene.stack.framework.after_poll(2, fail):
         scene.stack.deploy(scene.wanted)
     shown.__exit__(None, None, None)
     says(scene, f"aws cloudformation continue-update-rollback --stack-name {name}")
@@ -36,28 +33,21 @@ def _delete_failed(scene: Scene) -> None:
     _protect(scene, protected=True)
     scene.stack.destroy()
     _protect(scene, protected=False)
-    if scene.stack.status != "DELETE_FAILED":
-        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    scene.check(scene.stack.status == "DELETE_FAILED")
     says(scene, "protected against deletion")
 
 
 def _rollback_failed(scene: Scene) -> None:
     """Let the head node fail, and the deletion of its cluster too, and fix it before the next deploy."""
-    behaviour = Path(os.environ["LOCAL_AWS_HEAD_NODE"])
-    behaviour.write_text("fails")
 
     def protect() -> None:
         scene.stack.come_to_rest()
         _protect(scene, protected=True)
 
-    try:
-        with scene.stack.after_poll(1, protect):
-            scene.stack.deploy(scene.config)
-    finally:
-        behaviour.unlink()
+    with booting("fails"), scene.stack.framework.after_poll(1, protect):
+        scene.stack.deploy(scene.config)
     _protect(scene, protected=False)
-    if scene.stack.status != "ROLLBACK_FAILED":
-        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    scene.check(scene.stack.status == "ROLLBACK_FAILED")
 
 
 CASES = {

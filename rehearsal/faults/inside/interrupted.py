@@ -12,19 +12,12 @@ _ALWAYS = 100_000
 _A_WHILE = 60
 
 
-def _request(scene: Scene, request: str) -> None:
-    if request == "Delete":
-        scene.stack.destroy()
-    else:
-        scene.stack.deploy(scene.wanted if request == "Update" else scene.config)
-
-
 def _killed_after(call: str, request: str) -> Callable[[Scene], None]:
     """Return an act in which AWS executes the call, but the function dies before the answer arrives."""
 
     def act(scene: Scene) -> None:
         scene.wire.arm(Fault(kind="killed", call=call, occurrence=1))
-        _request(scene, request)
+        scene.do(request)
         if not scene.wire.fired:
             raise AssertionError(f"{request} made no call of {call}")
 
@@ -36,12 +29,10 @@ def _unanswered(kind: str, request: str, *, times: int, poll: int = 0) -> Callab
     fault = Fault(kind=kind, call=ANY, occurrence=1, times=times)
 
     def act(scene: Scene) -> None:
-        if poll:
-            with scene.stack.after_poll(poll, lambda: scene.wire.arm(fault)):
-                _request(scene, request)
-        else:
+        if not poll:
             scene.wire.arm(fault)
-            _request(scene, request)
+        with scene.stack.framework.after_poll(poll, lambda: scene.wire.arm(fault)):
+            scene.do(request)
         if not scene.wire.fired:
             raise AssertionError(f"{request} made no call")
 

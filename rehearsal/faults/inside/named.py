@@ -6,10 +6,7 @@ driver then runs the next deploy or destroy.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import boto3
 import failed_stacks
@@ -17,31 +14,21 @@ import interrupted
 import overlapping
 import removed
 import unusual
-from injection import Fault
-from scene import Named, Scene
+from injection import Fault, KilledError
+from scene import Named, Scene, booting
 
 
 def _head_node(behaviour: str) -> Callable[[Scene], None]:
     def act(scene: Scene) -> None:
-        with _booting(behaviour):
+        with booting(behaviour):
             scene.stack.deploy(scene.wanted if scene.stack.stack_status() != "NONE" else scene.config)
 
     return act
 
 
-@contextmanager
-def _booting(behaviour: str) -> Iterator[None]:
-    file = Path(os.environ["LOCAL_AWS_HEAD_NODE"])
-    file.write_text(behaviour)
-    try:
-        yield
-    finally:
-        file.unlink()
-
-
 def _ignoring(scene: Scene) -> None:
     """Deploy while the head node runs and signals, but ignores requests to the fleet."""
-    with _booting("ignores requests"):
+    with booting("ignores requests"):
         scene.stack.ignores_requests = True
         scene.stack.deploy(scene.wanted)
     scene.stack.ignores_requests = False
@@ -51,12 +38,12 @@ def _ignoring(scene: Scene) -> None:
 def _dies(request: str, at: int) -> Callable[[Scene], None]:
     """Return an act in which the function dies after the work of its nth poll."""
 
+    def die() -> None:
+        raise KilledError
+
     def act(scene: Scene) -> None:
-        with scene.stack.dying(at):
-            if request == "Delete":
-                scene.stack.destroy()
-            else:
-                scene.stack.deploy(scene.wanted if request == "Update" else scene.config)
+        with scene.stack.framework.after_poll(at, die):
+            scene.do(request)
 
     return act
 
@@ -109,8 +96,7 @@ def _volumes_want_tags(scene: Scene) -> None:
     """Deploy under a policy of the organisation that denies dry-run launches without volume tags."""
     scene.wire.arm(Fault(kind="untagged volume", call="ec2.RunInstances", occurrence=1, times=99))
     scene.stack.deploy(scene.wanted if scene.stack.stack_status() != "NONE" else scene.config)
-    if not scene.wire.fired or scene.stack.reasons:
-        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    scene.check(scene.wire.fired and not scene.stack.reasons)
 
 
 def _run_compute_node(scene: Scene) -> str:

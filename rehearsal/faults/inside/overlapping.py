@@ -12,11 +12,8 @@ def _twice(request: str) -> Callable[[Scene], None]:
     """Return an act in which CloudFormation sends the event twice, and both are polled to the end."""
 
     def act(scene: Scene) -> None:
-        with scene.stack.repeating():
-            if request == "Delete":
-                scene.stack.destroy()
-            else:
-                scene.stack.deploy(scene.wanted if request == "Update" else scene.config)
+        with scene.stack.framework.repeating():
+            scene.do(request)
 
     return act
 

@@ -23,7 +23,7 @@ def _deleted_after(poll: int) -> Callable[[Scene], None]:
         def delete() -> None:
             boto3.client("cloudformation").delete_stack(StackName=scene.stack.cluster_name)
 
-        with scene.stack.after_poll(poll, delete):
+        with scene.stack.framework.after_poll(poll, delete):
             scene.stack.deploy(scene.wanted)
 
     return act
@@ -98,10 +98,9 @@ def _parameter_deleted(scene: Scene) -> None:
     def delete() -> None:
         boto3.client("ssm").delete_parameter(Name=scene.stack.parameter)
 
-    with scene.stack.after_poll(1, delete):
+    with scene.stack.framework.after_poll(1, delete):
         scene.stack.deploy(scene.wanted)
-    if scene.stack.status != "UPDATE_COMPLETE":
-        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    scene.check(scene.stack.status == "UPDATE_COMPLETE")
 
 
 CASES = {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cloudformation import Stack
@@ -25,6 +28,18 @@ class Scene:
     wanted: Config
     """Config of the update, which requires a stopped fleet."""
 
+    def do(self, request: str) -> None:
+        """Deploy or destroy the stack, without a look at the result."""
+        if request == "Delete":
+            self.stack.destroy()
+        else:
+            self.stack.deploy(self.wanted if request == "Update" else self.config)
+
+    def check(self, fits: bool) -> None:
+        """Raise AssertionError, with the stack's state, for a result that does not fit."""
+        if not fits:
+            raise AssertionError(f"{self.stack.status}: {self.stack.reasons}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
@@ -43,3 +58,14 @@ def says(scene: Scene, *words: str) -> str:
     if not all(word in reason for word in words) or len(reason.encode()) > _MAX_REASON_BYTES:
         raise AssertionError(f"{words} are not in: {scene.stack.status}: {scene.stack.reasons}")
     return reason
+
+
+@contextmanager
+def booting(behaviour: str) -> Iterator[None]:
+    """Let head nodes boot with this behaviour in the block."""
+    file = Path(os.environ["LOCAL_AWS_HEAD_NODE"])
+    file.write_text(behaviour)
+    try:
+        yield
+    finally:
+        file.unlink()

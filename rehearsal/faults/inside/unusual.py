@@ -30,10 +30,9 @@ def _damaged_before(scene: Scene) -> None:
 
 def _damaged_meanwhile(scene: Scene) -> None:
     """Damage the record while the fleet is stopped for an update."""
-    with scene.stack.after_poll(1, lambda: _damage_record(scene, _GARBAGE[0])):
+    with scene.stack.framework.after_poll(1, lambda: _damage_record(scene, _GARBAGE[0])):
         scene.stack.deploy(scene.wanted)
-    if scene.stack.status != "UPDATE_COMPLETE":
-        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    scene.check(scene.stack.status == "UPDATE_COMPLETE")
 
 
 def _damaged_and_deleted(scene: Scene) -> None:
@@ -56,13 +55,12 @@ def _clock_off(difference: datetime.timedelta, request: str) -> Callable[[Scene]
     """Return an act in which the polls' clock differs from on_event's."""
 
     def act(scene: Scene) -> None:
-        with scene.stack.clock_off_by(difference):
-            if request == "Delete":
-                scene.stack.destroy()
-            else:
-                scene.stack.deploy(scene.wanted if request == "Update" else scene.config)
-        if scene.stack.reasons:
-            raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+        scene.stack.framework.clock_is_off = difference
+        try:
+            scene.do(request)
+        finally:
+            scene.stack.framework.clock_is_off = datetime.timedelta()
+        scene.check(not scene.stack.reasons)
 
     return act
 
@@ -70,8 +68,7 @@ def _clock_off(difference: datetime.timedelta, request: str) -> Callable[[Scene]
 def _large_config(scene: Scene) -> None:
     """Create a cluster from a config of 60 KB, and delete it."""
     scene.stack.deploy(_enlarged(scene.config))
-    if scene.stack.status != "CREATE_COMPLETE":
-        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    scene.check(scene.stack.status == "CREATE_COMPLETE")
     scene.stack.destroy()
 
 
@@ -88,8 +85,7 @@ def _without_on_busy(scene: Scene) -> None:
     """Update a stack whose previous properties have no OnBusy, and roll the update back."""
     scene.stack.deploy(scene.wanted, OnBusy="fail")
     scene.stack.roll_back()
-    if scene.stack.status != "UPDATE_ROLLBACK_COMPLETE":
-        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    scene.check(scene.stack.status == "UPDATE_ROLLBACK_COMPLETE")
 
 
 CASES = {
