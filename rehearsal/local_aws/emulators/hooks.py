@@ -1,29 +1,67 @@
-"""The list of all hooks into ministack and moto, and the check that they still fit.
+"""Hooks into ministack and moto: the module finds, checks and replaces their attributes.
 
-Both emulators are pinned exactly; `moved()` compares each hook with its description, so that an upgrade
-reports the changed ones instead of failing in a deploy.
+Both emulators are pinned exactly. A test compares each hook with its description, so that an upgrade reports
+the changed ones instead of failing in a deploy.
 """
 
-from rehearsal.local_aws.emulators import ministack_hooks, moto_hooks
-from rehearsal.local_aws.emulators.hook import Hook, HookMovedError, find, replace
-
-__all__ = ["HOOKS", "Hook", "HookMovedError", "find", "moved", "replace"]
-
-HOOKS = tuple(
-    hook
-    for module in (ministack_hooks, moto_hooks)
-    for value in vars(module).values()
-    for hook in (value if isinstance(value, tuple) else (value,))
-    if isinstance(hook, Hook)
-)
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 
-def moved() -> list[str]:
-    """Return one sentence for each hook that is missing or different."""
-    sentences = []
-    for hook in HOOKS:
-        try:
-            find(hook)
-        except HookMovedError as error:
-            sentences.append(str(error))
-    return sentences
+@dataclass(frozen=True, kw_only=True)
+class Hook:
+    """One attribute of an emulator that this package reads or replaces."""
+
+    target: str
+    """Attribute, as `module:attribute.path`."""
+    parameters: tuple[str, ...] | None
+    """Names of its parameters; None if it is not a function."""
+    why: str
+
+
+_replaced: set[Hook] = set()
+"""Hooks that fitted, and whose attribute is ours now."""
+
+
+class HookMovedError(Exception):
+    """A hook that is missing or different because the emulator's version changed."""
+
+
+def _owner(hook: Hook) -> tuple[Any, str]:
+    module, _, path = hook.target.partition(":")
+    *parents, name = path.split(".")
+    owner = importlib.import_module(module)
+    for parent in parents:
+        owner = getattr(owner, parent)
+    return owner, name
+
+
+def find(hook: Hook) -> Any:
+    """Return the attribute that the hook names.
+
+    Raises:
+        HookMovedError: it is missing, or takes other parameters.
+    """
+    try:
+        owner, name = _owner(hook)
+        found = getattr(owner, name)
+    except (ImportError, AttributeError) as error:
+        raise HookMovedError(f"{hook.target} is gone ({error}); we need it: {hook.why}") from None
+    if hook.parameters is not None and hook not in _replaced:
+        parameters = tuple(inspect.signature(inspect.unwrap(found)).parameters)
+        if parameters != hook.parameters:
+            raise HookMovedError(f"{hook.target} takes {parameters}, not {hook.parameters}; {hook.why}")
+    return found
+
+
+def replace(hook: Hook, make: Callable[[Any], Any]) -> None:
+    """Replace the hook's attribute with `make(original)`."""
+    original = find(hook)
+    owner, name = _owner(hook)
+    was_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
+    replacement = make(original)
+    _replaced.add(hook)
+    setattr(owner, name, staticmethod(replacement) if was_static else replacement)

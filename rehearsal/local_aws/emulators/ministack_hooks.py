@@ -1,6 +1,6 @@
 """Hooks into ministack, none of which is its public API."""
 
-from rehearsal.local_aws.emulators.hook import Hook
+from rehearsal.local_aws.emulators.hooks import Hook
 
 LAMBDA_BINARY = Hook(
     target="ministack.core.lambda_runtime:_detect_runtime_binary",

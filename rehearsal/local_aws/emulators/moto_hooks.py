@@ -1,6 +1,6 @@
 """Hooks into moto, none of which is its public API."""
 
-from rehearsal.local_aws.emulators.hook import Hook
+from rehearsal.local_aws.emulators.hooks import Hook
 
 BLOCK_DEVICES = Hook(
     target="moto.ec2.responses.instances:InstanceResponse._validate_block_device_mapping",

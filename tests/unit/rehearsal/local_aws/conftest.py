@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.emulators import hooks
-from rehearsal.local_aws.emulators.hook import Hook
+from rehearsal.local_aws.emulators.hooks import Hook
 
 Corrected = Callable[..., Callable[[str], Any]]
 
