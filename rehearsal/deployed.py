@@ -49,11 +49,11 @@ class DeployedCluster:
 
 def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> DeployedCluster:
     """Read the cluster's stack and the config that the library stored for its nodes."""
-    cloudformation = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
+    cloudformation = client(address, "cloudformation")
     stack = cloudformation.describe_stacks(StackName=cluster_name)["Stacks"][0]
     parameters = {p["ParameterKey"]: p["ParameterValue"] for p in stack["Parameters"]}
     folder = f"{parameters['ArtifactS3RootDirectory']}/configs"
-    s3 = boto3.client("s3", endpoint_url=address.s3_url, **client_options(address))
+    s3 = client(address, "s3")
 
     def read(name: str) -> str:
         answer = s3.get_object(Bucket=parameters["ResourcesS3Bucket"], Key=f"{folder}/{name}")
@@ -74,6 +74,12 @@ def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> Deploy
         head_node_update_action=_action(config["HeadNode"], "OnNodeUpdated"),
         compute_node_action=_action(config["Scheduling"]["SlurmQueues"][0], "OnNodeConfigured"),
     )
+
+
+def client(address: LocalAwsAddress, service: str) -> Any:
+    """Return a client of one service of the local AWS."""
+    url = address.s3_url if service == "s3" else address.url
+    return boto3.client(service, endpoint_url=url, **client_options(address))  # type: ignore[call-overload]
 
 
 def client_options(address: LocalAwsAddress) -> dict[str, Any]:

@@ -6,11 +6,9 @@ import sys
 import time
 from pathlib import Path
 
-import boto3
-
 from rehearsal.account import local_account
 from rehearsal.cdk import CdkCli
-from rehearsal.deployed import client_options
+from rehearsal.deployed import client
 from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import Case
 from rehearsal.faults.verdict import Verdict
@@ -73,20 +71,19 @@ def _deploy(cdk: CdkCli, app: Path) -> bool:
 
 
 def _status(address: LocalAwsAddress) -> str:
-    client = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
-    return str(client.describe_stacks(StackName=_STACK)["Stacks"][0]["StackStatus"])
+    return str(
+        client(address, "cloudformation").describe_stacks(StackName=_STACK)["Stacks"][0]["StackStatus"]
+    )
 
 
 def _reasons(address: LocalAwsAddress) -> list[str]:
-    client = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
-    events = client.describe_stack_events(StackName=_STACK)["StackEvents"]
+    events = client(address, "cloudformation").describe_stack_events(StackName=_STACK)["StackEvents"]
     return [str(e["ResourceStatusReason"]) for e in events if e["ResourceStatus"] == "CREATE_FAILED"]
 
 
 def _left(address: LocalAwsAddress) -> list[str]:
     """List the buckets and file systems of a stack that was never created."""
-    s3 = boto3.client("s3", endpoint_url=address.s3_url, **client_options(address))
-    efs = boto3.client("efs", endpoint_url=address.url, **client_options(address))
+    s3, efs = client(address, "s3"), client(address, "efs")
     buckets = [
         str(b["Name"]) for b in s3.list_buckets()["Buckets"] if b["Name"].startswith(STORAGE_STACK.lower())
     ]

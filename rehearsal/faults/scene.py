@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 from botocore.exceptions import ClientError
 
-from rehearsal.deployed import client_options
+from rehearsal.deployed import client
 from rehearsal.faults.worker import Site
 from rehearsal.problems import RehearsalError
 from training_cluster.cluster.progress import progress_parameter
@@ -76,8 +75,7 @@ class Scene:
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of one service."""
-        url = self.site.address.s3_url if service == "s3" else self.site.address.url
-        return boto3.client(service, endpoint_url=url, **client_options(self.site.address))  # type: ignore[call-overload]
+        return client(self.site.address, service)
 
     def status(self, stack: str) -> str:
         """Read the status of a stack; NONE if there is no stack."""

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
-
 from rehearsal.account import local_account
 from rehearsal.cdk import CdkCli
-from rehearsal.deployed import client_options, read_deployed_cluster
+from rehearsal.deployed import client, read_deployed_cluster
 from rehearsal.faults.assemblies import Assemblies
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
@@ -69,7 +67,7 @@ def driver(site: Site, log: Path) -> Iterator[PclusterProcess]:
         "LOGS_BUCKET": site.bucket,
         "LOCAL_AWS_HEAD_NODE": str(site.address.head_node_behaviour),
     }
-    logs = boto3.client("logs", endpoint_url=site.address.url, **client_options(site.address))
+    logs = client(site.address, "logs")
     logs.create_log_group(logGroupName=environment["PROGRESS_LOG_GROUP"])
     with PclusterProcess(_DRIVER, environment=environment, log=log, own_folder=True) as process:
         process.send({"bystander": BYSTANDER, "bucket": site.bucket, "config": site.config})
@@ -77,6 +75,7 @@ def driver(site: Site, log: Path) -> Iterator[PclusterProcess]:
 
 
 def _bucket(address: LocalAwsAddress) -> str:
-    client = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
-    outputs = client.describe_stacks(StackName=STORAGE_STACK)["Stacks"][0]["Outputs"]
+    outputs = client(address, "cloudformation").describe_stacks(StackName=STORAGE_STACK)["Stacks"][0][
+        "Outputs"
+    ]
     return next(str(o["OutputValue"]) for o in outputs if o["OutputKey"] == "BucketName")

@@ -1,8 +1,6 @@
 """Custom AMIs on the local AWS, such as a person has built elsewhere."""
 
-import boto3
-
-from rehearsal.deployed import client_options
+from rehearsal.deployed import client
 from rehearsal.local_aws.address import LocalAwsAddress
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
@@ -11,7 +9,7 @@ _ROOT_GIB = 45
 
 def register_image(address: LocalAwsAddress, os_name: str, *, version: str = PCLUSTER_VERSION) -> str:
     """Register an AMI that ParallelCluster accepts for an operating system; return its id."""
-    ec2 = boto3.client("ec2", endpoint_url=address.url, **client_options(address))
+    ec2 = client(address, "ec2")
     image_id = ec2.register_image(
         Name=f"own-{os_name}-{version}",
         Architecture="x86_64",

@@ -5,12 +5,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import boto3
-
 from ops.preflight.config_ids import known_ids
 from ops.preflight.existing_network import read_existing_network
 from rehearsal.cdk import CdkCli
-from rehearsal.deployed import client_options
+from rehearsal.deployed import client
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
 from rehearsal.validation.cases import NODES, Case
 from rehearsal.validation.custom_amis import register_image
@@ -47,7 +45,7 @@ class Foundation:
         self._ids = self._deployed()
 
     def _client(self, service: str) -> Any:
-        return boto3.client(service, endpoint_url=self._address.url, **client_options(self._address))  # type: ignore[call-overload]
+        return client(self._address, service)
 
     def _deployed(self) -> ResourceIds:
         """Find the ids as preflight does, without placeholders for what FLAGS do not need."""
