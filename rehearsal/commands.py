@@ -15,6 +15,7 @@ from rehearsal.node_root.base import check_machine
 from rehearsal.problems import RehearsalError
 from rehearsal.run import INTERRUPTS, Options, Rehearsal, ignore_interrupts, workloads
 from rehearsal.workspace import Workspace
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.rules.context import read_settings
 
@@ -39,25 +40,16 @@ def rehearse(
     """Rehearse a deploy and a training job on this machine; return the exit code."""
 
     def work(workspace: Workspace, narrator: Narrator) -> None:
-        options = _options(
-            family=family,
-            workload=workload,
-            nodes=nodes,
-            keep=keep,
-            metrics=metrics,
-            container=container,
-            order=order,
-        )
-        with workspace.locked():
-            _check_none_kept(workspace)
-            try:
-                Rehearsal(options=options, workspace=workspace, narrator=narrator).run()
-                narrator.sum_up()
-            except BaseException:
-                _clean_up(workspace)
-                raise
-            if not options.keep:
-                _clean_up(workspace)
+        settings = _settings(family=family, workload=workload, nodes=nodes, metrics=metrics)
+        if container:
+            check_machine()
+        options = Options(settings=settings, workload=workload, keep=keep, container=container, order=order)
+
+        def run() -> None:
+            Rehearsal(options=options, workspace=workspace, narrator=narrator).run()
+            narrator.sum_up()
+
+        run_alone(workspace, run, keep=keep)
 
     return run_command(work, folder)
 
@@ -91,8 +83,8 @@ def run_command(work: Callable[[Workspace, Narrator], None], folder: Path = FOLD
     return 0
 
 
-def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
-    """Do `work` while no other rehearsal runs, and end all processes that it started.
+def run_alone(workspace: Workspace, work: Callable[[], None], *, keep: bool = False) -> None:
+    """Do `work` while no other rehearsal runs, and end all processes that it started; not with `keep`.
 
     Raises:
         RehearsalError: another rehearsal is running.
@@ -101,20 +93,16 @@ def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
         _check_none_kept(workspace)
         try:
             work()
+        except BaseException:
+            keep = False
+            raise
         finally:
-            _clean_up(workspace)
+            if not keep:
+                _clean_up(workspace)
 
 
-def _options(
-    *,
-    family: str,
-    workload: str,
-    nodes: str,
-    keep: bool,
-    metrics: str,
-    container: bool,
-    order: int | None,
-) -> Options:
+def _settings(*, family: str, workload: str, nodes: str, metrics: str) -> Settings:
+    """Check what a person asked for; return the settings of the deploy."""
     names = workloads()
     if workload not in names:
         raise ConfigurationError(
@@ -132,11 +120,7 @@ def _options(
             f"--nodes {settings.nodes}: too many for one machine.\n"
             f"  allowed: 1 to {MAX_NODES}\n  type:    trainctl rehearse --nodes 2"
         )
-    if container:
-        check_machine()
-    return Options(
-        settings=settings, workload=workload, keep=keep, metrics=metrics, container=container, order=order
-    )
+    return settings
 
 
 def _check_none_kept(workspace: Workspace) -> None:

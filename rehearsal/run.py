@@ -64,8 +64,6 @@ class Options:
     settings: Settings
     workload: str
     keep: bool
-    metrics: str = "cloudwatch"
-    """Store of metrics; with prometheus a real Prometheus asks the rehearsal's nodes."""
     container: bool = False
     """Train in a container, with an image that is made here."""
     order: int | None = None
@@ -112,7 +110,9 @@ class Rehearsal:
             address, cdk = self._start_local_aws(running, synthesis)
             cluster = self._deploy(cdk, address, synthesis)
         slurm = self._start_local_slurm(running, cluster, address)
-        scene = self._start_monitoring(running, slurm) if self._options.metrics == "prometheus" else None
+        scene = (
+            self._start_monitoring(running, slurm) if self._options.settings.metrics == "prometheus" else None
+        )
         self._report(self._train(slurm, address))
         if scene:
             self._report_metrics(scene)
