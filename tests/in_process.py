@@ -40,6 +40,8 @@ class _Aws:
     """The gateway, and the event loop on which it answers."""
 
     def __init__(self) -> None:
+        self.emptied = 0
+        """How many times it was emptied."""
         self._folder = tempfile.TemporaryDirectory(prefix="aws-")
         address = LocalAwsAddress(port=1, folder=Path(self._folder.name), access_key=ACCESS_KEY)
         environment = dict(os.environ)
@@ -65,6 +67,7 @@ class _Aws:
         from ministack.app import _reset_all_state  # noqa: PLC0415
         from moto.core.base_backend import BackendDict  # noqa: PLC0415
 
+        self.emptied += 1
         _reset_all_state()
         BackendDict.reset()
         for each in _OWN_RECORDS:

@@ -13,22 +13,13 @@ from tests.unit.ops.own_account import OwnAccount
 _accounts: list[OwnAccount] = []
 
 
-@pytest.fixture(scope="module")
-def _no_account() -> None:
-    """Let each module begin anew: others of this process empty the account as well."""
-    _accounts.clear()
-
-
 @pytest.fixture
-def own(_no_account: None) -> Iterator[OwnAccount]:
-    """Yield an account with one's own network and storage, made anew where the last test changed it."""
-    if not _accounts:
-        _accounts.append(OwnAccount())
-    (account,) = _accounts
-    yield account
-    if not account.is_whole:
-        _accounts.clear()
-    account.reset()
+def own() -> Iterator[OwnAccount]:
+    """Yield an account with one's own network and storage; what a test changes in it is undone."""
+    if not _accounts or not _accounts[0].exists:
+        _accounts[:] = [OwnAccount()]
+    yield _accounts[0]
+    _accounts[0].reset()
 
 
 @pytest.fixture

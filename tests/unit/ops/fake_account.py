@@ -4,6 +4,7 @@ botocore checks what is asked and what is answered against the services' own mod
 pass with a call or an answer that AWS does not know.
 """
 
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,8 @@ from botocore.validate import ParamValidator
 from tests.in_process import ACCESS_KEY, aws
 
 REGION = "us-east-1"
+READS = ("Describe", "List", "Get", "Head")
+"""Operations that change nothing begin with these."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Account:
         }
         self.answers = dict(answers) if real else {**made_up, **answers}
         self.asked: list[str] = []
+        self.memory: dict[tuple[str, ...], bytes] | None = None
+        """The local AWS's answers since the last change, where a test asks the same things many times."""
 
     def client(self, service: str) -> Any:
         """Return boto3's client, which this account answers from now on."""
@@ -61,7 +66,7 @@ class Account:
         service = model.service_model.service_name
         answer = self.answers.get(f"{service}.{model.name}", self.answers.get(model.name))
         if answer is None and self.real:
-            return None
+            return self._recall(model, asked)
         assert answer is not None, f"nobody said what {service} answers to {model.name}"
         said = answer(asked) if callable(answer) else answer
         if isinstance(said, Refused):
@@ -72,6 +77,32 @@ class Account:
         wrong = ParamValidator().validate(said, model.output_shape)
         assert not wrong.has_errors(), f"{model.name}: {wrong.generate_report()}"
         return SimpleNamespace(status_code=200), {**said, "ResponseMetadata": {}}
+
+    def _recall(self, model: Any, asked: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+        if self.memory is None:
+            return None
+        if not model.name.startswith(READS):
+            self.memory = {}
+        if (kept := self.memory.get(_key(model, asked))) is None:
+            return None
+        parsed = pickle.loads(kept)  # noqa: S301 - of this process
+        return SimpleNamespace(status_code=parsed["ResponseMetadata"]["HTTPStatusCode"]), parsed
+
+    def receive(self, model: Any, asked: dict[str, Any], parsed: dict[str, Any]) -> None:
+        """Keep the local AWS's answer to a read, and amend it."""
+        is_kept = self.memory is not None and model.name.startswith(READS) and parsed["ResponseMetadata"]
+        if is_kept and model.service_model.service_name != "cloudformation":  # stacks change by themselves
+            self.memory.setdefault(_key(model, asked), pickle.dumps(parsed))
+        if change := self.amended.get(model.name):
+            change(parsed)
+            metadata = parsed.pop("ResponseMetadata")
+            wrong = ParamValidator().validate(parsed, model.output_shape)
+            assert not wrong.has_errors(), f"{model.name}: {wrong.generate_report()}"
+            parsed["ResponseMetadata"] = metadata
+
+
+def _key(model: Any, asked: dict[str, Any]) -> tuple[str, ...]:
+    return model.service_model.service_name, model.name, repr(asked)
 
 
 @cache
@@ -91,16 +122,11 @@ def _client(service: str) -> Any:
     def send(request: AWSPreparedRequest, **_: Any) -> Any:
         return aws().answer(request)
 
-    def amend(model: Any, parsed: dict[str, Any], **_: Any) -> None:
-        if change := client.meta.account.amended.get(model.name):
-            change(parsed)
-            metadata = parsed.pop("ResponseMetadata")
-            wrong = ParamValidator().validate(parsed, model.output_shape)
-            assert not wrong.has_errors(), f"{model.name}: {wrong.generate_report()}"
-            parsed["ResponseMetadata"] = metadata
+    def receive(model: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        client.meta.account.receive(model, context["asked"], parsed)
 
     client.meta.events.register(f"provide-client-params.{service_id}", note)
     client.meta.events.register(f"before-call.{service_id}", answer)
     client.meta.events.register("before-send", send)
-    client.meta.events.register(f"after-call.{service_id}", amend)
+    client.meta.events.register_first(f"after-call.{service_id}", receive)
     return client

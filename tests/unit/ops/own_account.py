@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ops.account.stacks import stack_status
 from tests.in_process import aws
 from tests.slow.account import make_network
-from tests.unit.ops.fake_account import Account, Refused
+from tests.unit.ops.fake_account import READS, Account, Refused
 
 TYPE, ZONE = "p4d.24xlarge", "us-east-1a"
 WORLD = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
@@ -31,8 +32,10 @@ class OwnAccount:
 
     def __init__(self) -> None:
         aws().empty()
+        self._emptied = aws().emptied
         self.account = Account(real=True)
         self.client = self.account.client
+        self._undo: list[Callable[[], Any]] = []
         self.client("ssm").put_parameter(Name=BOOTSTRAP, Value="21", Type="String")
         self.network = make_network(self.client("ec2"))
         self.nodes = self.network.nodes
@@ -40,7 +43,7 @@ class OwnAccount:
         self.itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": self.nodes}]}
         self.public_table, self.private_table = map(self._table, (self.network.public, self.network.private))
         self.internet, self.nat = self._gateways()
-        self.give_public_addresses(True)
+        self.ec2.modify_subnet_attribute(SubnetId=self.network.public, MapPublicIpOnLaunch={"Value": True})
         self.make_s3_endpoint()
         self._make_bucket()
         self.lustre_group = self._group("lustre", tcp(988, 988, self.nodes), tcp(1018, 1023, self.nodes))
@@ -77,6 +80,24 @@ class OwnAccount:
             "capacity": f"reservation:{self.reservation}",
         }
         self.reset()
+        self.account.memory = self._memory = {}
+
+    @property
+    def exists(self) -> bool:
+        """True unless another test emptied the account."""
+        return self._emptied == aws().emptied
+
+    def later(self, undo: Callable[..., Any], **arguments: Any) -> None:
+        """Undo a change at the next reset."""
+        self._undo.append(lambda: undo(**arguments))
+
+    def reset(self) -> None:
+        """Undo what was changed, and answer truly again."""
+        while self._undo:
+            self._undo.pop()()
+            self.account.memory = self._memory
+        self.account.answers, self.account.amended = {"GetCallerIdentity": dict(CALLER)}, {}
+        self.account.asked.clear()
 
     def _table(self, subnet: str) -> str:
         filters = [{"Name": "association.subnet-id", "Values": [subnet]}]
@@ -120,26 +141,43 @@ class OwnAccount:
         )
         return str(made["FileSystem"]["FileSystemId"])
 
-    def give_public_addresses(self, on: bool) -> None:
-        """Switch whether the public subnet gives its instances public addresses."""
-        self.ec2.modify_subnet_attribute(SubnetId=self.network.public, MapPublicIpOnLaunch={"Value": on})
+    def _switch_off(self, modify: Callable[..., Any], attribute: str, **which: str) -> None:
+        modify(**which, **{attribute: {"Value": False}})
+        self.later(modify, **which, **{attribute: {"Value": True}})
 
-    def dns(self, attribute: str, on: bool) -> None:
-        """Switch EnableDnsSupport or EnableDnsHostnames of the VPC."""
-        self.ec2.modify_vpc_attribute(VpcId=self.network.vpc, **{attribute: {"Value": on}})
+    def give_no_public_addresses(self) -> None:
+        """Stop the public subnet from giving its instances public addresses."""
+        self._switch_off(
+            self.ec2.modify_subnet_attribute, "MapPublicIpOnLaunch", SubnetId=self.network.public
+        )
+
+    def without_dns(self, attribute: str) -> None:
+        """Switch EnableDnsSupport or EnableDnsHostnames of the VPC off."""
+        self._switch_off(self.ec2.modify_vpc_attribute, attribute, VpcId=self.network.vpc)
 
     def reroute(self, table: str, **gateway: str) -> None:
         """Replace the route to the internet; without a gateway, remove it."""
-        self.ec2.delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
-        if gateway:
-            self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **gateway)
+        route = {"RouteTableId": table, "DestinationCidrBlock": "0.0.0.0/0"}
+        (self.ec2.replace_route if gateway else self.ec2.delete_route)(**route, **gateway)
+        is_public = table == self.public_table
+        before = {"GatewayId": self.internet} if is_public else {"NatGatewayId": self.nat}
+        self.later(self.ec2.replace_route if gateway else self.ec2.create_route, **route, **before)
+
+    def close(self, group: str, direction: str, *rules: dict[str, Any]) -> None:
+        """Remove rules of a security group."""
+        which = {"GroupId": group, "IpPermissions": list(rules)}
+        getattr(self.ec2, f"revoke_security_group_{direction}")(**which)
+        self.later(getattr(self.ec2, f"authorize_security_group_{direction}"), **which)
 
     def run(self, type_: str = TYPE, count: int = 1, **more: Any) -> None:
         """Start instances."""
         image = self.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
         placement = {"AvailabilityZone": ZONE}
-        self.ec2.run_instances(
+        run = self.ec2.run_instances(
             ImageId=image, InstanceType=type_, MinCount=count, MaxCount=count, Placement=placement, **more
+        )
+        self.later(
+            self.ec2.terminate_instances, InstanceIds=[each["InstanceId"] for each in run["Instances"]]
         )
 
     def deploy(self, name: str, *, description: str = "Training Cluster: it", **outputs: str) -> None:
@@ -153,13 +191,18 @@ class OwnAccount:
         }
         cloudformation = self.client("cloudformation")
         cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
+        self.later(self._destroy, name=name)
         while self._status(name) == "CREATE_IN_PROGRESS":
             time.sleep(0.001)
         assert self._status(name) == "CREATE_COMPLETE", cloudformation.describe_stack_events(StackName=name)
 
-    def _status(self, name: str) -> str:
-        (stack,) = self.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
-        return str(stack["StackStatus"])
+    def _status(self, name: str) -> str | None:
+        return stack_status(name, self.client("cloudformation"))
+
+    def _destroy(self, name: str) -> None:
+        self.client("cloudformation").delete_stack(StackName=name)
+        while self._status(name):
+            time.sleep(0.001)
 
     def amend(self, operation: str, change: Callable[[dict[str, Any]], Any]) -> None:
         """Change the account's answers to an operation."""
@@ -182,15 +225,10 @@ class OwnAccount:
 
         self.amend("GetServiceQuota", lower)
 
-    def reset(self) -> None:
-        """Answer truly again."""
-        self.account.answers, self.account.amended = {"GetCallerIdentity": dict(CALLER)}, {}
-        self.account.asked.clear()
-
     @property
-    def is_whole(self) -> bool:
+    def is_untouched(self) -> bool:
         """True if nothing was changed since the last reset."""
-        return all(each.startswith(("Describe", "List", "Get", "Head")) for each in self.account.asked)
+        return all(each.startswith(READS) for each in self.account.asked)
 
     def make_s3_endpoint(self) -> None:
         """Make the gateway endpoint of the private subnet."""
@@ -200,7 +238,7 @@ class OwnAccount:
             VpcEndpointType="Gateway",
             RouteTableIds=[self.private_table],
         )
-        self.s3_endpoint = made["VpcEndpoint"]["VpcEndpointId"]
+        self.s3_endpoints = [made["VpcEndpoint"]["VpcEndpointId"]]
 
     def make_link(self) -> None:
         """Make the data repository association of checkpoints with the bucket."""

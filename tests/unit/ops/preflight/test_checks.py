@@ -96,9 +96,7 @@ def subnet(name: str, **members: Any) -> Step:
 
 def group(name: str, direction: str, rule: Callable[[OwnAccount], dict[str, Any]]) -> Step:
     """Remove a rule of a security group."""
-    return lambda own: getattr(own.ec2, f"revoke_security_group_{direction}")(
-        GroupId=getattr(own, name), IpPermissions=[rule(own)]
-    )
+    return lambda own: own.close(getattr(own, name), direction, rule(own))
 
 
 def itself(own: OwnAccount) -> dict[str, Any]:
@@ -139,27 +137,61 @@ def key_of_ones_own(own: OwnAccount) -> None:
     own.account.answers["GetKeyPolicy"] = {"Policy": json.dumps({"Statement": []})}
 
 
-def without_bootstrap(own: OwnAccount) -> None:
-    own.client("ssm").delete_parameter(Name=BOOTSTRAP)
+def bootstrap(version: str = "") -> Step:
+    """Replace the version of the CDK's bootstrap, or remove it."""
+
+    def change(own: OwnAccount) -> None:
+        ssm = own.client("ssm")
+        own.later(ssm.put_parameter, Name=BOOTSTRAP, Value="21", Type="String", Overwrite=True)
+        if version:
+            ssm.put_parameter(Name=BOOTSTRAP, Value=version, Overwrite=True)
+        else:
+            ssm.delete_parameter(Name=BOOTSTRAP)
+
+    return change
 
 
-def old_bootstrap(own: OwnAccount) -> None:
-    own.client("ssm").put_parameter(Name=BOOTSTRAP, Value="5", Overwrite=True)
-
-
-def encrypted(own: OwnAccount) -> None:
-    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KMS_KEY}
+def encrypted(key: str = "") -> Step:
+    default = {"SSEAlgorithm": "aws:kms", **({"KMSMasterKeyID": key} if key else {})}
     rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": default}]}
-    own.client("s3").put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration=rules)
+
+    def change(own: OwnAccount) -> None:
+        own.client("s3").put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration=rules)
+        own.later(own.client("s3").delete_bucket_encryption, Bucket=BUCKET)
+
+    return change
 
 
 def unversioned(own: OwnAccount) -> None:
-    own.client("s3").put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Suspended"})
+    for status, do in (("Enabled", own.later), ("Suspended", lambda put, **said: put(**said))):
+        do(own.client("s3").put_bucket_versioning, Bucket=BUCKET, VersioningConfiguration={"Status": status})
+
+
+def without(service: str, operation: str, remake: Callable[[OwnAccount], Any], **names: str) -> Step:
+    """Delete something; `names` are arguments and the account's attribute, or a text, for each."""
+
+    def change(own: OwnAccount) -> None:
+        given = {key: getattr(own, name, name) for key, name in names.items()}
+        getattr(own.client(service), operation)(**given)
+        own.later(lambda: remake(own))
+
+    return change
+
+
+WITHOUT_GROUP = without(
+    "ec2", "delete_placement_group", lambda own: own.make_placement_group("cluster"), GroupName=GROUP
+)
 
 
 def spreading(own: OwnAccount) -> None:
-    own.ec2.delete_placement_group(GroupName=GROUP)
+    WITHOUT_GROUP(own)
     own.make_placement_group("spread")
+    own.later(own.ec2.delete_placement_group, GroupName=GROUP)
+
+
+def volume(own: OwnAccount) -> None:
+    made = own.ec2.create_volume(Size=10240, VolumeType="gp3", AvailabilityZone=ZONE)
+    own.later(own.ec2.delete_volume, VolumeId=made["VolumeId"])
 
 
 def imports_only(own: OwnAccount) -> None:
@@ -183,8 +215,8 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
         "region us-east-1",
         "aws account enable-region",
     ),
-    (without_bootstrap, {}, "CDK bootstrap", f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1"),
-    (old_bootstrap, {}, "CDK bootstrap", "npx cdk bootstrap"),
+    (bootstrap(), {}, "CDK bootstrap", f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1"),
+    (bootstrap("5"), {}, "CDK bootstrap", "npx cdk bootstrap"),
     # The account's own reservation is idle, so its two nodes count, too.
     (
         quota(P, 2 * 192 - 1),
@@ -216,7 +248,7 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
     (quota(GP3, 0.6), {}, OF_VOLUMES, "--service-code ebs --quota-code L-7A658B76 --desired-value 0.62"),
     (
         all_of(
-            lambda own: own.ec2.create_volume(Size=10240, VolumeType="gp3", AvailabilityZone=ZONE),
+            volume,
             quota(GP3, 10.5),
         ),
         *({}, OF_VOLUMES, "--desired-value 10.62"),
@@ -305,10 +337,10 @@ def test_broken_account_is_one_problem(
 
 # Likewise for a deploy that brings network and storage.
 OWN: tuple[tuple[Step, Flags, str, str], ...] = (
-    (lambda own: own.dns("EnableDnsHostnames", False), {}, "VPC: dns-hostnames", "--enable-dns-hostnames"),
-    (lambda own: own.dns("EnableDnsSupport", False), {}, "VPC: dns-support", "--enable-dns-support"),
+    (lambda own: own.without_dns("EnableDnsHostnames"), {}, "VPC: dns-hostnames", "--enable-dns-hostnames"),
+    (lambda own: own.without_dns("EnableDnsSupport"), {}, "VPC: dns-support", "--enable-dns-support"),
     (
-        lambda own: own.give_public_addresses(False),
+        lambda own: own.give_no_public_addresses(),
         {},
         "public subnet: gives public addresses",
         "--map-public-ip-on-launch",
@@ -382,14 +414,19 @@ OWN: tuple[tuple[Step, Flags, str, str], ...] = (
     (group("lustre_group", "egress", nodes_on(1018, 1023)), {}, OF_LUSTRE, "authorize-security-group-egress"),
     (nothing, {"efs_id": GONE_EFS}, f"efs_id {GONE_EFS}", "aws efs describe-file-systems"),
     (
-        lambda own: own.client("efs").delete_mount_target(MountTargetId=own.mount_target),
+        without("efs", "delete_mount_target", OwnAccount.make_mount_target, MountTargetId="mount_target"),
         *({}, "EFS: mount target in use1-az6", "aws efs create-mount-target"),
     ),
     (group("nfs_group", "ingress", nodes_on(2049, 2049)), {}, OF_EFS, "authorize-security-group-ingress"),
-    (lambda own: own.ec2.delete_key_pair(KeyName=KEY), {}, f"key_name {KEY}", "aws ec2 create-key-pair"),
+    (
+        without("ec2", "delete_key_pair", lambda own: own.make_key(KEY, "ed25519"), KeyName=KEY),
+        {},
+        f"key_name {KEY}",
+        "aws ec2 create-key-pair",
+    ),
     (nothing, {"key_name": RSA}, f"key_name {RSA}", "ed25519"),
     (
-        lambda own: own.ec2.delete_placement_group(GroupName=GROUP),
+        WITHOUT_GROUP,
         {},
         f"placement_group {GROUP}",
         "--strategy cluster",
@@ -417,7 +454,7 @@ def test_broken_own_resource_is_one_problem(
 # What is not known or works worse: whether the deploy brings its own, the check, what is found and to type.
 WARNINGS: tuple[tuple[Step, bool, Flags, str, str], ...] = (
     (
-        lambda own: own.ec2.delete_vpc_endpoints(VpcEndpointIds=[own.s3_endpoint]),
+        without("ec2", "delete_vpc_endpoints", OwnAccount.make_s3_endpoint, VpcEndpointIds="s3_endpoints"),
         True,
         {},
         "private subnet: S3 gateway endpoint",
@@ -443,10 +480,10 @@ WARNINGS: tuple[tuple[Step, bool, Flags, str, str], ...] = (
         "FromPort=443",
     ),
     (spreading, True, {}, f"placement_group {GROUP}", "--strategy cluster"),
-    (encrypted, True, {}, "bucket: encryption", f"with the key {KMS_KEY}"),
+    (encrypted(KMS_KEY), True, {}, "bucket: encryption", f"with the key {KMS_KEY}"),
     (unversioned, True, {}, "bucket: versioning", "aws s3api put-bucket-versioning"),
     (
-        lambda own: own.client("fsx").delete_data_repository_association(AssociationId=own.link),
+        without("fsx", "delete_data_repository_association", OwnAccount.make_link, AssociationId="link"),
         *(
             True,
             {},
@@ -548,7 +585,7 @@ def test_good_account_has_nothing_to_mend(own: OwnAccount, flags: Flags) -> None
     found = findings(own, {"family": "p4d", **flags})
     assert [each for each in found if each.verdict != "ok" or each.mend] == []
     assert {"credentials", "CDK bootstrap", "official image", ON_DEMAND_STANDARD} <= {e.check for e in found}
-    assert own.is_whole
+    assert own.is_untouched
 
 
 def test_good_own_resources_have_nothing_to_mend(own: OwnAccount) -> None:
@@ -557,7 +594,7 @@ def test_good_own_resources_have_nothing_to_mend(own: OwnAccount) -> None:
     assert {OF_LUSTRE, OF_EFS, EGRESS, "both subnets in one zone", f"{TYPE} in use1-az6"} <= {
         e.check for e in found
     }
-    assert own.is_whole
+    assert own.is_untouched
 
 
 def test_running_cluster_counts_once(own: OwnAccount) -> None:
@@ -570,7 +607,7 @@ def test_running_cluster_counts_once(own: OwnAccount) -> None:
 
 @pytest.mark.parametrize("public", ["private", "public", None])
 def test_without_public_access_private_subnet_suffices(own: OwnAccount, public: str | None) -> None:
-    own.give_public_addresses(False)
+    own.give_no_public_addresses()
     own.reroute(own.public_table)
     flags = {key: value for key, value in own.flags.items() if key != "public_subnet_id"}
     given = {"public_subnet_id": getattr(own.network, public)} if public else {}
