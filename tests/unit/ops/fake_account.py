@@ -85,13 +85,14 @@ class Account:
             self.memory = {}
         if (kept := self.memory.get(_key(model, asked))) is None:
             return None
-        parsed = pickle.loads(kept)  # noqa: S301 - of this process
+        parsed = pickle.loads(kept)
         return SimpleNamespace(status_code=parsed["ResponseMetadata"]["HTTPStatusCode"]), parsed
 
     def receive(self, model: Any, asked: dict[str, Any], parsed: dict[str, Any]) -> None:
         """Keep the local AWS's answer to a read, and amend it."""
-        is_kept = self.memory is not None and model.name.startswith(READS) and parsed["ResponseMetadata"]
-        if is_kept and model.service_model.service_name != "cloudformation":  # stacks change by themselves
+        is_kept = model.name.startswith(READS) and parsed["ResponseMetadata"]
+        # Stacks change by themselves.
+        if self.memory is not None and is_kept and model.service_model.service_name != "cloudformation":
             self.memory.setdefault(_key(model, asked), pickle.dumps(parsed))
         if change := self.amended.get(model.name):
             change(parsed)

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ops.account.stacks import stack_status
@@ -19,6 +20,10 @@ _POLICY = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}],
 }
+
+_NOTE = MappingProxyType(
+    {"Note": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "-"}}}
+)
 
 
 def tcp(first: int, last: int, group: str) -> dict[str, Any]:
@@ -180,13 +185,18 @@ class OwnAccount:
             self.ec2.terminate_instances, InstanceIds=[each["InstanceId"] for each in run["Instances"]]
         )
 
-    def deploy(self, name: str, *, description: str = "Training Cluster: it", **outputs: str) -> None:
+    def deploy(
+        self,
+        name: str,
+        *,
+        description: str = "Training Cluster: it",
+        resources: Mapping[str, Any] = _NOTE,
+        **outputs: str,
+    ) -> None:
         """Create a stack with these outputs."""
         template = {
             "Description": description,
-            "Resources": {
-                "Note": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "-"}}
-            },
+            "Resources": dict(resources),
             "Outputs": {key: {"Value": value} for key, value in outputs.items()},
         }
         cloudformation = self.client("cloudformation")
@@ -195,6 +205,20 @@ class OwnAccount:
         while self._status(name) == "CREATE_IN_PROGRESS":
             time.sleep(0.001)
         assert self._status(name) == "CREATE_COMPLETE", cloudformation.describe_stack_events(StackName=name)
+
+    def deploy_network(self) -> None:
+        """Create a NetworkStack with this network."""
+        self.deploy(
+            "TrainingCluster-Network",
+            VpcId=self.network.vpc,
+            PublicSubnetId=self.network.public,
+            PrivateSubnetId=self.network.private,
+            NodeSecurityGroupId=self.nodes,
+        )
+
+    def deploy_storage(self) -> None:
+        """Create a StorageStack with this storage."""
+        self.deploy("TrainingCluster-Storage", BucketName=BUCKET, FileSystemId=self.lustre, EfsId=self.efs)
 
     def _status(self, name: str) -> str | None:
         return stack_status(name, self.client("cloudformation"))

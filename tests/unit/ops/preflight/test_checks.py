@@ -38,6 +38,7 @@ OTHER_VPC = "vpc-0ffffffffffffffff"
 SPOT, BLOCK, LOGIN = {"capacity": "spot"}, {"capacity": "capacity-block:{}"}, {"login_nodes": "1"}
 RESERVED = {"capacity": "reservation:{}"}
 """Flags; the id of the account's own reservation takes the place of {}."""
+MANY = {"nodes": "10", "cpu_queue": "on", "capacity": "ondemand"}
 BUDGET = {"budget_usd": "100", "alarm_email": "a@example.com"}
 STANDARD, P, P_SPOT = "L-1216C47A", "L-417A185B", "L-7212CCBC"
 VPCS, ADDRESSES, NATS, LUSTRE = "L-F678F1CE", "L-0263D0A3", "L-FE5A380F", "L-8F1B9C74"
@@ -207,7 +208,7 @@ def all_of(*steps: Step) -> Step:
     return lambda own: [step(own) for step in steps]
 
 
-# What is broken, flags in addition to those of a deploy that brings nothing, the check, what it says to type.
+# What is broken, flags of a deploy that brings nothing, the check, what is found or what to type.
 NEW: tuple[tuple[Step, Flags, str, str], ...] = (
     (
         amended("DescribeRegions", "Regions", OptInStatus="not-opted-in"),
@@ -332,7 +333,7 @@ def test_broken_account_is_one_problem(
     (found,) = bad(own, {"family": "p4d", **flags})
     assert found.check.startswith(check.format(own.reservation))
     assert found.verdict == "problem"
-    assert typed.format(own.reservation) in found.mend if "{}" in typed else typed in found.mend
+    assert (typed.format(own.reservation) if "{}" in typed else typed) in f"{found.found}\n{found.mend}"
 
 
 # Likewise for a deploy that brings network and storage.
@@ -371,6 +372,11 @@ OWN: tuple[tuple[Step, Flags, str, str], ...] = (
         "both subnets in one zone",
         "public subnet in use1-az6",
     ),
+    (
+        subnet("private", AvailableIpAddressCount=77),
+        *(MANY, "private subnet: free addresses", "77, of which a full cluster takes 78"),
+    ),
+    (lambda own: own.account.answers.update(DescribeVpcs={"Vpcs": []}), {}, "VPC", "-c vpc_id="),
     (subnet("private", AvailableIpAddressCount=65), {}, "private subnet: free addresses", "-c nodes=..."),
     (offers(TYPE, without=("use1-az6",)), {}, f"{TYPE} in use1-az6", "in a zone that has all types"),
     (
@@ -448,7 +454,7 @@ def test_broken_own_resource_is_one_problem(
     (found,) = bad(own, own.flags | flags)
     assert found.check.startswith(check)
     assert found.verdict == "problem"
-    assert typed in found.mend
+    assert typed in f"{found.found}\n{found.mend}"
 
 
 # What is not known or works worse: whether the deploy brings its own, the check, what is found and to type.
@@ -568,32 +574,77 @@ def test_what_works_worse_is_one_warning(
     assert told in f"{found.found}\n{found.mend}"
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        {},
-        SPOT,
-        RESERVED,
-        {"endpoints": "private", **LOGIN, **BUDGET},
-        {"fsx_type": "scratch2"},
-        {"write_buckets": f"{BUCKET}/runs"},
-    ],
+def answered(operation: str, answer: Any) -> Step:
+    return lambda own: own.account.answers.update({operation: answer})
+
+
+def main_table_only(own: OwnAccount) -> None:
+    """Answer as if the private subnet's route table were the main one."""
+
+    def tables(subnet: str) -> Any:
+        filters = [{"Name": "association.subnet-id", "Values": [subnet]}]
+        return {"RouteTables": own.ec2.describe_route_tables(Filters=filters)["RouteTables"]}
+
+    public, private = tables(own.network.public), tables(own.network.private)
+    by_subnet = {own.network.public: public, own.network.private: {"RouteTables": []}}
+    own.account.answers["DescribeRouteTables"] = lambda asked: by_subnet.get(
+        asked["Filters"][0]["Values"][0], private
+    )
+
+
+def lustre_open_to(address: str) -> Step:
+    """Open Lustre's group by an address range and a prefix list, and not by the nodes' group."""
+    into = [{"IpProtocol": "tcp", "FromPort": 0, "ToPort": 65535, "IpRanges": [{"CidrIp": address}]}]
+    out = [{**tcp(988, 1023, ""), "UserIdGroupPairs": [], "PrefixListIds": [{"PrefixListId": "pl-1"}]}]
+
+    def change(own: OwnAccount) -> None:
+        def rules(said: dict[str, Any]) -> None:
+            for each in said["SecurityGroups"]:
+                if each["GroupId"] == own.lustre_group:
+                    each |= {"IpPermissions": into, "IpPermissionsEgress": out}
+
+        own.amend("DescribeSecurityGroups", rules)
+
+    return change
+
+
+NO_QUOTA = refused("GetServiceQuota", "NoSuchResourceException")
+BLOCK_RUNS = {
+    "Reservations": [{"Instances": [{"InstanceType": TYPE, "InstanceLifecycle": "capacity-block"}]}]
+}
+
+# What is as it should be: whether the deploy brings its own, and flags.
+GOOD: tuple[tuple[Step, bool, Flags], ...] = (
+    (nothing, False, {}),
+    (nothing, False, SPOT),
+    (nothing, False, RESERVED),
+    (nothing, False, {"endpoints": "private", **LOGIN, **BUDGET}),
+    (nothing, False, {"fsx_type": "scratch2"}),
+    (nothing, False, {"write_buckets": f"{BUCKET}/runs"}),
+    (all_of(quota(P, 0), reservation(AvailableInstanceCount=0)), False, RESERVED),
+    (all_of(quota(P, 0), block(EndDate=NOW + DAY), answered("DescribeInstances", BLOCK_RUNS)), False, BLOCK),
+    (NO_QUOTA, False, {}),  # never changed: AWS's default
+    (nothing, True, {}),
+    (encrypted(), True, {}),
+    (encrypted("arn:aws:kms:us-east-1:1:alias/aws/s3"), True, {}),
+    (amended("DescribeDataRepositoryAssociations", "Associations", FileSystemPath="/"), True, {}),
+    (lustre_open_to("10.0.0.0/16"), True, {}),
+    (subnet("private", AvailableIpAddressCount=10 + 4 + 64), True, MANY),
+    (main_table_only, True, {}),
 )
-def test_good_account_has_nothing_to_mend(own: OwnAccount, flags: Flags) -> None:
+
+
+@pytest.mark.parametrize(("step", "brings", "flags"), GOOD)
+def test_good_account_has_nothing_to_mend(own: OwnAccount, step: Step, *, brings: bool, flags: Flags) -> None:
     endpoints()(own)
     own.account.answers["DescribeBudgets"] = {"Budgets": []}
-    found = findings(own, {"family": "p4d", **flags})
+    step(own)
+    own.account.asked.clear()
+    found = findings(own, (own.flags if brings else {"family": "p4d"}) | flags)
     assert [each for each in found if each.verdict != "ok" or each.mend] == []
-    assert {"credentials", "CDK bootstrap", "official image", ON_DEMAND_STANDARD} <= {e.check for e in found}
-    assert own.is_untouched
-
-
-def test_good_own_resources_have_nothing_to_mend(own: OwnAccount) -> None:
-    found = findings(own, own.flags)
-    assert [each for each in found if each.verdict != "ok" or each.mend] == []
-    assert {OF_LUSTRE, OF_EFS, EGRESS, "both subnets in one zone", f"{TYPE} in use1-az6"} <= {
-        e.check for e in found
-    }
+    common = {"credentials", "CDK bootstrap", "official image", ON_DEMAND_STANDARD}
+    brought = {OF_LUSTRE, OF_EFS, EGRESS, "both subnets in one zone", f"{TYPE} in use1-az6"}
+    assert common | (brought if brings else set()) <= {each.check for each in found}
     assert own.is_untouched
 
 

@@ -1,110 +1,205 @@
-"""`trainctl preflight`: an own network is looked at before anything is deployed into it."""
+"""`trainctl preflight`: what several checks have in common, the report, and flags of the CDK's files."""
 
 import io
-import subprocess
-import sys
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from rich.console import Console
 
 from ops.context import read_context
+from ops.preflight.account.credentials import LEAST_BOOTSTRAP
+from ops.preflight.checks import run_checks
 from ops.preflight.finding import Finding
 from ops.preflight.report import report
-from tests.unit.ops.preflight.preflight_account import P
-from tests.unit.ops.preflight.preflight_network import (
-    IGW,
-    NAT,
-    OWN,
-    PRIVATE,
-    PUBLIC,
-    VPC,
-    Network,
+from tests.unit.ops.jobs_head_node import Call
+from tests.unit.ops.own_account import TYPE, OwnAccount
+from tests.unit.ops.preflight.test_checks import (
+    BUDGET,
+    KMS_KEY,
+    SPOT,
     bad,
+    encrypted,
     findings,
+    offers,
+    subnet,
 )
-from training_cluster.paths import ROOT
+from training_cluster.catalog.families import family_names, load_base, load_family
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
 
-Change = Callable[[Network], Any]
 
-
-def test_a_node_with_efa_takes_only_one_address() -> None:
+def test_a_node_with_efa_takes_only_one_address(own: OwnAccount) -> None:
     """Eight p5 nodes, of 32 cards each, in a subnet of 251 addresses."""
-    network = Network()
-    network.subnets[PRIVATE].update(AvailableIpAddressCount=8 + 64)
-    found = {each.check: each for each in findings(network, **OWN, family="p5", nodes="8")}
+    subnet("private", AvailableIpAddressCount=8 + 64)(own)
+    flags = own.flags | {"family": "p5", "nodes": "8", "capacity": "ondemand"}
+    found = {each.check: each for each in findings(own, flags)}
     assert found["private subnet: free addresses"].verdict == "ok"
 
 
-def test_a_subnet_without_table_has_the_main_one() -> None:
-    network = Network()
-    network.routes = {PUBLIC: [IGW], "main": [NAT]}
-    network.s3_endpoint_of = ["main"]
-    assert bad(network, **OWN) == []
-
-
-def test_a_missing_vpc_is_one_problem() -> None:
-    network = Network()
-    network.vpcs = []
-    found = findings(network, **OWN)
-    assert [each.verdict for each in found if each.check == "VPC"] == ["problem"]
-    assert not any("subnet:" in each.check for each in found)
-
-
-def test_all_nodes_and_the_reserve_need_addresses() -> None:
-    network = Network()
-    network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed = 10 + 4 + 64
-    network.offered["use1-az4"].append("m6i.16xlarge")
-    network.quotas[P] = 960
-    flags = {**OWN, "nodes": "10", "cpu_queue": "on"}
-    assert bad(network, **flags) == []
-    network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed - 1
-    (short,) = bad(network, **flags)
-    assert short.found == "77, of which a full cluster takes 78"
-
-
-def _of_the_zone(network: Network, **flags: str) -> Finding:
-    (found,) = (each for each in findings(network, **flags) if each.check.startswith("zone with "))
+def _of_the_zone(own: OwnAccount, **flags: str) -> Finding:
+    (found,) = (each for each in findings(own, flags) if each.check.startswith("zone with "))
     return found
 
 
-def test_without_own_network_the_deploy_chooses_the_zone() -> None:
-    network = Network()
-    network.offered["use1-az1"].append("p4d.24xlarge")
-    found = _of_the_zone(network)
-    assert (found.check, found.verdict) == ("zone with c5.4xlarge, p4d.24xlarge", "ok")
-    assert found.found == ("a deploy takes use1-az1 (us-east-1a); others for -c zone=...: use1-az4")
-    for zone in network.offered.values():
-        zone.remove("c5.4xlarge")
-    problem = _of_the_zone(network)
+def test_a_deploy_chooses_a_zone_with_all_types(own: OwnAccount) -> None:
+    offers(TYPE, without=("use1-az2", "use1-az3", "use1-az5", "use1-az6"))(own)
+    found = _of_the_zone(own)
+    assert found.found == "a deploy takes use1-az1 (us-east-1b); others for -c zone=...: use1-az4"
+    problem = _of_the_zone(own, zone="use1-az6")
+    assert "zone=use1-az6 is use1-az6 (us-east-1a), which does not offer p4d.24xlarge." in problem.found
+    assert problem.mend == "-c zone=use1-az1"
+
+
+def test_existing_stacks_need_no_zone_and_no_quotas(own: OwnAccount) -> None:
+    own.deploy_network()
+    own.deploy_storage()
+    checks = {each.check for each in findings(own, {})}
+    assert not {each for each in checks if "VPC" in each or "NAT" in each or "Lustre" in each}
+    assert _of_the_zone(own).found == "use1-az6 (us-east-1a), the zone of the network"
+    problem = _of_the_zone(own, zone="use1-az1")
+    assert "The network stays in use1-az6 (us-east-1a) for good" in problem.found
+
+
+def test_closed_lustre_without_our_group_is_a_warning(own: OwnAccount) -> None:
+    """Its id is known only after NetworkStack; the rules to type come with it."""
+    own.amend_all("DescribeSecurityGroups", "SecurityGroups", IpPermissions=[], IpPermissionsEgress=[])
+    flags = {key: value for key, value in own.flags.items() if key.endswith(("_id", "capacity"))}
+    del flags["security_group_id"], flags["efs_id"]
+    (warning,) = bad(own, flags)
+    assert warning.verdict == "warning"
+    assert "npx cdk deploy NetworkStack" in warning.mend
+    own.deploy_network()
+    (problem,) = bad(own, flags)
     assert problem.verdict == "problem"
-    assert problem.found.startswith("No zone of us-east-1 offers all instance types (c5.4xlarge: none;")
-    assert "another region" in problem.mend
+    rule = f"'IpProtocol=tcp,FromPort=988,ToPort=988,UserIdGroupPairs=[{{GroupId={own.nodes}}}]' "
+    for direction in ("ingress", "egress"):
+        command = f"authorize-security-group-{direction} --group-id {own.lustre_group} --ip-permissions "
+        assert command + rule in problem.mend
 
 
-def test_a_requested_zone_must_offer_each_type() -> None:
-    problem = _of_the_zone(Network(), zone="use1-az1")
-    assert problem.verdict == "problem"
-    assert "zone=use1-az1 is use1-az1 (us-east-1a), which does not offer p4d.24xlarge." in problem.found
-    assert problem.mend == "-c zone=use1-az4"
+def test_storage_outside_the_new_vpc_is_a_problem(own: OwnAccount) -> None:
+    (problem,) = (each for each in bad(own, {"fsx_id": own.lustre}) if each.verdict == "problem")
+    assert problem.check == "Lustre: in the nodes' VPC"
+    assert f"-c vpc_id={own.network.vpc}" in problem.mend
 
 
-def test_an_existing_network_stack_decides_the_zone() -> None:
-    network = Network()
-    network.network_stack = {"VpcId": VPC, "PrivateSubnetId": PRIVATE}
-    assert _of_the_zone(network).found == "use1-az4 (us-east-1d), the zone of the network"
-    problem = _of_the_zone(network, zone="use1-az1")
-    assert "The network stays in use1-az4 (us-east-1d) for good" in problem.found
+def test_brackets_and_stars_in_commands_are_quoted(own: OwnAccount) -> None:
+    own.amend_all("DescribeSecurityGroups", "SecurityGroups", IpPermissions=[], IpPermissionsEgress=[])
+    own.amend("DescribeDataRepositoryAssociations", lambda said: said["Associations"].clear())
+    encrypted(KMS_KEY)(own)
+    typed = [
+        line for each in bad(own, own.flags) for line in each.mend.splitlines() if line.startswith("aws ")
+    ]
+    assert len(typed) >= 7
+    for line in typed:
+        assert not re.search(r"[][{}*?$]", re.sub(r"'[^']*'", "", line)), line
 
 
-def test_a_budget_unsupported_by_cloudformation_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    flags = {"budget_usd": "100", "alarm_email": "a@example.com"}
-    assert bad(Network(), **flags) == []
+def test_refused_quotas_hide_no_other_check(own: OwnAccount) -> None:
+    own.refuse(
+        "GetServiceQuota",
+        "AccessDeniedException",
+        "User: x is not authorized to perform: servicequotas:GetServiceQuota",
+    )
+    warned = [each for each in findings(own, {}) if each.verdict != "ok"]
+    things = ("vCPUs", "VPCs", "elastic IP addresses", "NAT gateways", "Lustre", "network interfaces")
+    assert {each.check for each in warned} == {f"quota of {each}" for each in (*things, "gp3 volumes")}
+    assert {each.found for each in warned} == {
+        "not checked: these credentials lack servicequotas:GetServiceQuota"
+    }
+
+
+def test_credentials_that_aws_does_not_take_end_it(own: OwnAccount) -> None:
+    own.refuse("GetCallerIdentity", "ExpiredToken", "expired")
+    with pytest.raises(ClientError, match="ExpiredToken"):
+        findings(own, {})
+
+
+def test_an_unknown_spot_quota_is_a_warning(own: OwnAccount) -> None:
+    warnings = [each for each in bad(own, {"family": "p6-b200", **SPOT}) if "quota" in each.check]
+    assert [each.check for each in warnings] == ["quota of vCPUs: p6-b200.48xlarge, spot"]
+
+
+def test_every_type_counts_against_exactly_one_quota() -> None:
+    base = load_base()
+    bought = {
+        (type_, kind)
+        for name in family_names()
+        for type_ in load_family(name).sizes
+        for kind in load_family(name).capacity_of(type_)
+        if kind in ("ondemand", "spot")
+    } | {(type_, "ondemand") for type_ in base.head_node.types}
+    counts = {
+        (type_, kind): len([q for q in base.quotas.vcpus if q.capacity_type == kind and q.counts(type_)])
+        for type_, kind in bought
+    }
+    assert {each for each, count in counts.items() if count != 1} == {
+        ("p6-b200.48xlarge", "spot"),
+        ("p6-b300.48xlarge", "spot"),
+    }
+    codes = [each.code for each in base.quotas.vcpus]
+    assert len(codes) == len(set(codes))
+
+
+def test_an_invalid_cluster_config_is_a_problem(own: OwnAccount, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object, __: Settings) -> None:
+        raise ConfigurationError("Scheduling: no such key")
+
+    monkeypatch.setattr("ops.preflight.config.check_cluster_config", refuse)
+    (problem,) = bad(own, {})
+    assert (problem.check, problem.found) == ("cluster config: schema and rules", "Scheduling: no such key")
+
+
+def test_every_check_is_told_before_it_begins(own: OwnAccount) -> None:
+    told: list[str] = []
+    run_checks(read_settings({}), own.client, starts=told.append)
+    assert told[:2] == ["credentials", "stacks and network"]
+    assert told[-1] == "cluster config"
+
+
+def test_the_least_bootstrap_is_what_the_cdk_requires(tmp_path: Path) -> None:
+    from aws_cdk import App, CfnResource, Stack  # noqa: PLC0415 - seconds, for one test
+
+    app = App(outdir=str(tmp_path))
+    CfnResource(Stack(app, "Some"), "Topic", type="AWS::SNS::Topic")
+    app.synth()
+    asked = [
+        each["properties"]["requiresBootstrapStackVersion"]
+        for each in json.loads((tmp_path / "manifest.json").read_text())["artifacts"].values()
+        if each["type"] == "aws:cloudformation:stack"
+    ]
+    assert asked == [LEAST_BOOTSTRAP]
+
+
+def test_bootstrap_is_looked_for_by_the_apps_qualifier(
+    own: OwnAccount, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: own.client)
+
+    def found() -> dict[str, str]:
+        _, out, _ = call("preflight", "-c", "@aws-cdk/core:bootstrapQualifier=team1", "--json")
+        (bootstrap,) = (e for e in json.loads(out)["findings"] if e["check"].startswith("CDK bootstrap"))
+        return dict(bootstrap)
+
+    assert found()["mend"].endswith(" --qualifier team1 --toolkit-stack-name CDKToolkit-team1")
+    ssm, name = own.client("ssm"), "/cdk-bootstrap/team1/version"
+    ssm.put_parameter(Name=name, Value="27", Type="String")
+    own.later(ssm.delete_parameter, Name=name)
+    assert found()["verdict"] == "ok"
+
+
+def test_a_budget_unsupported_by_cloudformation_is_a_problem(
+    own: OwnAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.account.answers["DescribeBudgets"] = {"Budgets": []}
     monkeypatch.setattr("ops.preflight.account.name_conflicts.REGIONS_WITHOUT_BUDGETS", ("us-east-1",))
-    (problem,) = bad(Network(), **flags)
+    (problem,) = bad(own, BUDGET)
     assert (problem.check, problem.verdict) == ("budget_usd in us-east-1", "problem")
 
 
@@ -154,17 +249,3 @@ def test_flags_are_read_where_the_cdk_reads_them(tmp_path: Path) -> None:
 def test_a_flag_without_a_value_is_refused(pair: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is not FLAG=VALUE"):
         read_context([pair], folder=tmp_path, home=tmp_path)
-
-
-def test_a_wrong_flag_is_refused_before_any_call(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "ops", "preflight", "-c", "family=p55"],
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert 'family=p55: no such instance family. Did you mean "p5"?' in done.stderr
-    assert "Traceback" not in done.stderr

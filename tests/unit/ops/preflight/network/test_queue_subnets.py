@@ -1,35 +1,28 @@
 """Checks of queues beside that of the flags: subnets, quotas, reservations."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ops.preflight.capacity.vcpus import Instances, wanted_instances
-from tests.unit.ops.preflight.preflight_account import RESERVATION
-from tests.unit.ops.preflight.preflight_network import NAT, OWN, PRIVATE, PUBLIC, VPC, Network, findings
+from tests.unit.ops.own_account import OwnAccount
+from tests.unit.ops.preflight.test_checks import findings
 from training_cluster.catalog.families import load_family
 from training_cluster.rules.context import read_settings
 
-EFS = "fs-0123456789abcdef0"
-OTHER = "subnet-0cccccccccccccccc"
-QUEUE = f"far: {{instance_types: m6i.4xlarge, nodes: 10, subnet_ids: {OTHER}}}"
-
-
-def _network() -> Network:
-    network = Network()
-    network.subnets[OTHER] = network.subnets[PUBLIC] | {"SubnetId": OTHER, "AvailabilityZoneId": "use1-az6"}
-    network.routes[OTHER] = [NAT]
-    network.efs = [{"zone": "use1-az4"}, {"zone": "use1-az6"}]
-    return network
+ZONE_ID = "use1-az1"
+Flags = dict[str, str]
+Queues = Callable[[str], Flags]
 
 
 @pytest.fixture
-def queues(tmp_path: Path) -> Callable[[str], dict[str, str]]:
+def queues(tmp_path: Path) -> Queues:
     """Write a file of queues, and return its flag."""
 
-    def write(text: str) -> dict[str, str]:
+    def write(text: str) -> Flags:
         file = tmp_path / "queues.yaml"
         file.write_text(text)
         return {"queues": str(file)}
@@ -37,56 +30,102 @@ def queues(tmp_path: Path) -> Callable[[str], dict[str, str]]:
     return write
 
 
-def test_a_subnet_in_another_zone_is_fine(queues: Callable[[str], dict[str, str]]) -> None:
-    found = findings(_network(), **OWN, **queues(QUEUE), efs_id=EFS)
-    ours = {each.check: each for each in found if each.check.startswith("queue far")}
+@pytest.fixture
+def far(own: OwnAccount) -> str:
+    """A subnet in another zone than the cluster's, with a mount target of EFS."""
+    made = own.ec2.create_subnet(
+        VpcId=own.network.vpc, CidrBlock="10.0.32.0/20", AvailabilityZone="us-east-1b"
+    )
+    subnet = str(made["Subnet"]["SubnetId"])
+    own.later(own.ec2.delete_subnet, SubnetId=subnet)
+    table = own.ec2.associate_route_table(RouteTableId=own.private_table, SubnetId=subnet)
+    own.later(own.ec2.disassociate_route_table, AssociationId=table["AssociationId"])
+    target = own.client("efs").create_mount_target(
+        FileSystemId=own.efs, SubnetId=subnet, SecurityGroups=[own.nfs_group]
+    )
+    own.later(own.client("efs").delete_mount_target, MountTargetId=target["MountTargetId"])
+    return subnet
+
+
+@pytest.fixture
+def flags(own: OwnAccount, far: str, queues: Queues) -> Flags:
+    """Flags of a deploy that brings its own, with a queue in the far subnet."""
+    return own.flags | queues(f"far: {{instance_types: m6i.4xlarge, nodes: 10, subnet_ids: {far}}}")
+
+
+def test_a_subnet_in_another_zone_is_fine(own: OwnAccount, far: str, flags: Flags) -> None:
+    ours = {each.check: each for each in findings(own, flags) if each.check.startswith("queue far")}
     assert [each.verdict for each in ours.values()] == ["ok"] * 4
-    assert "use1-az6" in ours[f"queue far: {OTHER}"].found
+    assert ZONE_ID in ours[f"queue far: {far}"].found
+
+
+def _far(own: OwnAccount, **members: Any) -> None:
+    def change(said: dict[str, Any]) -> None:
+        for each in said["Subnets"]:
+            each.update(members if each["AvailabilityZoneId"] == ZONE_ID else {})
+
+    own.amend("DescribeSubnets", change)
+
+
+def _without_far(said: dict[str, Any], key: str) -> None:
+    said[key] = [each for each in said[key] if each["AvailabilityZoneId"] != ZONE_ID]
+
+
+def _without_route(said: dict[str, Any]) -> None:
+    for table in said["RouteTables"]:
+        table["Routes"] = [each for each in table["Routes"] if "NatGatewayId" not in each]
 
 
 @pytest.mark.parametrize(
     ("change", "check", "mend"),
     [
-        (lambda n: n.subnets.pop(OTHER), f"queue far: {OTHER}", f"Name=vpc-id,Values={VPC}"),
-        (lambda n: n.subnets[OTHER].update(VpcId="vpc-1"), f"queue far: {OTHER}", "subnet_ids of far"),
-        (lambda n: n.routes.update({OTHER: []}), "route to the internet", "create-route"),
-        (lambda n: n.subnets[OTHER].update(AvailableIpAddressCount=9), "free addresses", "fewer nodes"),
-        (lambda n: n.efs.pop(), "mount target of EFS", "aws efs create-mount-target --file-system-id fs-"),
+        (
+            lambda own: own.amend("DescribeSubnets", partial(_without_far, key="Subnets")),
+            "queue far: subnet-",
+            "Name=vpc-id,Values=vpc-",
+        ),
+        (lambda own: _far(own, VpcId="vpc-1"), "queue far: subnet-", "subnet_ids of far"),
+        (
+            lambda own: own.amend("DescribeRouteTables", _without_route),
+            "route to the internet",
+            "create-route",
+        ),
+        (lambda own: _far(own, AvailableIpAddressCount=9), "free addresses", "fewer nodes"),
+        (
+            lambda own: own.amend("DescribeMountTargets", partial(_without_far, key="MountTargets")),
+            "mount target of EFS",
+            "aws efs create-mount-target --file-system-id fs-",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_subnet_is_said(
-    queues: Callable[[str], dict[str, str]], change: Callable[[Network], Any], check: str, mend: str
+    own: OwnAccount, flags: Flags, change: Callable[[OwnAccount], None], check: str, mend: str
 ) -> None:
-    network = _network()
-    change(network)
-    found = findings(network, **OWN, **queues(QUEUE), efs_id=EFS)
+    change(own)
+    found = findings(own, flags)
     (wrong,) = [each for each in found if "queue far" in each.check and each.verdict != "ok"]
     assert check in wrong.check
-    assert mend in str(wrong.mend)
+    assert mend in wrong.mend
 
 
-def test_a_new_efs_needs_a_second_mount_target(
-    queues: Callable[[str], dict[str, str]],
-) -> None:
-    found = {each.check: each for each in findings(_network(), **OWN, **queues(QUEUE))}
-    target = found[f"queue far: {OTHER}: mount target of EFS"]
+def test_a_new_efs_needs_a_second_mount_target(own: OwnAccount, far: str, flags: Flags) -> None:
+    del flags["efs_id"]
+    found = {each.check: each for each in findings(own, flags)}
+    target = found[f"queue far: {far}: mount target of EFS"]
     assert target.verdict == "problem"
-    assert str(target.mend).startswith("npx cdk deploy StorageStack -c family=")
-    assert ", then aws efs create-mount-target" in str(target.mend)
+    assert target.mend.startswith("npx cdk deploy StorageStack -c family=")
+    assert ", then aws efs create-mount-target" in target.mend
 
 
-def test_missing_internet_is_a_warning_without_managed_dns(tmp_path: Path) -> None:
-    network, overrides = Network(), tmp_path / "overrides.yaml"
-    network.routes[PRIVATE] = []
+def test_missing_internet_is_a_warning_without_managed_dns(own: OwnAccount, tmp_path: Path) -> None:
+    overrides = tmp_path / "overrides.yaml"
     overrides.write_text("Scheduling: {SlurmSettings: {Dns: {DisableManagedDns: true}}}")
-    found = {each.check: each for each in findings(network, **OWN, overrides=str(overrides))}
+    own.amend("DescribeRouteTables", _without_route)
+    found = {each.check: each for each in findings(own, own.flags | {"overrides": str(overrides)})}
     assert found["private subnet: route to the internet"].verdict == "warning"
-    assert {each.check: each for each in findings(network, **OWN)}[
-        "private subnet: route to the internet"
-    ].verdict == "problem"
 
 
-def test_quotas_count_the_nodes_of_every_queue(queues: Callable[[str], dict[str, str]]) -> None:
+def test_quotas_count_the_nodes_of_every_queue(queues: Queues) -> None:
     text = """
 a: {instance_types: [g6.12xlarge, g5.12xlarge], nodes: 8, capacity: spot}
 b: {family: m7i, nodes: 3}
@@ -97,9 +136,9 @@ b: {family: m7i, nodes: 3}
     assert Instances("p5.48xlarge", 2, "ondemand") in wanted
 
 
-def test_the_reservation_of_a_queue_is_checked(queues: Callable[[str], dict[str, str]]) -> None:
-    text = f"block: {{family: g5, nodes: 4, capacity: 'reservation:{RESERVATION}'}}"
-    found = {each.check: each for each in findings(Network(), **queues(text))}
+def test_the_reservation_of_a_queue_is_checked(own: OwnAccount, queues: Queues) -> None:
+    text = f"block: {{family: g5, nodes: 4, capacity: 'reservation:{own.reservation}'}}"
+    found = {each.check: each for each in findings(own, queues(text))}
     wrong = found["reservation: instance type"]
     assert (wrong.found, wrong.verdict) == ("p4d.24xlarge", "problem")
     assert found["reservation: instances"].found.endswith("the cluster needs 4")
