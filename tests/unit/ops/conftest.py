@@ -23,6 +23,13 @@ def own() -> Iterator[OwnAccount]:
 
 
 @pytest.fixture
+def everything(own: OwnAccount) -> OwnAccount:
+    """An account in which our stacks made the network and the storage, and a cluster."""
+    own.show_stacks()
+    return own
+
+
+@pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedCluster]:
     """Yield a fake cluster, which every trainctl command of this process calls without waiting."""
     played = PlayedCluster(tmp_path)

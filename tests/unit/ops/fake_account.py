@@ -4,9 +4,10 @@ botocore checks what is asked and what is answered against the services' own mod
 pass with a call or an answer that AWS does not know.
 """
 
+import json
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -29,6 +30,57 @@ class Refused:
 
     code: str
     message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeStack:
+    """A stack that CloudFormation describes, without creating its resources."""
+
+    template: Mapping[str, Any] | str = field(default_factory=dict)
+    resources: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Type and physical id of each, by logical id."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, Any] = field(default_factory=dict)
+    """Other members of the description."""
+
+
+def stack_answers(stacks: Mapping[str, FakeStack]) -> dict[str, Any]:
+    """Return CloudFormation's answers, by operation, in a region with these stacks alone."""
+
+    def described(name: str) -> dict[str, Any]:
+        outputs = [{"OutputKey": key, "OutputValue": value} for key, value in stacks[name].outputs.items()]
+        made = {"StackName": name, "StackStatus": "CREATE_COMPLETE", "CreationTime": "2026-01-01"}
+        return made | {"Outputs": outputs, **stacks[name].members}
+
+    def of_one(answer: Callable[[str], dict[str, Any]]) -> Callable[[dict[str, Any]], Any]:
+        def checked(asked: dict[str, Any]) -> Any:
+            if (name := asked["StackName"]) in stacks:
+                return answer(name)
+            return Refused("ValidationError", f"Stack with id {name} does not exist")
+
+        return checked
+
+    def template(name: str) -> dict[str, Any]:
+        found = stacks[name].template
+        return {"TemplateBody": found if isinstance(found, str) else json.dumps(found)}
+
+    def resources(name: str) -> dict[str, Any]:
+        state = {"ResourceStatus": "CREATE_COMPLETE", "LastUpdatedTimestamp": "2026-01-01"}
+        return {
+            "StackResourceSummaries": [
+                state | {"LogicalResourceId": id_, "ResourceType": type_, "PhysicalResourceId": physical}
+                for id_, (type_, physical) in stacks[name].resources.items()
+            ]
+        }
+
+    one = of_one(lambda name: {"Stacks": [described(name)]})
+    return {
+        "DescribeStacks": lambda asked: (
+            one(asked) if "StackName" in asked else {"Stacks": [described(name) for name in stacks]}
+        ),
+        "GetTemplate": of_one(template),
+        "ListStackResources": of_one(resources),
+    }
 
 
 class Account:
@@ -94,7 +146,8 @@ class Account:
         # Stacks change by themselves.
         if self.memory is not None and is_kept and model.service_model.service_name != "cloudformation":
             self.memory.setdefault(_key(model, asked), pickle.dumps(parsed))
-        if change := self.amended.get(model.name):
+        names = (f"{model.service_model.service_name}.{model.name}", model.name)
+        if change := next((self.amended[name] for name in names if name in self.amended), None):
             change(parsed)
             metadata = parsed.pop("ResponseMetadata")
             wrong = ParamValidator().validate(parsed, model.output_shape)

@@ -1,4 +1,7 @@
-"""Existing resources for a cluster, made by plain API calls: network, storage, access, a reservation."""
+"""Existing resources for a cluster, made by plain API calls: network, storage, access, a reservation.
+
+They have our tag, as what our deleted stacks retained: `show_stacks` makes them ours.
+"""
 
 import json
 import time
@@ -6,15 +9,19 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ops.account.stacks import stack_status
+from ops.account.stacks import DESCRIPTION, stack_status
 from tests.in_process import aws
 from tests.slow.account import make_network
-from tests.unit.ops.fake_account import READS, Account, Refused
+from tests.unit.ops.fake_account import READS, Account, FakeStack, Refused, stack_answers
+from training_cluster.flags.account import CLUSTER_TAG, SHARED
 
 TYPE, ZONE = "p4d.24xlarge", "us-east-1a"
 WORLD = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 BUCKET, ABROAD, KEY, RSA, GROUP = "own-data", "own-data-abroad", "own-key", "own-rsa-key", "own-group"
 CALLER = {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/someone", "UserId": "someone"}
+OURS = [{"Key": CLUSTER_TAG, "Value": SHARED}]
+Resources = Mapping[str, tuple[str, str, str | None]]
+"""Type, physical id and deletion policy by logical id."""
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 _POLICY = {
     "Version": "2012-10-17",
@@ -51,13 +58,16 @@ class OwnAccount:
         self.ec2.modify_subnet_attribute(SubnetId=self.network.public, MapPublicIpOnLaunch={"Value": True})
         self.make_s3_endpoint()
         self._make_bucket()
-        self.lustre_group = self._group("lustre", tcp(988, 988, self.nodes), tcp(1018, 1023, self.nodes))
+        self.lustre_group = self._group(
+            "TrainingCluster-Storage-StorageLustre", tcp(988, 988, self.nodes), tcp(1018, 1023, self.nodes)
+        )
         self._open(self.lustre_group, tcp(988, 988, self.lustre_group))  # between Lustre's own servers
         self.nfs_group = self._group("nfs", tcp(2049, 2049, self.nodes))
         self.lustre = self._make_lustre()
         self.make_link()
         self.efs = self.client("efs").create_file_system(Encrypted=True)["FileSystemId"]
         self.make_mount_target()
+        self._tag()
         self.make_key(KEY, "ed25519")
         self.make_key(RSA, "rsa")
         self.make_placement_group("cluster")
@@ -128,6 +138,57 @@ class OwnAccount:
             self.ec2.authorize_security_group_egress,
         ):
             authorize(GroupId=group, IpPermissions=list(rules))
+
+    def _tag(self) -> None:
+        fsx = self.client("fsx")
+        (lustre,) = fsx.describe_file_systems()["FileSystems"]
+        fsx.tag_resource(ResourceARN=lustre["ResourceARN"], Tags=OURS)
+        self.client("efs").tag_resource(ResourceId=self.efs, Tags=OURS)
+        self.client("s3").put_bucket_tagging(Bucket=BUCKET, Tagging={"TagSet": OURS})
+        self.ec2.create_tags(Resources=[self.lustre_group], Tags=OURS)
+
+    @property
+    def stacks(self) -> dict[str, Resources]:
+        """Resources of our stacks, where everything is deployed, by stack."""
+        retain = "RetainExceptOnCreate"
+        return {
+            "TrainingCluster-Network": {
+                "NetworkVpc7F": ("AWS::EC2::VPC", self.network.vpc, None),
+                "NetworkVpcPublicSubnet1NATGateway64": ("AWS::EC2::NatGateway", self.nat, None),
+            },
+            "TrainingCluster-Storage": {
+                "StorageBucket5C": ("AWS::S3::Bucket", BUCKET, retain),
+                "StorageLustreD5": ("AWS::FSx::FileSystem", self.lustre, retain),
+                "StorageLustreSecurityGroupC4": ("AWS::EC2::SecurityGroup", self.lustre_group, "Retain"),
+                "StorageEfs3F": ("AWS::EFS::FileSystem", self.efs, retain),
+                "StorageEfsMountTarget": ("AWS::EFS::MountTarget", self.mount_target, None),
+            },
+            "TrainingClusterStack": {"KeyPair16": ("AWS::EC2::KeyPair", "training-key", None)},
+            "training": {},
+        }
+
+    def show_stacks(
+        self,
+        stacks: Mapping[str, Resources] | None = None,
+        *,
+        status: str = "CREATE_COMPLETE",
+        foreign: tuple[str, ...] = (),
+    ) -> None:
+        """Show these stacks, or all; the templates of foreign ones are not ours."""
+        protected = {"TrainingCluster-Storage", "TrainingCluster-Accounting"}
+        shown = {}
+        for name, resources in (self.stacks if stacks is None else stacks).items():
+            kept = {
+                id_: {"Type": type_} | ({"DeletionPolicy": policy} if policy else {})
+                for id_, (type_, _, policy) in resources.items()
+            }
+            ours = {"Description": f"{DESCRIPTION} it", "Resources": kept}
+            shown[name] = FakeStack(
+                template="Description: their network\nResources: {}\n" if name in foreign else ours,
+                resources={id_: (type_, physical) for id_, (type_, physical, _) in resources.items()},
+                members={"StackStatus": status, "EnableTerminationProtection": name in protected},
+            )
+        self.account.answers |= stack_answers(shown)
 
     def _make_bucket(self) -> None:
         s3 = self.client("s3")

@@ -18,7 +18,7 @@ from ops.preflight.finding import Finding
 from tests.printed_aws_commands import printed_aws_commands
 from tests.unit.ops.fake_account import Refused
 from tests.unit.ops.jobs_head_node import PlayedCluster
-from tests.unit.ops.teardown.teardown_account import everything
+from tests.unit.ops.own_account import OwnAccount
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.paths import ROOT
 
@@ -60,8 +60,10 @@ def check(said: str, *, has: str) -> None:
 
 
 @pytest.mark.parametrize("how", [(), ("--json",)])
-def test_the_plan_of_a_teardown(how: tuple[str, ...], said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: everything().client)
+def test_the_plan_of_a_teardown(
+    how: tuple[str, ...], said: Said, everything: OwnAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: everything.client)
     shown = said("destroy", "--plan", *how)
     steps = shown[shown.index('"steps"') :] if how else shown
     check(steps, has="aws --profile prod --region eu-west-1 fsx delete-file-system")

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,18 +11,9 @@ import pytest
 from ops.account.image_stacks import destroy_image_stack_command, image_stacks
 from ops.teardown.remaining_images import PARAMETERS
 from tests.unit.assets.cluster_image.image_fakes import VERSION
-from tests.unit.ops.fake_account import Account
-from tests.unit.ops.teardown.teardown_account import (
-    ALL,
-    OURS,
-    THEIRS,
-    Stacks,
-    Tags,
-    account_with,
-    everything,
-    in_order,
-    shown_plan,
-)
+from tests.unit.ops.own_account import OURS, OwnAccount, Resources
+from tests.unit.ops.teardown.test_remaining import untagged
+from tests.unit.ops.teardown.test_teardown import in_order, make_log_group, plan
 from training_cluster.catalog.families import load_base
 from training_cluster.image.names import IMAGE_TAG, image_parameter, image_stack_name
 from training_cluster.rules.context import read_settings
@@ -35,7 +27,9 @@ BUILDER = "arn:aws:imagebuilder:us-east-1:1:"
 BUILD, RECIPE = f"{BUILDER}image/{NAME}/1.0.0/1", f"{BUILDER}image-recipe/{NAME}/1.0.0"
 COMPONENT = f"{BUILDER}component/{NAME}/1.0.0/1"
 OF_AN_IMAGE = [{"Key": IMAGE_TAG, "Value": NAME}]
-WITH_IMAGES: Stacks = ALL | {STACK: {}, OTHER_STACK: {}}
+THEIRS = [{"Key": "Name", "Value": "training-cluster"}]
+Tags = list[dict[str, str]]
+Stacks = dict[str, Resources]
 
 
 def _image(id_: str, tags: Tags = OF_AN_IMAGE) -> dict[str, Any]:
@@ -44,14 +38,20 @@ def _image(id_: str, tags: Tags = OF_AN_IMAGE) -> dict[str, Any]:
     return {"ImageId": id_, "Name": f"{NAME} {id_[-1]}", "Tags": tags, "BlockDeviceMappings": [none, disk]}
 
 
+@pytest.fixture
+def images(own: OwnAccount) -> Callable[..., str]:
+    """Return the plan for everything and these images."""
+    return partial(_images, own)
+
+
 def _images(
+    own: OwnAccount,
     *images: dict[str, Any],
     stacks: Stacks | None = None,
     taken_by: dict[str, str] | None = None,
     gib: dict[str, int] | None = None,
-    **more: Any,
-) -> Account:
-    """Everything, and images: with what Image Builder keeps of ours, and of others by the same name."""
+) -> str:
+    """Answer with what Image Builder keeps of ours, and of others by the same name."""
 
     def described(asked: dict[str, Any]) -> Any:
         assert asked["Owners"] == ["self"]
@@ -103,15 +103,17 @@ def _images(
             ]
         },
     }
-    return everything(stacks=WITH_IMAGES if stacks is None else stacks, **(answers | more))
+    own.show_stacks(own.stacks | {STACK: {}, OTHER_STACK: {}} if stacks is None else stacks)
+    own.account.answers |= answers
+    return plan(own)
 
 
 def _commands(shown: str) -> str:
     return shown[shown.index("To delete everything") :]
 
 
-def test_image_stacks_go_between_clusters_and_network() -> None:
-    shown = shown_plan(_images())
+def test_image_stacks_go_between_clusters_and_network(images: Callable[..., str]) -> None:
+    shown = images()
     assert f"  {STACK}  CREATE_COMPLETE, free but for what its builds take" in shown
     for stack, family in {STACK: "p4d", OTHER_STACK: "p3dn"}.items():
         destroy = (
@@ -138,17 +140,17 @@ def test_each_destroy_command_deletes_exactly_one_image_stack() -> None:
         assert image_stack_name(read_settings(flags)) == name
 
 
-def test_stacks_of_other_releases_go_before_the_network() -> None:
+def test_stacks_of_other_releases_go_before_the_network(own: OwnAccount, images: Callable[..., str]) -> None:
     older = f"{STACK.removesuffix(VERSION)}3-15-0"
-    shown = shown_plan(_images(stacks=ALL | {older: {}}))
+    shown = images(stacks=own.stacks | {older: {}})
     assert f"  {older}  CREATE_COMPLETE" in shown
     delete = f"aws cloudformation delete-stack --stack-name {older} && "
     wait = f"aws cloudformation wait stack-delete-complete --stack-name {older}\n"
     assert in_order(_commands(shown), delete, wait, "npx cdk destroy NetworkStack")
 
 
-def test_unused_images_go_with_snapshots_after_their_stack() -> None:
-    shown = _commands(shown_plan(_images(_image(AMI), _image(OLD))))
+def test_unused_images_go_with_snapshots_after_their_stack(images: Callable[..., str]) -> None:
+    shown = _commands(images(_image(AMI), _image(OLD)))
     for id_ in (AMI, OLD):
         snapshot = id_.replace("ami-", "snap-")
         assert in_order(
@@ -159,8 +161,8 @@ def test_unused_images_go_with_snapshots_after_their_stack() -> None:
     assert f"aws ssm delete-parameter --name {PARAMETER}\n" in shown
 
 
-def test_image_builds_go_before_recipes_and_components() -> None:
-    shown = shown_plan(_images())
+def test_image_builds_go_before_recipes_and_components(images: Callable[..., str]) -> None:
+    shown = images()
     assert in_order(
         shown,
         f"aws imagebuilder delete-image --image-build-version-arn {BUILD}\n",
@@ -170,82 +172,59 @@ def test_image_builds_go_before_recipes_and_components() -> None:
     assert "theirs" not in shown
 
 
-def test_an_image_a_queue_takes_is_kept() -> None:
+def test_an_image_a_queue_takes_is_kept(images: Callable[..., str]) -> None:
     queue = "training-p4d-p4d"
-    shown = shown_plan(_images(_image(AMI), _image(OLD), taken_by={queue: AMI}))
+    shown = images(_image(AMI), _image(OLD), taken_by={queue: AMI})
     assert f"deregister-image --image-id {OLD}" in shown
     for kept in (f"--image-id {AMI}", AMI.replace("ami-", "snap-"), f"delete-parameter --name {PARAMETER}"):
         assert kept not in _commands(shown)
     assert in_order(
         shown, f"in use: {queue}", f"{AMI} is in no command above", f"{queue}. Once they are gone"
     )
-    assert "is in no command above" not in shown_plan(_images(_image(AMI)))
+    assert "is in no command above" not in images(_image(AMI))
 
 
-def test_images_cost_what_their_snapshots_store() -> None:
-    shown = shown_plan(_images(_image(AMI), gib={AMI.replace("ami-", "snap-"): 80}))
+def test_images_cost_what_their_snapshots_store(images: Callable[..., str]) -> None:
+    shown = images(_image(AMI), gib={AMI.replace("ami-", "snap-"): 80})
     line = next(line for line in shown.splitlines() if AMI in line)
     # 80 GiB x 0.05.
     assert re.search(rf"{AMI}  image {NAME} a, snapshots of 80 GiB +4$", line)
-    assert "costs about 392 USD a month" in shown  # 388 without it
+    assert "costs about 292 USD a month" in shown  # 288 without it
 
 
-def test_an_unsized_snapshot_costs_at_most_its_volume() -> None:
-    shown = shown_plan(_images(_image(AMI)))
+def test_an_unsized_snapshot_costs_at_most_its_volume(images: Callable[..., str]) -> None:
+    shown = images(_image(AMI))
     assert re.search(rf"{AMI}  image .*, snapshots of 150 GiB +8  at most: what was never", shown)
 
 
-def test_an_image_of_others_is_not_named() -> None:
-    shown = shown_plan(_images(_image(AMI, tags=THEIRS)))
+def test_an_image_of_others_is_not_named(images: Callable[..., str]) -> None:
+    shown = images(_image(AMI, tags=THEIRS))
     assert AMI not in shown
 
 
-def test_images_are_found_without_their_stacks() -> None:
-    shown = shown_plan(_images(_image(OLD), stacks={"TrainingCluster-Network": {}}))
+def test_images_are_found_without_their_stacks(images: Callable[..., str]) -> None:
+    shown = images(_image(OLD), stacks={"TrainingCluster-Network": {}})
     assert f"--image-id {OLD}" in shown
     assert f"destroy {IMAGE_ID}" not in shown
 
 
-def test_without_images_no_snapshots_are_asked_for() -> None:
-    account = everything()
-    shown = shown_plan(account)
-    assert "image" not in shown.lower()
-    assert {"DescribeSnapshots", "DescribeLaunchTemplateVersions"}.isdisjoint(account.asked)
-
-
-def test_it_asks_for_images_and_changes_none() -> None:
-    account = _images(_image(AMI), taken_by={"training-p4d-p4d": AMI})
-    shown_plan(account)
-    assert all(re.match("Describe|List|Get", name) for name in account.asked)
-
-
 @pytest.mark.parametrize("foreign", [(), (STACK,)])
-def test_only_logs_of_our_image_stacks_are_named(
-    foreign: tuple[str, ...],
-) -> None:
+def test_only_logs_of_our_image_stacks_are_named(own: OwnAccount, foreign: tuple[str, ...]) -> None:
     log, of_lambda = f"{STACK}-ParentLog1", f"/aws/lambda/{STACK}-Handler1"
-    stacks: Stacks = {
-        STACK: {"Handler": ("AWS::Lambda::Function", f"{STACK}-Handler1", None)},
-        "TrainingCluster-Network": {},
-    }
-    shown = shown_plan(
-        account_with(
-            stacks,
-            log_groups=(log, of_lambda),
-            theirs=(of_lambda, *((log,) if foreign else ())),
-            foreign=foreign,
-        )
-    )
+    handler = ("AWS::Lambda::Function", f"{STACK}-Handler1", None)
+    own.show_stacks({STACK: {"Handler": handler}, "TrainingCluster-Network": {}}, foreign=foreign)
+    make_log_group(own, log, is_ours=not foreign)
+    make_log_group(own, of_lambda)
+    shown = plan(own)
     for name in (log, of_lambda):
         assert (f"--log-group-name {name}\n" in shown) == (not foreign)
     assert shown.startswith(f"{STACK} is not Training Cluster's") == bool(foreign)
 
 
-def test_similarly_named_stacks_are_not_ours() -> None:
-    assert (
-        shown_plan(account_with({"TrainingCluster-Image-mine": {}}))
-        == "There is nothing of Training Cluster in us-east-1."
-    )
+def test_similarly_named_stacks_are_not_ours(own: OwnAccount) -> None:
+    own.show_stacks({"TrainingCluster-Image-mine": {}})
+    untagged(own)
+    assert plan(own) == "There is nothing of Training Cluster in us-east-1."
 
 
 def test_retained_parts_of_image_stacks_carry_the_tags(
