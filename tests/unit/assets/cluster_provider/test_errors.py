@@ -21,66 +21,46 @@ NO_ANSWER = ("ERROR", 'Read timeout on endpoint URL: "https://fsx"')
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("kind", "error"),
     [
-        AwsError("slow down", "Throttling"),
-        because(ApiError(500, message="failed"), AwsError("slow down", "RequestLimitExceeded")),
-        because(ApiError(400, message="Invalid cluster configuration"), client_error(THROTTLED)),
-        because(ApiError(500, message="failed"), client_error("ExpiredToken")),
-        because(ApiError(500, message="failed"), client_error("503")),
-        AwsError('Could not connect to the endpoint URL: "https://ec2"'),
-        EndpointConnectionError(endpoint_url="https://ec2"),
-        because(ApiError(500, message="failed"), NoCredentialsError()),
-        ApiError(500, message="Failed: could not retrieve compute fleet status from the table."),
+        ("Transient", AwsError("slow down", "Throttling")),
+        ("Transient", because(ApiError(500, message="failed"), AwsError("slow", "RequestLimitExceeded"))),
+        (
+            "Transient",
+            because(ApiError(400, message="Invalid cluster configuration"), client_error(THROTTLED)),
+        ),
+        ("Transient", because(ApiError(500, message="failed"), client_error("ExpiredToken"))),
+        ("Transient", because(ApiError(500, message="failed"), client_error("503"))),
+        ("Transient", AwsError('Could not connect to the endpoint URL: "https://ec2"')),
+        ("Transient", EndpointConnectionError(endpoint_url="https://ec2")),
+        ("Transient", because(ApiError(500, message="failed"), NoCredentialsError())),
+        (
+            "Transient",
+            ApiError(500, message="Failed: could not retrieve compute fleet status from the table."),
+        ),
+        # A validator without an answer makes no config invalid.
+        ("Transient", _invalid(NO_ANSWER, ("ERROR", "Rate exceeded"), ("WARNING", "old"))),
+        ("Refused", _invalid(NO_ANSWER, ("ERROR", "no such subnet"))),
+        ("Refused", _invalid(("WARNING", "Rate exceeded"))),
+        ("Refused", ApiError(400, message="Invalid")),
+        ("Refused", because(ApiError(500, message="failed"), client_error(DENIED))),
+        ("Refused", AwsError("you may not", DENIED)),
+        ("Refused", TypeError("endpoint URL")),
+        # Of several codes of AWS, the outermost counts.
+        (
+            "Refused",
+            because(ApiError(500, message="m"), because(AwsError("no", DENIED), client_error(THROTTLED))),
+        ),
+        ("ClusterNotFound", ApiError(404, message="gone")),
+        ("ClusterNotFound", AwsError("Stack with id c does not exist", "Validation")),
     ],
     ids=str,
 )
-def test_what_passes_by_itself_is_transient(
-    provider: Provider, library: Any, pcluster: Pcluster, error: Exception
+def test_each_error_has_its_kind(
+    provider: Provider, library: Any, pcluster: Pcluster, kind: str, error: Exception
 ) -> None:
     pcluster.answers = [error]
-    with pytest.raises(provider.errors.TransientError):
-        library.delete("c")
-
-
-def test_an_unanswered_validator_makes_no_config_invalid(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
-    pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "Rate exceeded"), ("WARNING", "old"))]
-    with pytest.raises(provider.errors.TransientError):
-        library.create("c", {})
-    pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "no such subnet"))]
-    with pytest.raises(provider.errors.RefusedError):
-        library.create("c", {})
-    pcluster.answers = [_invalid(("WARNING", "Rate exceeded"))]
-    with pytest.raises(provider.errors.RefusedError):
-        library.create("c", {})
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ApiError(400, message="Invalid"),
-        because(ApiError(500, message="failed"), client_error(DENIED)),
-        AwsError("you may not", DENIED),
-        TypeError("endpoint URL"),
-    ],
-    ids=str,
-)
-def test_what_does_not_pass_is_refused(
-    provider: Provider, library: Any, pcluster: Pcluster, error: Exception
-) -> None:
-    pcluster.answers = [error]
-    with pytest.raises(provider.errors.RefusedError):
-        library.delete("c")
-
-
-def test_of_several_codes_of_aws_the_outermost_counts(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
-    denied = because(AwsError("no", DENIED), client_error(THROTTLED))
-    pcluster.answers = [because(ApiError(500, message="failed"), denied)]
-    with pytest.raises(provider.errors.RefusedError):
+    with pytest.raises(getattr(provider.errors, f"{kind}Error")):
         library.delete("c")
 
 
@@ -90,13 +70,3 @@ def test_an_unexpected_fatal_exception_is_named(provider: Provider, library: Any
     pcluster.answers = [error]
     with pytest.raises(provider.errors.RefusedError, match="OSError: no space left"):
         library.delete("c")
-
-
-def test_each_error_of_a_missing_cluster_counts(provider: Provider, library: Any, pcluster: Pcluster) -> None:
-    pcluster.answers = [
-        ApiError(404, message="gone"),
-        AwsError("Stack with id c does not exist", "Validation"),
-    ]
-    for _ in range(2):
-        with pytest.raises(provider.errors.ClusterNotFoundError):
-            library.delete("c")

@@ -100,23 +100,12 @@ def test_unlisted_logs_of_the_head_node_are_named(provider: Provider) -> None:
     ]
 
 
-def test_a_missing_console_is_named(provider: Provider) -> None:
-    provider.aws.unreachable.add("ec2")
-    _save(provider)
-    assert provider.saved["missing.txt"].startswith("console-output.txt: Could not connect")
-
-
 def test_each_missing_file_has_its_line(provider: Provider) -> None:
     provider.aws.denied["ec2.get_console_output"] = "UnauthorizedOperation"
     provider.library.fail("log_tail", provider.throttled(), times=2)
     _save(provider)
     named = [line.partition(":")[0] for line in provider.saved["missing.txt"].splitlines()]
     assert named == ["console-output.txt", "chef-client.log", "slurmctld.log"]
-
-
-def test_nothing_is_missing_where_nothing_failed(provider: Provider) -> None:
-    _save(provider)
-    assert "missing.txt" not in provider.saved
 
 
 @pytest.mark.parametrize(
@@ -153,14 +142,6 @@ def test_the_mark_of_completeness_is_saved_last(provider: Provider) -> None:
     provider.aws.denied["ec2.get_console_output"] = "UnauthorizedOperation"
     _save(provider)
     assert list(provider.saved)[-2:] == ["missing.txt", "failures.json"]
-
-
-def test_a_failed_deletion_is_saved_beside_the_create(provider: Provider) -> None:
-    provider.delete().poll()
-    provider.library.events = [{"logicalResourceId": "Vpc", "resourceStatus": "DELETE_FAILED"}]
-    provider.library.becomes("DELETE_FAILED")
-    _save(provider)
-    assert any("Vpc" in text for text in provider.aws.objects.values())
 
 
 def _event(name: str, status: str, reason: str = "") -> dict[str, Any]:

@@ -207,6 +207,7 @@ def test_a_missing_fleet_status_names_its_remedy(
     pcluster.answers, pcluster.fleet_item = [{"status": "UNKNOWN"}], answer
     with pytest.raises(library.RefusedError) as refusal:
         library.fleet_status("c")
+    assert json.dumps(str(refusal.value)) == f'"{refusal.value}"', "CloudFormation shows it so"
     words = shlex.split(str(refusal.value).partition("aws dynamodb ")[2].partition(" | ")[0])
     assert words[:5] == ["put-item", "--region", "eu-west-1", "--table-name", "parallelcluster-c"]
     item = ShorthandParser().parse(words[words.index("--item") + 1])
@@ -218,16 +219,6 @@ def test_a_missing_fleet_status_names_its_remedy(
     assert words[words.index("--item") + 2 :] == (
         [] if has_item else ["--condition-expression", "attribute_not_exists(Id)"]
     )
-
-
-def test_a_fleet_status_remedy_survives_json(
-    library: Any, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    pcluster.answers = [{"status": "UNKNOWN"}]
-    with pytest.raises(library.RefusedError) as refusal:
-        library.fleet_status("c")
-    assert json.dumps(str(refusal.value)) == f'"{refusal.value}"'
 
 
 def test_a_concurrent_change_of_the_fleet_is_repeated(
@@ -250,6 +241,27 @@ def test_a_throttled_call_loses_no_files(provider: Provider, library: Any, pclus
     pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
     with pytest.raises(provider.errors.TransientError, match="Unable to load"):
         library.stored_config("c")
+
+
+def test_each_call_clears_the_librarys_caches(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [FOUND, FOUND]
+    for _ in range(2):
+        pcluster.urls["s3://bucket/bootstrap.sh"] = "no connection"
+        library.find("c")
+        assert pcluster.urls == {}
+    assert pcluster.resets == ["cache", "session"] * 2
+
+
+def test_reading_alone_is_retried(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+    throttled = AwsError("slow down", "Throttling")
+    pcluster.answers = [throttled] * 4 + [FOUND]
+    assert library.find("c").status == "UPDATE_FAILED"
+    assert provider.slept == [2, 4, 8, 16]
+    for change in (library.create, library.update):
+        pcluster.answers = [throttled] * 9
+        with pytest.raises(provider.errors.TransientError):
+            change("c", {})
+        assert len(pcluster.answers) == 8
 
 
 def test_the_end_of_a_log_is_text(library: Any, pcluster: Pcluster) -> None:

@@ -59,31 +59,6 @@ def test_the_second_clusters_name_differs_and_fits(provider: Provider, length: i
     assert len(name) <= 40
 
 
-def test_a_failure_tells_the_most_useful_first(provider: Provider) -> None:
-    failures = (
-        {"failureCode": "Boot", "failureReason": "script"},
-        {"failureCode": "Two", "failureReason": "b"},
-    )
-    said = _failure(provider, _state(provider, failures=failures), events=["A: first", "B: second"])
-    assert said.split(" | ") == [
-        "Cluster training is CREATE_FAILED",
-        "Boot: script",
-        "Two: b",
-        "Saved: s3://bucket/logs/",
-        "Log group: /aws/group",
-        "More: pcluster get-cluster-stack-events --cluster-name training",
-        "A: first",
-        "B: second",
-    ]
-
-
-def test_a_failure_names_existing_addresses(provider: Provider) -> None:
-    said = _failure(provider, _state(provider), log_group=None, saved_to=None)
-    assert said == (
-        "Cluster training is CREATE_FAILED | More: pcluster get-cluster-stack-events --cluster-name training"
-    )
-
-
 @pytest.mark.parametrize("character", HUGE)
 def test_a_long_reason_leaves_room_for_links(provider: Provider, character: str) -> None:
     failures = ({"failureCode": "Boot", "failureReason": character * 9000},)

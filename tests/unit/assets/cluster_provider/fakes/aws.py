@@ -8,6 +8,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from tests.unit.assets.cluster_provider.fakes.library import HEAD_NODE
+
 PARAMETER, LOG_GROUP, BUCKET = "/progress", "progress-log", "bucket"
 PARAMETER_BYTES = 4096
 
@@ -85,6 +87,7 @@ class FakeAws:
             raise ParameterNotFoundError({"Error": {"Code": "ParameterNotFound"}}, "DeleteParameter")
 
     def ssm_send_command(self, **command: Any) -> dict[str, Any]:
+        assert command["InstanceIds"] == [HEAD_NODE]
         self.commands.append(command)
         return {"Command": {"CommandId": "command-1"}}
 

@@ -73,22 +73,22 @@ class Provider:
             raise AttributeError(module) from None
 
     def event(self, kind: str, *, request: str = "", **properties: Any) -> dict[str, Any]:
-        """Return an event as CloudFormation sends it."""
+        """Return an event as CloudFormation sends it; None leaves a property out."""
         named = {"ClusterName": NAME, "ClusterConfiguration": json.dumps(config()), "OnBusy": "fail"}
         physical = {} if kind == "Create" else {"PhysicalResourceId": NAME}
         return {
             "RequestType": kind,
             "RequestId": request or f"{kind}-1",
             "StackId": STACK,
-            "ResourceProperties": named | properties,
+            "ResourceProperties": {k: v for k, v in (named | properties).items() if v is not None},
             **physical,
         }
 
     def ask(self, event: dict[str, Any]) -> Asked:
         """Call on_event, and pass on its answer as CDK's framework does."""
         answered = event | self.handler.on_event(event, None)
-        if event["RequestType"] == "Delete" and answered["PhysicalResourceId"] != event["PhysicalResourceId"]:
-            raise RuntimeError("DELETE: cannot change the physical resource ID")  # the framework's words
+        # Another one would be a replacement, which the framework refuses at a Delete.
+        assert answered["PhysicalResourceId"] == event.get("PhysicalResourceId", NAME)
         return Asked(self.handler, answered)
 
     def create(self, **more: Any) -> Asked:
