@@ -1,29 +1,57 @@
-"""The image's custom resource alone, with fakes of AWS."""
+"""The image's custom resource alone, in the local AWS, which has the official images."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_image.image_fakes import (
-    NEW,
-    OLD,
-    OWN,
-    STACK,
-    STACK_NAME,
-    FakeRegion,
-    image,
-    official,
-    tagged,
-)
-from tests.unit.assets.function_fakes import load, refusal
+from rehearsal.local_aws.publications import official_images
+from tests.unit.assets.functions import FunctionAccount, load, refusal
+from tests.unit.ops.fake_account import Account
 from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.stack_names import IMAGE_STACKS
 
-KEPT_FOR_GOOD = "a recipe's parent cannot change"
+STACK_NAME = f"{IMAGE_STACKS}gpu-ubuntu2404-{PCLUSTER_VERSION.replace('.', '-')}"
+STACK = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{STACK_NAME}/1"
+OFFICIAL = {each["name"].rpartition("-")[0]: each["ami_id"] for each in official_images(PCLUSTER_VERSION)}
+PREFIX = f"aws-parallelcluster-{PCLUSTER_VERSION}"
+NAME = f"{PREFIX}-ubuntu-2404-lts-hvm-x86_64"
+OLD, NEW, GONE = OFFICIAL[NAME], "ami-0bbbbbbbbbbbbbbbb", "ami-0aaaaaaaaaaaaaaaa"
+TAGS = {"version": PCLUSTER_VERSION, "os": "ubuntu2404", "build_status": "available"}
+LATER = "2999-01-01T00:00:00.000Z"
 
 Ask = Callable[..., dict[str, Any]]
 Refuse = Callable[..., str]
+
+
+def tagged(**tags: str | None) -> list[dict[str, str]]:
+    """Return TAGS in EC2's form, some with another value; None removes a tag."""
+    found = {f"parallelcluster:{key}": value for key, value in (TAGS | tags).items()}
+    return [{"Key": key, "Value": value} for key, value in found.items() if value is not None]
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[list[str]]:
+    """Yield the ids of two images of one's own; a third one has an official name and a later date."""
+    ec2 = Account(real=True).client("ec2")
+    disk = [{"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}]
+    disk.append({"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}})
+    ids = [
+        ec2.register_image(
+            Name=name,
+            RootDeviceName="/dev/sda1",
+            BlockDeviceMappings=disk,
+            Architecture="x86_64",
+            VirtualizationType="hvm",
+            EnaSupport=True,
+        )["ImageId"]
+        for name in ("training", "training", f"{NAME}-299901010000")
+    ]
+    ec2.create_tags(Resources=ids, Tags=tagged())
+    yield ids[:2]
+    for each in ids:
+        ec2.deregister_image(ImageId=each)
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +60,32 @@ def handler() -> Any:
 
 
 @pytest.fixture
-def region(monkeypatch: pytest.MonkeyPatch) -> FakeRegion:
-    played = FakeRegion()
-    played.play(monkeypatch)
-    return played
+def region(own: list[str], monkeypatch: pytest.MonkeyPatch) -> FunctionAccount:
+    return FunctionAccount(STACK, monkeypatch)
+
+
+def change(region: FunctionAccount, **members: Any) -> None:
+    """Describe images with other members, None for one that they lack."""
+
+    def amend(said: dict[str, Any]) -> None:
+        said["Images"] = [
+            {key: value for key, value in (each | members).items() if value is not None}
+            for each in said["Images"]
+        ]
+
+    region.amended["DescribeImages"] = amend
+
+
+def publish(region: FunctionAccount, name: str = NAME, **members: Any) -> None:
+    """Have a newer official image."""
+    disk = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 45}}
+    described = {"ImageId": NEW, "Name": f"{name}-299901010000", "CreationDate": LATER, "State": "available"}
+    described |= {"RootDeviceName": "/dev/sda1", "BlockDeviceMappings": [disk], **members}
+    region.amended["DescribeImages"] = lambda said: said["Images"].append(described)
 
 
 @pytest.fixture
-def ask(handler: Any, region: FakeRegion) -> Ask:
+def ask(handler: Any, region: FunctionAccount) -> Ask:
     """Send one event, as CDK's framework does; `kept` makes it an Update, from the properties of `was`."""
 
     def send(
@@ -75,40 +121,36 @@ def refuse(ask: Ask) -> Refuse:
     return partial(refusal, ask)
 
 
-def test_official_is_the_newest_fitting_image(ask: Ask, region: FakeRegion) -> None:
-    region.images = {
-        NEW: official(created="2026-11-02", root_gib=45),
-        "ami-01": official(created="2026-11-03", version="3.16.0"),
-        "ami-02": official(created="2026-11-03", os_part="ubuntu-2204-lts-hvm"),
-        "ami-03": official(created="2026-11-03") | {"ImageOwnerAlias": "aws-marketplace"},
-        "ami-04": official(created="2026-11-03", State="pending"),
-        OLD: official(),
-    }
-    name = f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2404-lts-hvm-x86_64-202611020000"
+def test_official_is_the_newest_fitting_image(ask: Ask, region: FunctionAccount) -> None:
+    assert ask()["PhysicalResourceId"] == OLD
+    publish(region)
     assert ask() == {
         "PhysicalResourceId": NEW,
-        "Data": {"ImageId": NEW, "Name": name, "RootGib": "45", "Note": ""},
+        "Data": {"ImageId": NEW, "Name": f"{NAME}-299901010000", "RootGib": "45", "Note": ""},
     }
 
 
-def test_a_deprecated_image_comes_last(ask: Ask, region: FakeRegion) -> None:
+def test_a_deprecated_image_comes_last(ask: Ask, region: FunctionAccount) -> None:
     # The library chooses the head node's image so.
-    region.images[NEW] = official(created="2026-11-02", DeprecationTime="2026-11-03T00:00:00.000Z")
+    publish(region, DeprecationTime="2026-11-03T00:00:00.000Z")
     assert ask()["PhysicalResourceId"] == OLD
-    region.images[OLD] |= {"DeprecationTime": "2026-10-02T00:00:00.000Z"}
+    publish(region, DeprecationTime=LATER)
     assert ask()["PhysicalResourceId"] == NEW
 
 
-def test_no_official_image_is_refused(refuse: Refuse, region: FakeRegion) -> None:
+def test_no_official_image_is_refused(refuse: Refuse, region: FunctionAccount) -> None:
+    def withdraw(said: dict[str, Any]) -> None:
+        said["Images"] = [each for each in said["Images"] if "2204" not in each["Name"]]
+
+    region.amended["DescribeImages"] = withdraw
     said = refuse(Os="ubuntu2204")
     assert (
         f"us-east-1 has no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204, x86_64"
         in said
     )
-    assert f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64*" in said
+    assert f"{PREFIX}-ubuntu-2204-lts-hvm-x86_64*" in said
     assert "another os (alinux2023, ubuntu2404), or use your own image: -c image=ami-" in said
-    region.images = {}
-    assert "Deploy in a region that ParallelCluster supports" in refuse()
+    assert "Deploy in a region that ParallelCluster supports" in refuse(PclusterVersion="3.17.0")
 
 
 def test_a_too_small_root_volume_is_refused(refuse: Refuse) -> None:
@@ -116,51 +158,48 @@ def test_a_too_small_root_volume_is_refused(refuse: Refuse) -> None:
     assert "has a root volume of 35 GiB, and 34 GiB are requested" in said
 
 
-def test_an_update_keeps_the_parent_and_reports_newer(ask: Ask, region: FakeRegion) -> None:
-    region.images[NEW] = official(created="2026-11-02")
+def test_an_update_keeps_the_parent_and_reports_newer(ask: Ask, region: FunctionAccount) -> None:
+    publish(region)
     kept = ask(kept=OLD, was={"RootGib": "50"})
     assert (kept["PhysicalResourceId"], kept["Data"]["ImageId"]) == (OLD, OLD)
     assert OLD in kept["Data"]["Note"]
     assert f"though {NEW}" in kept["Data"]["Note"]
-    assert KEPT_FOR_GOOD in kept["Data"]["Note"]
+    assert "a recipe's parent cannot change" in kept["Data"]["Note"]
 
 
-def test_an_update_replaces_a_missing_parent(ask: Ask, region: FakeRegion) -> None:
-    region.images = {NEW: official(created="2026-11-02")}
-    moved = ask(kept=OLD)
-    assert moved["Data"]["ImageId"] == NEW
+def test_an_update_replaces_a_missing_parent(ask: Ask) -> None:
+    moved = ask(kept=GONE)
+    assert moved["Data"]["ImageId"] == OLD
     assert ask(kept=moved["PhysicalResourceId"]) == moved
 
 
-def test_another_version_and_its_rollback_change_the_parent(ask: Ask, region: FakeRegion) -> None:
-    region.images["ami-01"] = official(version="3.17.0")
+def test_another_version_and_its_rollback_change_the_parent(ask: Ask, region: FunctionAccount) -> None:
+    publish(region, NAME.replace(PCLUSTER_VERSION, "3.17.0"))
     moved = ask(kept=OLD, PclusterVersion="3.17.0", was={"PclusterVersion": PCLUSTER_VERSION})
-    assert moved["Data"]["ImageId"] == "ami-01"
-    region.images[NEW] = official(created="2026-11-02")
-    region.stack_answers = ["UPDATE_ROLLBACK_IN_PROGRESS"]
+    assert moved["Data"]["ImageId"] == NEW
+    publish(region, ImageId="ami-0cccccccccccccccc")
+    region.statuses = ["UPDATE_ROLLBACK_IN_PROGRESS"]
     back = ask(kept=moved["PhysicalResourceId"], was={"PclusterVersion": "3.17.0"})
     assert (back["PhysicalResourceId"], back["Data"]["ImageId"]) == (OLD, OLD)
 
 
-def test_an_own_image_that_fits_is_taken(ask: Ask) -> None:
-    assert ask(OWN, RootGib="35") == {
-        "PhysicalResourceId": OWN,
-        "Data": {"ImageId": OWN, "Name": "training", "RootGib": "35", "Note": ""},
+def test_an_own_image_that_fits_is_taken(ask: Ask, own: list[str]) -> None:
+    assert ask(own[0], RootGib="35") == {
+        "PhysicalResourceId": own[0],
+        "Data": {"ImageId": own[0], "Name": "training", "RootGib": "35", "Note": ""},
     }
 
 
-@pytest.mark.parametrize("described", [None, image(State="disabled")])
-def test_a_missing_image_is_refused_with_the_region(
-    refuse: Refuse, region: FakeRegion, described: dict[str, Any] | None
-) -> None:
-    region.images = {OWN: described} if described else {}
-    said = refuse(OWN)
-    assert f"image={OWN}: us-east-1 has no such image for this account. AMI ids are regional" in said
-    assert "aws ec2 copy-image --region us-east-1" in said
+def test_a_missing_image_is_refused_with_the_region(refuse: Refuse, region: FunctionAccount) -> None:
+    for _ in range(2):
+        said = refuse(GONE)
+        assert f"image={GONE}: us-east-1 has no such image for this account. AMI ids are regional" in said
+        assert "aws ec2 copy-image --region us-east-1" in said
+        region.answers["DescribeImages"] = {"Images": []}  # as of a disabled one
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("members", "words"),
     [
         (
             {"Tags": tagged(version="3.15.0")},
@@ -169,7 +208,7 @@ def test_a_missing_image_is_refused_with_the_region(
         ),
         (
             {"Tags": tagged(build_status=None)},
-            f"create-tags --resources {OWN} --tags Key=parallelcluster:build_status,Value=available",
+            "create-tags --resources {} --tags Key=parallelcluster:build_status,Value=available",
         ),
         (
             {"Tags": tagged(os="alinux2023")},
@@ -181,64 +220,52 @@ def test_a_missing_image_is_refused_with_the_region(
         ({"VirtualizationType": "paravirtual"}, "its virtualization is paravirtual"),
         ({"EnaSupport": None}, "without ENA"),
         ({"State": "pending"}, "its state is pending: deploy again when it is available"),
-        (
-            {"root_gib": 101},
-            "its root volume has 101 GiB, and the queue's 100: build it",
-        ),
         ({"BlockDeviceMappings": []}, "its root volume is not on EBS"),
+        ({"Tags": [], "Name": f"{NAME.replace(PCLUSTER_VERSION, '3.15.0')}-1"}, "3.15.0 (by its name)"),
+        ({"Tags": [], "Name": f"{PREFIX}-amzn2023-hvm-x86_64-1"}, "it has alinux2023 (by its name)"),
+        ({"Tags": [], "Name": f"{PREFIX}-rhel9-hvm-x86_64-1"}, "it has rhel9-hvm (by its name)"),
     ],
 )
 def test_an_unfit_image_is_refused_with_the_reason(
-    refuse: Refuse, region: FakeRegion, change: dict[str, Any], words: str
+    refuse: Refuse, region: FunctionAccount, own: list[str], members: dict[str, Any], words: str
 ) -> None:
-    region.images[OWN] = image(**{"Tags": tagged(), **change})
-    said = refuse(OWN)
-    assert said.startswith(f"image={OWN} (training) cannot be used: ")
-    assert words in said
+    change(region, **members)
+    said = refuse(own[0])
+    assert said.startswith(f"image={own[0]} ({members.get('Name', 'training')}) cannot be used: ")
+    assert words.format(own[0]) in said
     assert ";" not in said
 
 
-def test_all_that_is_wrong_is_said_at_once(refuse: Refuse, region: FakeRegion) -> None:
-    region.images[OWN] = image(Tags=tagged(version="3.15.0", os="ubuntu2204"), root_gib=500)
-    said = refuse(OWN)
-    assert all(words in said for words in ("3.15.0", "ubuntu2204", "500 GiB"))
+def test_all_that_is_wrong_is_said_at_once(refuse: Refuse, region: FunctionAccount, own: list[str]) -> None:
+    change(region, Tags=tagged(version="3.15.0", os="ubuntu2204"))
+    said = refuse(own[0], RootGib="34")
+    small = "its root volume has 35 GiB, and the queue's 34: build it"
+    assert all(words in said for words in ("3.15.0", "ubuntu2204", small))
 
 
-@pytest.mark.parametrize(
-    ("described", "words"),
-    [
-        (official(version="3.15.0"), "for ParallelCluster 3.15.0 (by its name)"),
-        (official(os_part="amzn2023-hvm"), "it has alinux2023 (by its name)"),
-        (official(os_part="rhel9-hvm"), "it has rhel9-hvm (by its name)"),
-    ],
-)
-def test_the_name_describes_an_untagged_image(
-    ask: Ask, refuse: Refuse, region: FakeRegion, described: dict[str, Any], words: str
-) -> None:
-    region.images[OWN] = described
-    assert words in refuse(OWN)
-    region.images[OWN] = official()
-    assert ask(OWN)["Data"]["Note"] == ""
+def test_the_name_describes_an_untagged_image(ask: Ask, region: FunctionAccount, own: list[str]) -> None:
+    change(region, Tags=[], Name=f"{NAME}-202610010000")
+    assert ask(own[0])["Data"]["Note"] == ""
 
 
 def test_an_unknown_image_passes_with_a_note(
-    ask: Ask, region: FakeRegion, capsys: pytest.CaptureFixture[str]
+    ask: Ask, region: FunctionAccount, own: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    region.images[OWN] = image()
-    answer = ask(OWN)
+    change(region, Tags=[])
+    answer = ask(own[0])
     note = answer["Data"]["Note"]
-    assert answer["Data"]["ImageId"] == OWN
+    assert answer["Data"]["ImageId"] == own[0]
     assert "has no tag parallelcluster:version and no tag parallelcluster:os" in note
     assert note in capsys.readouterr().out
 
 
-def test_an_update_checks_another_image(ask: Ask, refuse: Refuse, region: FakeRegion) -> None:
-    assert "no such image" in refuse(NEW, kept=OWN, was={"Wanted": OWN})
-    region.images[NEW] = image(Tags=tagged())
-    moved = ask(NEW, kept=OWN, was={"Wanted": OWN})
-    assert moved["Data"]["ImageId"] == NEW
-    back = ask(OWN, kept=moved["PhysicalResourceId"], was={"Wanted": NEW})
-    assert (back["PhysicalResourceId"], back["Data"]["ImageId"]) == (OWN, OWN)
+def test_an_update_checks_another_image(ask: Ask, refuse: Refuse, own: list[str]) -> None:
+    first, second = own
+    assert "no such image" in refuse(GONE, kept=first, was={"Wanted": first})
+    moved = ask(second, kept=first, was={"Wanted": first})
+    assert moved["Data"]["ImageId"] == second
+    back = ask(first, kept=moved["PhysicalResourceId"], was={"Wanted": second})
+    assert (back["PhysicalResourceId"], back["Data"]["ImageId"]) == (first, first)
 
 
 @pytest.mark.parametrize(
@@ -247,35 +274,38 @@ def test_an_update_checks_another_image(ask: Ask, refuse: Refuse, region: FakeRe
         ("official", OLD, {"RootGib": "50"}, OLD),
         ("official", f"{NEW} after {OLD}", {"PclusterVersion": "3.17.0"}, OLD),
         ("official", f"{NEW} after {OLD}", {"RootGib": "50"}, NEW),
-        (OWN, f"{NEW} after {OWN}", {"Wanted": NEW}, OWN),
+        (GONE, f"{NEW} after {GONE}", {"Wanted": NEW}, GONE),
     ],
 )
 def test_the_way_back_is_always_open(
-    ask: Ask, region: FakeRegion, *, wanted: str, kept: str, was: dict[str, str], expected: str
+    ask: Ask, region: FunctionAccount, *, wanted: str, kept: str, was: dict[str, str], expected: str
 ) -> None:
-    region.stack_answers, region.images = ["UPDATE_ROLLBACK_IN_PROGRESS"], {}
-    for region.throttled in (set(), {"DescribeImages"}):
+    region.statuses = ["UPDATE_ROLLBACK_IN_PROGRESS"]
+    region.answers["DescribeImages"] = {"Images": []}
+    for _ in range(2):
         back = ask(wanted, kept=kept, was=was)
         assert back["PhysicalResourceId"] == back["Data"]["ImageId"] == expected
         assert back["Data"]["RootGib"] == "100"
         assert back["Data"]["Name"]
+        region.throttle("DescribeImages")
 
 
-def test_an_update_is_refused_like_a_create(refuse: Refuse, region: FakeRegion) -> None:
-    region.images, region.stack_answers = {}, ["UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"]
+def test_an_update_is_refused_like_a_create(refuse: Refuse, region: FunctionAccount) -> None:
+    region.statuses = ["UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"]
+    region.answers["DescribeImages"] = {"Images": []}
     assert "no official image" in refuse(kept=OLD)
 
 
-def test_a_delete_asks_nothing(ask: Ask, region: FakeRegion) -> None:
+def test_a_delete_asks_nothing(ask: Ask, region: FunctionAccount) -> None:
     assert ask(kind="Delete", kept=f"{NEW} after {OLD}") == {"PhysicalResourceId": f"{NEW} after {OLD}"}
-    assert not region.options
+    assert not region.configs
 
 
-def test_throttled_calls_are_repeated_and_then_reported(refuse: Refuse, region: FakeRegion) -> None:
-    region.throttled = {"DescribeImages"}
+def test_throttled_calls_are_repeated_and_then_reported(refuse: Refuse, region: FunctionAccount) -> None:
+    region.throttle("DescribeImages")
     said = refuse()
     assert "RequestLimitExceeded" in said
     assert "Nothing was changed; type the deploy again" in said
     assert f"--stack-name {STACK_NAME}" in said
-    for config in region.options:
+    for config in region.configs:
         assert config.retries == {"mode": "standard", "max_attempts": 10}

@@ -1,4 +1,4 @@
-"""The zone's custom resource alone, with fakes of AWS."""
+"""The zone's custom resource alone, in the local AWS."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.compute_zone.zone_fakes import RESERVATION, STACK, FakeRegion, zone
-from tests.unit.assets.function_fakes import load, refusal
+from tests.unit.assets.functions import FunctionAccount, load, refusal
 
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Network/1"
+RESERVATION = "cr-0123456789abcdef0"
+LOCAL = {"ZoneId": "use1-atl1-az1", "ZoneName": "us-east-1-atl-1a", "ZoneType": "local-zone"}
+# Of moto's us-east-1: trn1 is in 1a, 1d and 1f (use1-az6, -az4, -az5), and P6 in 1a alone.
+C5, TRN1, P6, NOWHERE = "c5.4xlarge", "trn1.32xlarge", "p6-b200.48xlarge", "hpc7a.96xlarge"
 Ask = Callable[..., dict[str, Any]]
 Refuse = Callable[..., str]
 
@@ -19,14 +23,31 @@ def handler() -> Any:
 
 
 @pytest.fixture
-def region(monkeypatch: pytest.MonkeyPatch) -> FakeRegion:
-    played = FakeRegion()
-    played.play(monkeypatch)
-    return played
+def region(monkeypatch: pytest.MonkeyPatch) -> FunctionAccount:
+    account = FunctionAccount(STACK, monkeypatch)
+    account.amended["DescribeAvailabilityZones"] = lambda said: said["AvailabilityZones"].append(LOCAL)
+    return account
 
 
 @pytest.fixture
-def ask(handler: Any, region: FakeRegion) -> Ask:
+def impaired(region: FunctionAccount) -> None:
+    """Let use1-az4 be impaired."""
+
+    def change(said: dict[str, Any]) -> None:
+        for each in said["AvailabilityZones"]:
+            each["State"] = "impaired" if each["ZoneId"] == "use1-az4" else "available"
+
+    region.amended["DescribeAvailabilityZones"] = change
+
+
+def reserve(region: FunctionAccount, **place: str) -> None:
+    """Have a reservation, which another account may share."""
+    reservation = {"CapacityReservationId": RESERVATION, **place}
+    region.answers["DescribeCapacityReservations"] = {"CapacityReservations": [reservation]}
+
+
+@pytest.fixture
+def ask(handler: Any, region: FunctionAccount) -> Ask:
     """Send one event, as CDK's framework does; `kept` makes it an Update."""
 
     def send(
@@ -53,30 +74,35 @@ def refuse(ask: Ask) -> Refuse:
 
 
 def test_auto_is_the_first_zone_with_every_type(ask: Ask) -> None:
-    assert ask("c5.4xlarge", "trn1.32xlarge") == {
+    assert ask(C5, TRN1) == {
         "PhysicalResourceId": "use1-az4",
         "Data": {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"},
     }
-    assert ask("c5.4xlarge")["PhysicalResourceId"] == "use1-az1"
+    assert ask(C5)["PhysicalResourceId"] == "use1-az1"
 
 
-def test_auto_skips_impaired_and_local_zones(ask: Ask, region: FakeRegion) -> None:
-    region.zones[2] = zone("use1-az4", "us-east-1d", state="impaired")
-    assert ask("trn1.32xlarge")["PhysicalResourceId"] == "use1-az6"
+def test_auto_skips_impaired_zones(ask: Ask, impaired: None) -> None:
+    assert ask(TRN1)["PhysicalResourceId"] == "use1-az5"
 
 
 def test_no_common_zone_is_refused_with_each_types(refuse: Refuse) -> None:
-    said = refuse("c5.4xlarge", "hpc7a.96xlarge")
+    said = refuse(C5, NOWHERE)
     assert "No zone of us-east-1 offers all" in said
-    assert "(hpc7a.96xlarge: none; c5.4xlarge: use1-az1, use1-az4, use1-az6)" in said
+    assert f"({NOWHERE}: none; {C5}: use1-az1, use1-az2, use1-az4, use1-az5, use1-az6)" in said
     assert "another region" in said
 
 
-@pytest.mark.parametrize("nowhere", [["zz.metal"], []])
-def test_a_refusal_of_many_types_fits(refuse: Refuse, region: FakeRegion, nowhere: list[str]) -> None:
-    types = [f"u7inh-32tb.{number}xlarge" for number in range(60)]
-    region.offers |= {name: ["use1-az1", "use1-az4"] for name in types}
-    said = refuse(*types, "p6.48xlarge", *nowhere, zone="use1-az6")  # refuse measures it
+@pytest.mark.parametrize("nowhere", [[NOWHERE], []])
+def test_a_refusal_of_many_types_fits(refuse: Refuse, region: FunctionAccount, nowhere: list[str]) -> None:
+    many = [f"u7inh-32tb.{number}xlarge" for number in range(60)]
+
+    def offer(asked: dict[str, Any]) -> dict[str, Any]:
+        ((type_,),) = (each["Values"] for each in asked["Filters"])
+        zones = {P6: ["use1-az6"], NOWHERE: []}.get(type_, ["use1-az1", "use1-az4"])
+        return {"InstanceTypeOfferings": [{"InstanceType": type_, "Location": each} for each in zones]}
+
+    region.answers["DescribeInstanceTypeOfferings"] = offer
+    said = refuse(*many, P6, *nowhere, zone="use1-az6")  # refuse measures it
     assert "u7inh-32tb.0xlarge" in said
     assert " more" in said
     assert all(f"{name}: none" in said for name in nowhere)
@@ -84,141 +110,127 @@ def test_a_refusal_of_many_types_fits(refuse: Refuse, region: FakeRegion, nowher
 
 @pytest.mark.parametrize("asked", ["use1-az6", "us-east-1a"])
 def test_a_zone_is_given_by_id_or_name(ask: Ask, asked: str) -> None:
-    zone = ask("c5.4xlarge", zone=asked)["Data"]
+    zone = ask(C5, zone=asked)["Data"]
     assert (zone["Id"], zone["Name"]) == ("use1-az6", "us-east-1a")
 
 
 def test_a_zone_without_a_type_is_refused(refuse: Refuse) -> None:
-    said = refuse("c5.4xlarge", "trn1.32xlarge", zone="us-east-1b")
-    assert "zone=us-east-1b is use1-az1 (us-east-1b), which does not offer trn1.32xlarge" in said
-    assert "c5.4xlarge, trn1.32xlarge: use1-az4 (us-east-1d), use1-az6 (us-east-1a)" in said
+    said = refuse(C5, TRN1, zone="us-east-1b")
+    assert f"zone=us-east-1b is use1-az1 (us-east-1b), which does not offer {TRN1}" in said
+    both = "use1-az4 (us-east-1d), use1-az5 (us-east-1f), use1-az6 (us-east-1a)"
+    assert f"{C5}, {TRN1}: {both}" in said
     assert "-c zone=use1-az4" in said
+    for asked in ("us-west-2a", "use1-az9", "us-east-1-atl-1a"):
+        said = refuse(TRN1, zone=asked)
+        assert f"zone={asked}: us-east-1 has no such zone" in said
+        assert both in said
 
 
 def test_a_type_of_no_zone_suggests_none(refuse: Refuse) -> None:
-    said = refuse("hpc7a.96xlarge", zone="use1-az1")
-    assert "hpc7a.96xlarge: none" in said
+    said = refuse(NOWHERE, zone="use1-az1")
+    assert f"{NOWHERE}: none" in said
     assert "-c zone=" not in said
 
 
-@pytest.mark.parametrize("asked", ["us-west-2a", "use1-az9", "us-east-1-atl-1a"])
-def test_an_unknown_zone_is_refused(refuse: Refuse, asked: str) -> None:
-    said = refuse("trn1.32xlarge", zone=asked)
-    assert f"zone={asked}: us-east-1 has no such zone" in said
-    assert "use1-az4 (us-east-1d), use1-az6 (us-east-1a)" in said
-
-
-def test_a_zone_that_is_not_available_is_refused(refuse: Refuse, region: FakeRegion) -> None:
-    region.zones[2] = zone("use1-az4", "us-east-1d", state="impaired")
-    said = refuse("trn1.32xlarge", zone="use1-az4")
+def test_a_zone_that_is_not_available_is_refused(refuse: Refuse, impaired: None) -> None:
+    said = refuse(TRN1, zone="use1-az4")
     assert "which is not available now" in said
-    assert "-c zone=use1-az6" in said
+    assert "-c zone=use1-az5" in said
 
 
-@pytest.mark.parametrize("place", [{"AvailabilityZoneId": "use1-az6"}, {"AvailabilityZone": "us-east-1a"}])
-def test_the_zone_of_a_reservation_wins(ask: Ask, region: FakeRegion, place: dict[str, str]) -> None:
-    region.reservations[RESERVATION] = place
-    assert ask("c5.4xlarge", reservation=RESERVATION)["PhysicalResourceId"] == "use1-az6"
-    assert ask("c5.4xlarge", reservation=RESERVATION, zone="us-east-1a")["Data"]["Id"] == "use1-az6"
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"AvailabilityZoneId": "use1-az6"},
+        {"AvailabilityZone": "us-east-1a"},
+        # Another account's name of the zone.
+        {"AvailabilityZone": "us-east-1b", "AvailabilityZoneId": "use1-az6"},
+    ],
+)
+def test_the_zone_of_a_reservation_wins(ask: Ask, region: FunctionAccount, place: dict[str, str]) -> None:
+    reserve(region, **place)
+    assert ask(C5, reservation=RESERVATION)["Data"]["Name"] == "us-east-1a"
+    assert ask(C5, reservation=RESERVATION, zone="us-east-1a")["Data"]["Id"] == "use1-az6"
 
 
-def test_a_shared_reservations_zone_counts_by_id(ask: Ask, region: FakeRegion) -> None:
-    region.reservations[RESERVATION] = {"AvailabilityZone": "us-east-1b", "AvailabilityZoneId": "use1-az6"}
-    assert ask("c5.4xlarge", reservation=RESERVATION)["Data"]["Name"] == "us-east-1a"
-
-
-def test_another_zone_than_the_reservations_is_refused(refuse: Refuse, region: FakeRegion) -> None:
-    region.reservations[RESERVATION] = {"AvailabilityZoneId": "use1-az6"}
-    said = refuse("c5.4xlarge", reservation=RESERVATION, zone="us-east-1d")
+def test_a_reservations_zone_that_does_not_fit_is_refused(refuse: Refuse, region: FunctionAccount) -> None:
+    reserve(region, AvailabilityZoneId="use1-az6")
+    said = refuse(C5, reservation=RESERVATION, zone="us-east-1d")
     assert f"{RESERVATION} is in use1-az6 (us-east-1a), and zone=us-east-1d is use1-az4" in said
     assert "-c zone=use1-az6, or leave zone out" in said
+    said = refuse(C5, reservation=RESERVATION, kept="use1-az4")
+    assert f"use1-az4 (us-east-1d) for good, and the reservation {RESERVATION} is in use1-az6" in said
+    reserve(region, AvailabilityZoneId="use1-az3")
+    said = refuse(C5, "p5.48xlarge", reservation=RESERVATION)
+    assert f"the reservation {RESERVATION} is in use1-az3 (us-east-1e), which does not offer {C5}" in said
 
 
-def test_a_reservations_zone_needs_the_head_nodes_type(refuse: Refuse, region: FakeRegion) -> None:
-    region.offers["c5.4xlarge"] = ["use1-az1"]
-    region.reservations[RESERVATION] = {"AvailabilityZoneId": "use1-az6"}
-    said = refuse("c5.4xlarge", "p6.48xlarge", reservation=RESERVATION)
-    assert (
-        f"the reservation {RESERVATION} is in use1-az6 (us-east-1a), which does not offer c5.4xlarge" in said
-    )
-
-
-@pytest.mark.parametrize("place", [{}, {RESERVATION: {"AvailabilityZoneId": "use1-atl1-az1"}}])
-def test_an_unknown_reservation_is_refused(
-    refuse: Refuse, region: FakeRegion, place: dict[str, dict[str, str]]
-) -> None:
-    region.reservations |= place
-    assert RESERVATION in refuse("c5.4xlarge", reservation=RESERVATION)
+def test_an_unknown_reservation_is_refused(refuse: Refuse, region: FunctionAccount) -> None:
+    assert RESERVATION in refuse(C5, reservation=RESERVATION)
+    reserve(region, AvailabilityZoneId=LOCAL["ZoneId"])
+    assert RESERVATION in refuse(C5, reservation=RESERVATION)
 
 
 @pytest.mark.parametrize("asked", ["auto", "use1-az4", "us-east-1d"])
-def test_an_update_keeps_the_zone(ask: Ask, asked: str) -> None:
-    assert ask("c5.4xlarge", zone=asked, kept="use1-az4") == {
+def test_an_update_keeps_an_impaired_zone(ask: Ask, impaired: None, asked: str) -> None:
+    assert ask(C5, zone=asked, kept="use1-az4") == {
         "PhysicalResourceId": "use1-az4",
         "Data": {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"},
     }
 
 
-def test_an_update_keeps_an_impaired_zone(ask: Ask, region: FakeRegion) -> None:
-    region.zones[2] = zone("use1-az4", "us-east-1d", state="impaired")
-    assert ask("c5.4xlarge", kept="use1-az4")["PhysicalResourceId"] == "use1-az4"
-
-
 def test_an_update_to_a_lacking_type_is_refused(refuse: Refuse) -> None:
-    said = refuse("c5.4xlarge", "p6.48xlarge", kept="use1-az4")
-    assert "stays in use1-az4 (us-east-1d) for good, and that zone does not offer p6.48xlarge." in said
-    assert "Zones that offer all of c5.4xlarge, p6.48xlarge: use1-az6 (us-east-1a)." in said
+    said = refuse(C5, P6, kept="use1-az4")
+    assert f"stays in use1-az4 (us-east-1d) for good, and that zone does not offer {P6}." in said
+    assert f"Zones that offer all of {C5}, {P6}: use1-az6 (us-east-1a)." in said
     assert "Nothing was changed" in said
     assert "another region" in said
 
 
 def test_an_update_to_another_zone_is_refused(refuse: Refuse) -> None:
-    said = refuse("c5.4xlarge", zone="us-east-1a", kept="use1-az4")
+    said = refuse(C5, zone="us-east-1a", kept="use1-az4")
     assert "stays in use1-az4 (us-east-1d) for good, and zone=us-east-1a is use1-az6 (us-east-1a)." in said
 
 
-def test_an_update_to_a_reservation_elsewhere_is_refused(refuse: Refuse, region: FakeRegion) -> None:
-    region.reservations[RESERVATION] = {"AvailabilityZoneId": "use1-az6"}
-    said = refuse("c5.4xlarge", reservation=RESERVATION, kept="use1-az4")
-    assert f"use1-az4 (us-east-1d) for good, and the reservation {RESERVATION} is in use1-az6" in said
-
-
-def test_the_way_back_is_always_open(ask: Ask, region: FakeRegion) -> None:
-    region.stack_answers = ["UPDATE_ROLLBACK_IN_PROGRESS"]
-    region.throttled = {"DescribeInstanceTypeOfferings", "DescribeCapacityReservations"}
-    back = ask("p6.48xlarge", zone="use1-az1", reservation=RESERVATION, kept="use1-az4")
+def test_the_way_back_is_always_open(ask: Ask, region: FunctionAccount) -> None:
+    region.statuses = ["UPDATE_ROLLBACK_IN_PROGRESS"]
+    region.throttle("DescribeInstanceTypeOfferings", "DescribeCapacityReservations")
+    back = ask(P6, zone="use1-az1", reservation=RESERVATION, kept="use1-az4")
     assert back["Data"] == {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"}
 
 
-def test_the_other_zone_is_the_first_available(ask: Ask, region: FakeRegion) -> None:
-    assert ask("c5.4xlarge")["Data"]["OtherName"] == "us-east-1d", "us-east-1b is the network's"
-    region.zones[1] = zone("use1-az1", "us-east-1b", state="impaired")
-    assert ask("c5.4xlarge", zone="use1-az4")["Data"]["OtherName"] == "us-east-1a"
+def test_the_other_zone_is_the_first_available(ask: Ask, region: FunctionAccount) -> None:
+    def change(said: dict[str, Any]) -> None:
+        first, second, *others = said["AvailabilityZones"]
+        second["State"] = "impaired"
+        said["AvailabilityZones"] = [first] if alone else [first, second, *others]
 
-
-def test_a_region_with_one_zone_has_no_other(ask: Ask, region: FakeRegion) -> None:
-    del region.zones[1:]
-    assert ask("c5.4xlarge")["Data"]["OtherName"] == "us-east-1a"
+    alone = False
+    assert ask(C5)["Data"]["OtherName"] == "us-east-1c", "us-east-1b is the network's"
+    region.amended["DescribeAvailabilityZones"] = change
+    assert ask(C5, zone="use1-az4")["Data"]["OtherName"] == "us-east-1c", "us-east-1b is impaired"
+    alone = True
+    assert ask(C5)["Data"]["OtherName"] == "us-east-1a"
 
 
 @pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
-def test_an_update_keeps_the_other_zone(ask: Ask, region: FakeRegion, status: str) -> None:
+def test_an_update_keeps_the_other_zone(ask: Ask, region: FunctionAccount, status: str) -> None:
     """A subnet cannot move: CloudFormation makes the new one first, and its range is taken."""
-    region.stack_answers = [status]
-    region.stack_outputs = {"ZoneName": "us-east-1d", "OtherZoneName": "us-east-1a"}
-    assert ask("c5.4xlarge", kept="use1-az4")["Data"]["OtherName"] == "us-east-1a"
+    region.statuses = [status]
+    region.outputs = {"ZoneName": "us-east-1d", "OtherZoneName": "us-east-1a"}
+    assert ask(C5, kept="use1-az4")["Data"]["OtherName"] == "us-east-1a"
 
 
-def test_a_delete_asks_nothing(ask: Ask, region: FakeRegion) -> None:
+def test_a_delete_asks_nothing(ask: Ask, region: FunctionAccount) -> None:
     assert ask(kind="Delete", kept="use1-az4") == {"PhysicalResourceId": "use1-az4"}
-    assert not region.options
+    assert not region.configs
 
 
-def test_throttled_calls_are_repeated_and_then_reported(refuse: Refuse, region: FakeRegion) -> None:
-    region.throttled = {"DescribeInstanceTypeOfferings"}
-    said = refuse("c5.4xlarge")
+def test_throttled_calls_are_repeated_and_then_reported(refuse: Refuse, region: FunctionAccount) -> None:
+    region.throttle("DescribeInstanceTypeOfferings")
+    said = refuse(C5)
     assert "RequestLimitExceeded" in said
     assert "Nothing was changed; type the deploy again" in said
     assert "continue-update-rollback --stack-name TrainingCluster-Network" in said
-    for config in region.options:
+    for config in region.configs:
         assert config.retries == {"mode": "standard", "max_attempts": 10}

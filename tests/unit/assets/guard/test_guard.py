@@ -7,21 +7,20 @@ from typing import Any
 import pytest
 
 from ops.account.stacks import LIFT_PROTECTION
-from tests.unit.assets.function_fakes import MOST_CHARACTERS, FakeRegion, load, refused
+from tests.unit.assets.functions import MOST_CHARACTERS, FunctionAccount, load
+from tests.unit.ops.fake_account import Refused
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Storage/0a1b"
-DENIED = refused("DescribeStacks", "AccessDenied", "not allowed")
-THROTTLED = refused("DescribeStacks", "Throttling", "Rate exceeded")
+DENIED, THROTTLED = Refused("AccessDenied", "not allowed"), Refused("Throttling", "Rate exceeded")
 
 
 class Guard:
     """The deployed function, as CDK's framework calls it."""
 
     def __init__(self, modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-        self.region, self.slept = FakeRegion(stack_id=STACK), list[float]()
+        self.account, self.slept = FunctionAccount(STACK, monkeypatch), list[float]()
         self.most_bytes: int = modules["transitions"].MAX_REASON_BYTES
         self._on_event = modules["handler"].on_event
-        self.region.play(monkeypatch)
         monkeypatch.setattr(time, "sleep", self.slept.append)
 
     def ask(self, kind: str, **more: Any) -> dict[str, Any]:
@@ -63,7 +62,7 @@ def _kept(value: str, may: str = "never", safe_way: str = "Keep {old}, and not {
 )
 def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, old: str, new: str) -> None:
     assert guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)}) == {"PhysicalResourceId": "guard"}
-    assert guard.region.stack_calls == 0
+    assert guard.account.asked == []
 
 
 @pytest.mark.parametrize(
@@ -147,18 +146,18 @@ def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
 
 def test_a_delete_does_nothing_and_asks_nobody(guard: Guard) -> None:
     assert guard.ask("Delete") == {"PhysicalResourceId": "guard"}
-    assert guard.region.stack_calls == 0
+    assert guard.account.asked == []
 
 
 @pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
 def test_a_create_in_a_new_stack_passes(guard: Guard, status: str) -> None:
-    guard.region.stack_answers = [status]
+    guard.account.statuses = [status]
     assert guard.ask("Create") == {"PhysicalResourceId": "guard"}
 
 
 def test_a_create_in_an_existing_stack_is_refused(guard: Guard) -> None:
     """Another app's stack of this name: what the new template lacks would be deleted at the end."""
-    guard.region.stack_answers = ["UPDATE_IN_PROGRESS"]
+    guard.account.statuses = ["UPDATE_IN_PROGRESS"]
     with pytest.raises(RuntimeError) as refusal:
         guard.ask("Create")
     said = str(refusal.value)
@@ -172,13 +171,13 @@ def test_a_create_in_an_existing_stack_is_refused(guard: Guard) -> None:
 
 def test_a_create_in_an_unknown_stack_is_refused(guard: Guard) -> None:
     """A first deploy that is refused loses nothing."""
-    guard.region.stack_answers = [DENIED]
+    guard.account.statuses = [DENIED]
     with pytest.raises(RuntimeError, match=r"not allowed.*cloudformation:DescribeStacks"):
         guard.ask("Create")
 
 
 def test_a_new_role_is_waited_for(guard: Guard) -> None:
-    guard.region.stack_answers = [DENIED, DENIED, "CREATE_IN_PROGRESS"]
+    guard.account.statuses = [DENIED, DENIED, "CREATE_IN_PROGRESS"]
     guard.ask("Create")
     assert guard.slept == [1, 2]
 
@@ -194,24 +193,24 @@ def test_a_new_role_is_waited_for(guard: Guard) -> None:
 )
 def test_a_rollback_always_passes(guard: Guard, status: str, passes: bool) -> None:
     """It comes as an Update with old and new swapped; refused, it would leave the stack stuck."""
-    guard.region.stack_answers = [status]
+    guard.account.statuses = [status]
     old, new = {"fsx_gib": _kept("2400", "grows")}, {"fsx_gib": _kept("1200", "grows")}
     if passes:
         guard.update(old, new)
     else:
         with pytest.raises(RuntimeError, match="fsx_gib: 2400 -> 1200"):
             guard.update(old, new)
-    assert guard.region.stack_calls == 1
+    assert guard.account.asked == ["DescribeStacks"]
 
 
 def test_a_throttled_question_is_asked_again(guard: Guard) -> None:
-    guard.region.stack_answers = [THROTTLED, THROTTLED, "UPDATE_ROLLBACK_IN_PROGRESS"]
+    guard.account.statuses = [THROTTLED, THROTTLED, "UPDATE_ROLLBACK_IN_PROGRESS"]
     guard.update({"a": _kept("1")}, {"a": _kept("2")})
     assert guard.slept == [1, 2]
 
 
 def test_an_unknown_rollback_is_refused_with_a_remedy(guard: Guard, modules: dict[str, Any]) -> None:
-    guard.region.stack_answers = [DENIED]
+    guard.account.statuses = [DENIED]
     with pytest.raises(RuntimeError) as refusal:
         guard.update({"a": _kept("1")}, {"a": _kept("2")})
     assert "a: 1 -> 2" in str(refusal.value)
@@ -224,6 +223,6 @@ def test_an_unknown_rollback_is_refused_with_a_remedy(guard: Guard, modules: dic
 
 def test_the_physical_id_never_changes(guard: Guard) -> None:
     """Another one would be a replacement, whose Delete CloudFormation sends."""
-    guard.region.stack_answers = ["CREATE_IN_PROGRESS"]
+    guard.account.statuses = ["CREATE_IN_PROGRESS"]
     answers = (guard.ask("Create"), guard.update({}, {}), guard.ask("Delete"))
     assert len({answer["PhysicalResourceId"] for answer in answers}) == 1

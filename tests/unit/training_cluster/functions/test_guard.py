@@ -13,7 +13,7 @@ import pytest
 
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
-from tests.unit.assets.function_fakes import load
+from tests.unit.assets.functions import load
 from tests.unit.resource_schemas import resource_schema
 from tests.unit.stacks.app import OWN_NETWORK
 from training_cluster.flags.network import NetworkFlags
