@@ -1,26 +1,25 @@
-"""A deployed cluster in memory, for the tests of `trainctl verify`."""
+"""A cluster in the local AWS for the tests of `trainctl verify`; its head node and CloudTrail are made up."""
 
 import datetime
-import io
 import json
 import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
-
-from botocore.response import StreamingBody
 
 from ops.verify.check import Result
 from ops.verify.checks import run_checks
 from ops.verify.scene import Scene, open_scene
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.jobs_head_node import slurm_answer
+from tests.unit.ops.own_account import BUCKET, OwnAccount
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.image.names import CONTENT_TAG, IMAGE_TAG
-from training_cluster.stack_names import STORAGE_STACK
+from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, NETWORK_STACK, STORAGE_STACK
 
 AT = datetime.datetime(2026, 11, 5, tzinfo=datetime.UTC)
-ACCOUNT = "111122223333"
+ACCOUNT = "123456789012"
 DENIED = Refused("AccessDenied", f"{ACCOUNT} may not")
-HEAD_NODE = "i-0aaaaaaaaaaaaaaaa"
 COMMAND = "00000000-0000-0000-0000-000000000000"
 SLURM = {
     "JobRequeue": "1",
@@ -44,114 +43,144 @@ FACTS = {
     "pyxis-enabled": "yes",
     "enroot": "yes",
 }
-IMAGE_STACK = f"TrainingCluster-Image-gpu-ubuntu2404-{PCLUSTER_VERSION.replace('.', '-')}"
+IMAGE_STACK = f"{IMAGE_STACKS}gpu-ubuntu2404-{PCLUSTER_VERSION.replace('.', '-')}"
+STAMPS = (IMAGE_TAG, CONTENT_TAG)
 NAMESPACES = ("AWS/EC2", "AWS/FSx", "CWAgent", "ParallelCluster", "TrainingCluster")
 DASHBOARD = {
     "widgets": [{"properties": {"metrics": [[{"expression": "a / b"}]] + [[n, "M"] for n in NAMESPACES]}}]
 }
-RESOURCES = {
-    STORAGE_STACK: {
-        "AWS::FSx::DataRepositoryAssociation": ["dra-0aaaaaaaaaaaaaaaa", "dra-0aaaaaaaaaaaaaaab"],
-        "AWS::FSx::FileSystem": ["fs-0aaaaaaaaaaaaaaaa"],
-    },
-    "TrainingClusterStack": {
-        "AWS::Lambda::LayerVersion": ["arn:aws:lambda:us-east-1:111122223333:layer:l:1"],
+
+
+@dataclass(frozen=True)
+class Made:
+    """What deploy made in the account."""
+
+    head_node: str
+    resources: dict[str, dict[str, list[str]]]
+    """Ids by stack and type."""
+
+
+def deploy() -> Made:
+    """Have a cluster's stacks, head node, image, second link, layer, alarm, dashboard and metrics."""
+    own = OwnAccount()
+    disk = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 50, "Encrypted": True}}
+    own.run(
+        "m6i.4xlarge",
+        MetadataOptions={"HttpTokens": "required"},
+        BlockDeviceMappings=[disk],
+        SubnetId=own.network.public,
+        SecurityGroupIds=[own.nodes],
+    )
+    (run,) = own.ec2.describe_instances()["Reservations"]
+    head_node = run["Instances"][0]["InstanceId"]
+    image = own.ec2.create_image(InstanceId=head_node, Name="built")["ImageId"]
+    own.ec2.create_tags(Resources=[image], Tags=[{"Key": each, "Value": "x"} for each in STAMPS])
+    datasets = own.client("fsx").create_data_repository_association(
+        FileSystemId=own.lustre,
+        FileSystemPath="/datasets",
+        DataRepositoryPath=f"s3://{BUCKET}/datasets/",
+        S3={"AutoImportPolicy": {"Events": ["NEW", "CHANGED"]}},
+    )
+    cloudwatch = own.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        **{"AlarmName": "TrainingCluster_training_HeadNodeDead", "Namespace": "AWS/EC2", "MetricName": "M"},
+        **{"Statistic": "Sum", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1},
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    cloudwatch.put_dashboard(DashboardName="Board", DashboardBody=json.dumps(DASHBOARD))
+    for namespace in NAMESPACES:
+        cloudwatch.put_metric_data(Namespace=namespace, MetricData=[{"MetricName": "M", "Value": 1}])
+    for name in (NETWORK_STACK, STORAGE_STACK, ACCOUNTING_STACK, "training"):
+        own.deploy(name)
+    own.deploy(IMAGE_STACK, ImageId=image)
+    own.deploy("TrainingClusterStack", HeadNodeInstanceId=head_node, Dashboard="Board")
+    storage = {
+        "AWS::FSx::DataRepositoryAssociation": [datasets["Association"]["AssociationId"], own.link],
+        "AWS::FSx::FileSystem": [own.lustre],
+    }
+    functions = {
+        "AWS::Lambda::LayerVersion": ["arn:aws:lambda:us-east-1:123456789012:layer:l:1"],
         "AWS::Lambda::Function": ["TrainingClusterStack-Provider"],
-    },
-}
+    }
+    return Made(head_node, {STORAGE_STACK: storage, "TrainingClusterStack": functions})
 
 
 class Deployed:
-    """A deployed cluster, of which a test changes one thing.
+    """The deployed cluster, of which a test changes one thing.
 
     Args:
         minutes: time of the creation of each stack.
+        reason: of each event of the stacks.
         slurm: changes of Slurm's settings; None removes one.
         facts: changes of the facts about the head node.
         nodes: name and state of each.
         copies: directions in which the links copy, of `in` and `out`.
-        resources: changes of the stacks' resources.
-        answers: changes of AWS's answers, by operation.
+        amended: an operation, and the change of its answers.
+        answers: AWS's answers, by operation.
     """
 
     def __init__(
         self,
+        made: Made,
         *,
         minutes: float = 7,
+        reason: str = "",
         slurm: dict[str, str | None] | None = None,
         facts: dict[str, str] | None = None,
         nodes: str = "gpu-dy-a-1|idle~\ngpu-st-a-1|idle\n",
         copies: tuple[str, ...] = ("in", "out"),
-        resources: dict[str, Any] | None = None,
+        amended: tuple[str, Callable[[dict[str, Any]], Any]] | None = None,
         **answers: Any,
     ) -> None:
         self.slurm, self.facts, self.nodes = {**SLURM, **(slurm or {})}, {**FACTS, **(facts or {})}, nodes
-        self.copies = copies
-        self.resources = {**RESOURCES, **(resources or {})}
-        self.bucket: dict[str, bytes] = {}
+        self.copies, self.minutes, self.reason, self.head_node = copies, minutes, reason, made.head_node
         self.lustre: dict[str, str] = {}
         self.said: list[str] = []
         self._output = ""
-        self.account = Account({**self._of_stacks(minutes), **self._of_services(), **answers})
-        self.scene: Scene = open_scene("training", self.account.client, self.said.append)
-
-    def _of_stacks(self, minutes: float) -> dict[str, Any]:
-        return {
-            "DescribeStacks": lambda asked: {"Stacks": stacks(asked.get("StackName"))},
-            "DescribeStackEvents": {"StackEvents": events(minutes)},
-            "ListStackResources": lambda asked: {
-                "StackResourceSummaries": [
-                    summary(type_, id_)
-                    for type_, ids in self.resources.get(asked["StackName"], {}).items()
-                    for id_ in ids
-                ]
-            },
-        }
-
-    def _of_services(self) -> dict[str, Any]:
-        tags = [{"Key": key, "Value": "x"} for key in (IMAGE_TAG, CONTENT_TAG)]
-        return {
+        made_up = {
             "SendCommand": self._send,
             "GetCommandInvocation": lambda _: {"Status": "Success", "StandardOutputContent": self._output},
             "CancelCommand": {},
-            "DescribeInstances": {"Reservations": [{"Instances": [instance()]}]},
-            "DescribeSecurityGroups": {"SecurityGroups": [{"GroupId": "sg-1", "IpPermissions": [rule()]}]},
-            "DescribeVolumes": {"Volumes": [{"Encrypted": True}]},
-            "DescribeImages": {"Images": [{"State": "available", "Tags": tags}]},
-            "DescribeDataRepositoryAssociations": {"Associations": [link("In"), link("Out")]},
-            "DescribeFileSystems": {"FileSystems": [file_system()]},
-            "DescribeAlarms": {"MetricAlarms": [alarm("OK")]},
-            "GetDashboard": {"DashboardBody": json.dumps(DASHBOARD)},
-            "ListMetrics": {"Metrics": [{"MetricName": "M"}]},
-            "GetLayerVersionByArn": layer(),
-            "LookupEvents": {"Events": [call("CreateStack")]},
-            "PutObject": self._put,
-            "GetObject": self._get,
-            "ListObjectVersions": lambda asked: {
-                "Versions": [
-                    {"Key": key, "VersionId": "1"} for key in self.bucket if key.startswith(asked["Prefix"])
+            "ListStackResources": lambda asked: {
+                "StackResourceSummaries": [
+                    summary(type_, id_)
+                    for type_, ids in made.resources.get(asked["StackName"], {}).items()
+                    for id_ in ids
                 ]
             },
-            "DeleteObject": self._delete,
+            "GetLayerVersionByArn": layer(),
+            "LookupEvents": {"Events": [call("CreateStack")]},
         }
+        self.account = Account({**made_up, **answers}, real=True)
+        self.account.amended["DescribeStacks"] = _tag
+        available = every("Associations", Lifecycle="AVAILABLE")  # in time
+        self.account.amended["DescribeDataRepositoryAssociations"] = available
+        self.account.amended["DescribeStackEvents"] = self._take_time
+        for answered in answers:
+            self.account.amended.pop(answered, None)
+        if amended:
+            self.account.amended[amended[0]] = amended[1]
+        self.scene: Scene = open_scene("training", self.account.client, self.said.append)
 
-    def _put(self, asked: dict[str, Any]) -> dict[str, Any]:
-        text: bytes = asked["Body"].read()
-        self.bucket[asked["Key"]] = text
-        if "in" in self.copies:
-            self.lustre[f"/fsx/{asked['Key']}"] = text.decode()
-        return {}
+    def _take_time(self, said: dict[str, Any]) -> None:
+        for each in said["StackEvents"]:
+            is_begun = each["ResourceStatus"].endswith("IN_PROGRESS")
+            each["Timestamp"] = AT + datetime.timedelta(minutes=0 if is_begun else self.minutes)
+            each["ResourceStatusReason"] = self.reason
+            if each["ResourceType"] != "AWS::CloudFormation::Stack":
+                each["ResourceType"] = "AWS::CloudFormation::WaitCondition"
+                each["LogicalResourceId"] = "HeadNodeWaitCondition20261105"
 
-    def _get(self, asked: dict[str, Any]) -> Any:
-        if asked["Key"] not in self.bucket:
-            return Refused("NoSuchKey")
-        text = self.bucket[asked["Key"]]
-        return {"Body": StreamingBody(io.BytesIO(text), len(text))}
+    def of_fsx(self, operation: str, **more: Any) -> Any:
+        """Call S3 with the rights of FSx."""
+        return getattr(Account(real=True).client("s3"), operation)(Bucket=BUCKET, **more)
 
-    def _delete(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert asked["VersionId"] == "1", "a delete marker would remain in the versioned bucket"
-        del self.bucket[asked["Key"]]
-        return {}
+    @property
+    def bucket(self) -> list[str]:
+        """Keys of all versions in the folders of the links, and of delete markers."""
+        found = self.of_fsx("list_object_versions")
+        listed = (*found.get("Versions", []), *found.get("DeleteMarkers", []))
+        return [each["Key"] for each in listed if "/" in each["Key"]]
 
     def _send(self, asked: dict[str, Any]) -> dict[str, Any]:
         (script,) = asked["Parameters"]["commands"]
@@ -169,97 +198,45 @@ class Deployed:
         return {"Command": {"CommandId": COMMAND}}
 
     def _probe(self, action: str, path: str, text: str = "") -> str:
+        key = path.removeprefix("/fsx/")
         if action == "write":
             self.lustre[path] = text
             if "out" in self.copies:
-                self.bucket[path.removeprefix("/fsx/")] = text.encode()
+                self.of_fsx("put_object", Key=key, Body=text.encode())
         elif action == "remove":
             self.lustre.pop(path, None)
+        elif "in" in self.copies and key in self.bucket:
+            self.lustre[path] = self.of_fsx("get_object", Key=key)["Body"].read().decode()
         return self.lustre.get(path, "") if action == "print" else ""
 
     def results(self) -> dict[str, Result]:
         """Run every check, and look that the results identify no account."""
         found = run_checks(self.scene)
-        for secret in (ACCOUNT, HEAD_NODE, "the-bucket", "arn:"):
+        for secret in (ACCOUNT, self.head_node, BUCKET, "arn:"):
             assert secret not in str(found)
         return {each.id: each for each in found}
 
 
-def stacks(name: str | None) -> list[dict[str, Any]]:
-    common = {"StackStatus": "CREATE_COMPLETE", "CreationTime": AT}
-    own = {"HeadNodeInstanceId": HEAD_NODE, "Dashboard": "TrainingCluster_training_us-east-1"}
-    outputs: dict[str, dict[str, str]] = {
-        "TrainingClusterStack": own,
-        "training": {},
-        IMAGE_STACK: {"ImageId": "ami-0aaaaaaaaaaaaaaaa"},
-    }
-    tags = {"training": [{"Key": "parallelcluster:version", "Value": PCLUSTER_VERSION}]}
-    return [
-        {
-            **common,
-            "StackName": each,
-            "Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs[each].items()],
-            "Tags": tags.get(each, []),
-        }
-        for each in outputs
-        if name in (None, each)
-    ]
+def _tag(said: dict[str, Any]) -> None:
+    for each in said["Stacks"]:
+        each["Tags"] = [{"Key": "parallelcluster:version", "Value": PCLUSTER_VERSION}]
+        for output in each["Outputs"]:
+            output.pop("Description", None)  # the local AWS has empty ones, which AWS does not know
 
 
-def events(minutes: float, **more: Any) -> list[dict[str, Any]]:
-    times = {"CREATE_IN_PROGRESS": AT, "CREATE_COMPLETE": AT + datetime.timedelta(minutes=minutes)}
-    common = {"StackId": "arn", "StackName": "training", "EventId": "1"}
-    of_stack = {"PhysicalResourceId": "arn", "ResourceType": "AWS::CloudFormation::Stack"}
-    of_wait = {
-        "PhysicalResourceId": "w",
-        "ResourceType": "AWS::CloudFormation::WaitCondition",
-        "LogicalResourceId": "HeadNodeWaitCondition20261105",
-    }
-    return [
-        common | each | {"ResourceStatus": key, "Timestamp": at, **more}
-        for each in (of_stack, of_wait)
-        for key, at in times.items()
-    ]
-
-
-def summary(type_: str, id_: str) -> dict[str, Any]:
-    state = {"ResourceStatus": "CREATE_COMPLETE", "LastUpdatedTimestamp": AT}
-    return {"PhysicalResourceId": id_, "LogicalResourceId": "A", "ResourceType": type_, **state}
-
-
-def instance(**more: Any) -> dict[str, Any]:
-    return {
-        "InstanceId": HEAD_NODE,
-        "InstanceType": "m6i.4xlarge",
-        "LaunchTime": AT,
-        "MetadataOptions": {"HttpTokens": "required"},
-        "SecurityGroups": [{"GroupId": "sg-1"}],
-        **more,
-    }
-
-
-def rule(cidr: str = "203.0.113.0/24") -> dict[str, Any]:
+def ssh(cidr: str) -> dict[str, Any]:
+    """Return a rule that opens SSH."""
     return {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": cidr}]}
 
 
-def link(direction: str, state: str = "AVAILABLE") -> dict[str, Any]:
-    folder, policy = (
-        ("datasets", "AutoImportPolicy") if direction == "In" else ("checkpoints", "AutoExportPolicy")
-    )
-    return {
-        "Lifecycle": state,
-        "FileSystemPath": f"/{folder}",
-        "DataRepositoryPath": f"s3://the-bucket/{folder}/",
-        "S3": {policy: {"Events": ["NEW", "CHANGED"]}},
-    }
-
-
-def file_system() -> dict[str, Any]:
-    lustre = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
-    return {"StorageCapacity": 1200, "LustreConfiguration": lustre}
+def summary(type_: str, id_: str) -> dict[str, Any]:
+    """Return a resource of a stack."""
+    state = {"ResourceStatus": "CREATE_COMPLETE", "LastUpdatedTimestamp": AT, "LogicalResourceId": "A"}
+    return {"PhysicalResourceId": id_, "ResourceType": type_, **state}
 
 
 def layer(version: str = PCLUSTER_VERSION, size: int = 60 * 2**20) -> dict[str, Any]:
+    """Return the provider's layer."""
     return {
         "Description": f"aws-parallelcluster {version}, as AWS publishes it",
         "Content": {"CodeSize": size},
@@ -267,10 +244,12 @@ def layer(version: str = PCLUSTER_VERSION, size: int = 60 * 2**20) -> dict[str, 
     }
 
 
+def every(key: str, **members: Any) -> Callable[[dict[str, Any]], Any]:
+    """Return a change that gives each thing in a list of an answer other members."""
+    return lambda said: [each.update(members) for each in said[key]]
+
+
 def call(name: str, code: str = "") -> dict[str, Any]:
+    """Return a call as CloudTrail records it."""
     detail = {"eventSource": "cloudformation.amazonaws.com", "eventName": name}
     return {"CloudTrailEvent": json.dumps(detail | ({"errorCode": code} if code else {}))}
-
-
-def alarm(state: str) -> dict[str, str]:
-    return {"AlarmName": "TrainingCluster_training_HeadNodeDead", "StateValue": state}

@@ -8,9 +8,10 @@ from ops.verify import cleaning
 from ops.verify.cleaning import remove_runs
 from ops.verify.nodes import run_node_checks
 from ops.verify.scene import Scene, open_scene
-from tests.unit.ops.fake_account import Refused
+from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.jobs_head_node import PlayedCluster, job_line
-from tests.unit.ops.verify import deployed
+from tests.unit.ops.own_account import BUCKET
+from tests.unit.ops.verify.deployed import Made, summary
 from training_cluster.stack_names import STORAGE_STACK
 
 RUN = "gpt2/verify-0123abcd"
@@ -18,31 +19,27 @@ OBJECT = f"checkpoints/{RUN}/step-000200/model"
 
 
 @pytest.fixture
-def bucket(cluster: PlayedCluster) -> list[str]:
-    """Return the keys of the linked bucket, after a verification's run and that of somebody."""
+def bucket(cluster: PlayedCluster, made: Made) -> None:
+    """Have the linked bucket after a verification's run and that of somebody."""
     for folder in (f"runs/{RUN}", f"checkpoints/{RUN}", "runs/gpt2/mine", "checkpoints/gpt2/mine"):
         (cluster.shared / folder).mkdir(parents=True)
     cluster.has_log("31", "text")
     cluster.has_log("30", "mine")
     cluster.says("squeue", job_line("COMPLETED"))
-    keys = [OBJECT, "checkpoints/gpt2/mine/step-000200/model"]
-
-    def delete(asked: dict[str, Any]) -> dict[str, Any]:
-        assert asked["VersionId"] == "1"
-        keys.remove(asked["Key"])
-        return {}
-
-    links = deployed.RESOURCES[STORAGE_STACK]["AWS::FSx::DataRepositoryAssociation"]
     type_ = "AWS::FSx::DataRepositoryAssociation"
-    cluster.account.answers |= {
-        "ListStackResources": {"StackResourceSummaries": [deployed.summary(type_, each) for each in links]},
-        "DescribeDataRepositoryAssociations": {"Associations": [deployed.link("In"), deployed.link("Out")]},
-        "ListObjectVersions": lambda asked: {
-            "Versions": [{"Key": key, "VersionId": "1"} for key in keys if key.startswith(asked["Prefix"])]
-        },
-        "DeleteObject": delete,
-    }
-    return keys
+    links = [summary(type_, each) for each in made.resources[STORAGE_STACK][type_]]
+    cluster.account.answers["ListStackResources"] = {"StackResourceSummaries": links}
+    cluster.account.real = True
+    s3 = cluster.client("s3")
+    for key in (OBJECT, "checkpoints/gpt2/mine/step-000200/model"):
+        s3.put_object(Bucket=BUCKET, Key=key)
+
+
+def objects() -> set[str]:
+    """Return the keys of all versions in the folder of checkpoints."""
+    s3 = Account(real=True).client("s3")
+    found = s3.list_object_versions(Bucket=BUCKET, Prefix="checkpoints/")
+    return {each["Key"] for each in (*found["Versions"], *found.get("DeleteMarkers", []))}
 
 
 def scene_of(cluster: PlayedCluster) -> tuple[Scene, list[str]]:
@@ -60,24 +57,24 @@ def there(cluster: PlayedCluster) -> set[str]:
 MINE = {"runs/gpt2/mine", "checkpoints/gpt2/mine", "runs/job-30.log"}
 
 
-def test_only_the_run_of_the_check_is_removed(cluster: PlayedCluster, bucket: list[str]) -> None:
+def test_only_the_run_of_the_check_is_removed(cluster: PlayedCluster, bucket: None) -> None:
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=False)
     assert there(cluster) == MINE
-    assert bucket == ["checkpoints/gpt2/mine/step-000200/model"]
+    assert objects() == {"checkpoints/gpt2/mine/step-000200/model"}
     assert said == []
 
 
-def test_output_is_kept_when_a_check_differs(cluster: PlayedCluster, bucket: list[str]) -> None:
+def test_output_is_kept_when_a_check_differs(cluster: PlayedCluster, bucket: None) -> None:
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=True)
     assert there(cluster) == MINE | {"runs/job-31.log"}
     assert said == ["kept: /fsx/runs/job-31.log, since a check of the nodes did not hold"]
-    assert OBJECT not in bucket
+    assert OBJECT not in objects()
 
 
 def test_a_job_still_saving_a_checkpoint_is_awaited(
-    cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
+    cluster: PlayedCluster, bucket: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = ["COMPLETED"]
 
@@ -90,19 +87,19 @@ def test_a_job_still_saving_a_checkpoint_is_awaited(
     monkeypatch.setattr(cleaning, "_sleep", save)
     remove_runs(scene_of(cluster)[0], keep_output=False)
     assert states == []
-    assert OBJECT not in bucket
+    assert OBJECT not in objects()
 
 
-def test_what_cannot_be_removed_is_named(cluster: PlayedCluster, bucket: list[str]) -> None:
+def test_what_cannot_be_removed_is_named(cluster: PlayedCluster, bucket: None) -> None:
     cluster.account.answers["ListObjectVersions"] = Refused("AccessDenied", "no")
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=False)
     assert said == [f"not removed: runs/{RUN} and checkpoints/{RUN} of job 31; remove them by hand"]
-    assert OBJECT in bucket
+    assert OBJECT in objects()
 
 
 def test_ctrl_c_during_the_checks_removes_too(
-    cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
+    cluster: PlayedCluster, bucket: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -111,20 +108,20 @@ def test_ctrl_c_during_the_checks_removes_too(
     with pytest.raises(KeyboardInterrupt):
         run_node_checks(scene_of(cluster)[0])
     assert there(cluster) == MINE
-    assert OBJECT not in bucket
+    assert OBJECT not in objects()
 
 
-def test_runs_of_other_names_are_refused(cluster: PlayedCluster, bucket: list[str]) -> None:
+def test_runs_of_other_names_are_refused(cluster: PlayedCluster, bucket: None) -> None:
     scene, said = scene_of(cluster)
     scene.jobs[:] = [("30", "gpt2/mine")]
     remove_runs(scene, keep_output=False)
     assert there(cluster) >= MINE
     assert said == ["not removed: runs/gpt2/mine and checkpoints/gpt2/mine of job 30; remove them by hand"]
-    assert OBJECT in bucket
+    assert OBJECT in objects()
 
 
 def test_files_of_unfinished_jobs_are_left_and_named(
-    cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
+    cluster: PlayedCluster, bucket: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.says("squeue", job_line("COMPLETING"))
     monkeypatch.setattr(cleaning, "_MOST_WAIT_S", 0)
@@ -132,4 +129,4 @@ def test_files_of_unfinished_jobs_are_left_and_named(
     remove_runs(scene, keep_output=False)
     assert said == [f"not removed: runs/{RUN} and checkpoints/{RUN} of job 31; remove them by hand"]
     assert f"checkpoints/{RUN}" in there(cluster)
-    assert OBJECT in bucket
+    assert OBJECT in objects()
