@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
-from trainkit.data.bpe import Bpe, ensure_gpt2, train
+from trainkit.data.bpe import Bpe, ensure_gpt2
 from trainkit.data.dataset_bucket import DatasetBucket
-from trainkit.run.files import write_whole
 
 URL = "https://openaipublic.blob.core.windows.net/gpt-2/encodings/main"
 
@@ -30,12 +28,3 @@ def gpt2(folder: Path, bucket: DatasetBucket | None) -> Bpe:
         FetchError: a file cannot be downloaded, or is not the published one.
     """
     return ensure_gpt2(bpe_of(folder), url=URL, key="gpt2", bucket=bucket)
-
-
-def train_bpe(folder: Path, texts: Iterable[str], *, vocab_size: int, made_of: str) -> Bpe:
-    """Train a tokenizer, unless the folder has one that was trained on the same text."""
-    note, bpe = folder / "made-of", bpe_of(folder)
-    if not (note.is_file() and note.read_text(encoding="utf-8") == made_of):
-        train(bpe, texts, vocab_size=vocab_size)
-        write_whole(note, made_of)
-    return bpe

@@ -46,7 +46,7 @@ from trainkit.data import machine_text
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import OWN, PATTERNS, WHOLE, documents_of, fingerprint_of, own_files, pieces_of
-from trainkit.data.lifecycle import check_space, main, worker_count
+from trainkit.data.lifecycle import check_space, main, prepare_workers
 from trainkit.run.files import write_whole
 
 # Every 20th document (5 %) of a text without its own split is for validation.
@@ -134,7 +134,7 @@ def make(
             f"CORPUS is raw, and {folder.parent / OWN} has no {PATTERNS}: put some there (in *.txt, a "
             "paragraph a line)."
         )
-    workers = worker_count()
+    workers = prepare_workers()
     # The threads that train a BPE.
     os.environ.setdefault("RAYON_NUM_THREADS", str(workers))
     raw, work = folder.parent / OWN, folder.with_name(f".{folder.name}.partial")

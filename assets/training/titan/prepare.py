@@ -26,14 +26,14 @@ from trainkit.data.chats import TokensOf, check_ranks, prepare_chats
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import fingerprint_of, text_files
 from trainkit.data.hf_weights import WeightsError, find_weights
-from trainkit.data.lifecycle import main, note_for_training, whole_number, worker_count
+from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.mixture import Part
 from trainkit.data.shards import ShardError, check_lengths, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards, folder_of
 from trainkit.fitting import Choice
 from trainkit.loggers import check_logger
 from trainkit.run.run import Run, reason
-from trainkit.run.settings import VALIDATION_SHARES, ranks_of_node
+from trainkit.run.settings import ranks_of_node
 
 WORKLOAD = "titan"
 VALIDATION_EVERY = 20
@@ -92,8 +92,7 @@ def prepare_texts(data: Path, settings: Settings, tokenizer: Path | None) -> dic
             name=part.name,
             tokenizer=tokenizer,
             vocab_size=settings.vocab_size,
-            validation_every=whole_number("VALIDATION_EVERY", VALIDATION_EVERY, VALIDATION_SHARES),
-            workers=worker_count(),
+            validation_every=validation_every(VALIDATION_EVERY),
         )
         folders.append(shards.ensure(DatasetBucket.of_workload(WORKLOAD)))
         tokens = read_manifest(folders[-1]).tokens_of_splits
@@ -162,7 +161,7 @@ def prepare_sft(data: Path, settings: Settings, weights: Path) -> dict[str, obje
         raise ShardError(
             f"{weights} has no template of chats: take an instruction-tuned model, or write {template}."
         )
-    every, length = whole_number("VALIDATION_EVERY", VALIDATION_EVERY, VALIDATION_SHARES), settings.seq_len
+    length = settings.seq_len
     tokenizer = [
         sha256_of(file)
         for file in (weights / TOKENIZER, weights / TOKENIZER_CONFIG, template)
@@ -175,7 +174,7 @@ def prepare_sft(data: Path, settings: Settings, weights: Path) -> dict[str, obje
             files,
             data,
             f"{part.name} {fingerprint_of(files)} {tokenizer}",
-            validation_every=every,
+            validation_every=validation_every(VALIDATION_EVERY),
             seq_len=length,
             load_tokenizer=partial(load_tokenizer, settings, weights),
         )

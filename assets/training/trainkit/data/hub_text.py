@@ -5,6 +5,7 @@ Articles of Wikipedia without markup are Wikimedia's own extraction of its dumps
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -111,23 +112,17 @@ class HubText:
         )
 
 
-def wikipedia_corpus(edition: str) -> str:
-    """Return the name of an edition of Wikipedia: wikipedia-20231101.en.
+def wikipedia() -> HubText:
+    """Return the edition of Wikipedia that WIKIPEDIA_EDITION names.
 
     Raises:
-        ShardError: `edition` is not a date and a language.
+        ShardError: it is not a date and a language.
     """
+    edition = os.environ.get("WIKIPEDIA_EDITION") or WIKIPEDIA_EDITION
     if not re.fullmatch(r"\d{8}\.[a-z-]+", edition):
         raise ShardError(
             f'WIKIPEDIA_EDITION is "{edition}": give a date and a language of {REPOSITORY} on the Hugging '
             f"Face hub, such as {WIKIPEDIA_EDITION} or 20231101.simple."
         )
-    return f"{WIKIPEDIA}-{edition}"
-
-
-def wikipedia_text(corpus: str) -> HubText | None:
-    """Return an edition of Wikipedia by its name; None for another text."""
-    name, _, edition = corpus.partition("-")
-    if name != WIKIPEDIA:
-        return None
-    return HubText(title="Wikipedia", name=corpus, repository=REPOSITORY, revision=REVISION, folder=edition)
+    name = f"{WIKIPEDIA}-{edition}"
+    return HubText(title="Wikipedia", name=name, repository=REPOSITORY, revision=REVISION, folder=edition)

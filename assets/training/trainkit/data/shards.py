@@ -115,23 +115,6 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
         ) from error
 
 
-def check_sizes(folder: Path, manifest: Manifest) -> None:
-    """Compare every shard's size with the manifest, which takes milliseconds.
-
-    Raises:
-        ShardError: a shard is missing or has another size.
-    """
-    for shard in manifest.shards():
-        file, wanted = folder / shard.file, manifest.size_bytes(shard)
-        if not file.is_file():
-            raise ShardError(f"{file} is missing: submit again, and prepare.sh makes it again.")
-        if (size := file.stat().st_size) != wanted:
-            raise ShardError(
-                f"{file} is corrupt: it has {size:,} bytes, {MANIFEST} says {wanted:,}; "
-                "delete it and submit again."
-            )
-
-
 def check_lengths(folder: Path, tokens: Mapping[str, int], *, length: int, setting: str) -> None:
     """Check that each split has a sequence, and the token behind it.
 

@@ -1,35 +1,25 @@
-"""Token shards of your own text or of text that exists on any machine; they are found, downloaded or made."""
+"""Token shards of one text, published, your own or any machine's: they are found, downloaded or made."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from trainkit.data import bpe, machine_text
-from trainkit.data.dataset_bucket import DatasetBucket
-from trainkit.data.documents import (
-    OWN,
-    PATTERNS,
-    documents_of,
-    fingerprint_of,
-    pieces_of,
-    sample,
-    text_files,
-)
-from trainkit.data.lifecycle import (
-    check_space,
-    have_shards,
-    is_made_of,
-    is_of_text,
-    note_made_of,
-    remaining_units,
-    show_units,
-)
-from trainkit.data.prepare_tokens import prepare
-from trainkit.data.shards import Manifest, ShardError, sha256_of
-from trainkit.data.tokenize_unit import Recipe, Unit
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.documents import OWN, PATTERNS, fingerprint_of, pieces_of, sample, text_files
+from trainkit.data.hub_text import HubText, fetched_documents, space_of
+from trainkit.data.lifecycle import check_space, prepare_workers
+from trainkit.data.prepare_tokens import finished, prepare
+from trainkit.data.shards import MANIFEST, Manifest, ShardError, parse_manifest, read_manifest, sha256_of
+from trainkit.data.tokenize_unit import Encoder, Recipe, Unit
+from trainkit.data.verify import check_size, files_of, verify
 from trainkit.run.files import write_whole
 
 MACHINE = "machine"
@@ -37,6 +27,7 @@ MACHINE = "machine"
 TOKENIZER = "tokenizer.json"
 # Files beside tokenizer.json with the names of special tokens and the template of chats.
 TOKENIZER_CONFIG = "tokenizer_config.json"
+SHOWN_UNITS = 8
 
 
 def folder_of(name: str, *, data: Path) -> Path:
@@ -47,17 +38,24 @@ def folder_of(name: str, *, data: Path) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class TextShards:
-    """The shards of one text in DATA_DIR: its tokenizer and its split."""
+    """The shards of one text in DATA_DIR: its tokenizer and its split.
+
+    A workload with other tokens extends it by its own `folder` and `recipe`.
+    """
 
     data: Path
     """DATA_DIR, the workload's folder among the datasets."""
     name: str
-    """raw (DATA_DIR/raw), machine, or a folder beside DATA_DIR."""
-    tokenizer: Path | None
-    """The user's tokenizer.json; None to train one on the text."""
+    """raw (DATA_DIR/raw), machine, a folder beside DATA_DIR, or the name of a published text."""
+    published: HubText | None = None
+    """The text of that name on the hub; None for a text of files."""
+    tokenizer: Path | None = None
+    """An existing tokenizer.json; None to train one on the text."""
     vocab_size: int
     validation_every: int
-    workers: int
+    not_text: ClassVar[frozenset[str]] = frozenset()
+    """Files in raw/ that are no text."""
+    shard_bytes_a_text_byte: ClassVar[float] = 1.0
 
     @property
     def folder(self) -> Path:
@@ -72,70 +70,185 @@ class TextShards:
 
     @property
     def files(self) -> list[Path]:
-        """The files of text, by name."""
-        return machine_text.gather(self.data / MACHINE) if self.name == MACHINE else text_files(self.texts)
+        """The files of a text that is not published, by name."""
+        if self.name == MACHINE:
+            return machine_text.gather(self.data / MACHINE)
+        return [file for file in text_files(self.texts) if file.name not in self.not_text]
 
     @property
     def fingerprint(self) -> str | None:
-        """The fingerprint of the text; None if there is none."""
-        return machine_text.fingerprint() if self.name == MACHINE else fingerprint_of(text_files(self.texts))
+        """A string that changes with the text; None if there is none. Reads no big file."""
+        if self.published:
+            return self.published.fingerprint
+        return machine_text.fingerprint() if self.name == MACHINE else fingerprint_of(self.files)
 
     def fits(self, manifest: Manifest) -> bool:
-        """Return True if shards are made of this text, with this tokenizer."""
-        return is_of_text(manifest, self.fingerprint, validation_every=self.validation_every) and (
-            self.tokenizer is None or manifest.tokenizer_sha256 == sha256_of(self.tokenizer)
+        """Return True if shards are made of this text, with this tokenizer; without text, of any text."""
+        found, fingerprint = manifest.source, self.fingerprint
+        return (
+            fingerprint in {None, found.get("fingerprint")}
+            and found.get("validation_every") == self.validation_every
+            and (self.tokenizer is None or manifest.tokenizer_sha256 == sha256_of(self.tokenizer))
         )
 
     def ensure(self, bucket: DatasetBucket | None) -> Path:
-        """Find, download or make the shards, verify and upload them; return their folder.
+        """Find, download or make the shards, and return their folder.
+
+        Those that no start has verified yet are verified. The bucket keeps all but those of text that every
+        machine has.
 
         Raises:
             ShardError: there is no text, it cannot be read, or a shard is corrupt.
         """
-        have_shards(self, None if self.name == MACHINE else bucket, self._make)
-        return self.folder
+        started, folder = time.monotonic(), self.folder
+        bucket = None if self.name == MACHINE else bucket
+        if self._is_done():
+            print(f"data: {folder} is there")
+        elif not (bucket and self._download(bucket)):
+            manifest = self.make()
+            print(
+                f"data: {folder} made in {time.monotonic() - started:.1f} s: vocabulary "
+                f"{manifest.vocab_size:,}, {self.counts(manifest)}"
+            )
+        manifest = read_manifest(folder)
+        verify(folder, files_of(manifest))
+        if bucket:
+            try:
+                bucket.upload_shards(folder.name, folder, manifest)
+            except BucketError as error:
+                print(f"data: not uploaded to the bucket, and training continues: {error}", file=sys.stderr)
+        return folder
 
-    def _make(self) -> Manifest:
-        units = tuple(piece for file in self.files for piece in pieces_of(file))
-        if not units:
+    def counts(self, manifest: Manifest, *, counted: str = "tokens", ids_each: int = 1) -> str:
+        """Return the number of items of each split, which have `ids_each` ids."""
+        return f"{counted}: " + ", ".join(
+            f"{split} {manifest.tokens(split) // ids_each:,}" for split in manifest.splits
+        )
+
+    def _is_done(self) -> bool:
+        """Return True if all shards exist; a missing or incomplete shard is made again."""
+        if not (self.folder / MANIFEST).is_file():
+            return False
+        manifest = read_manifest(self.folder)
+        try:
+            for file in files_of(manifest):
+                check_size(self.folder, file, mend="it is made again")
+        except ShardError as error:
+            print(f"data: {error}")
+            return False
+        return self.fits(manifest)
+
+    def _download(self, bucket: DatasetBucket) -> bool:
+        """Download the shards from the bucket; return False if it has others or none."""
+        name = self.folder.name
+        try:
+            text = bucket.text(f"{name}/{MANIFEST}")
+            if text is None or not self.fits(parse_manifest(text, where=bucket.url(name))):
+                return False
+            bucket.download_shards(name, self.folder)
+        except BucketError as error:
+            print(f"data: not from the bucket: {error}", file=sys.stderr)
+            return False
+        return True
+
+    def make(self) -> Manifest:
+        """Read the text and write the shards."""
+        units, workers = self.units(), prepare_workers()
+        for unit in units[:SHOWN_UNITS]:
+            print(f"data: {unit.size_bytes:>15,} bytes  {unit.name}")
+        size = sum(unit.size_bytes for unit in units)
+        print(f"data: {size / 1e6:,.1f} MB in {len(units)} parts, {workers} processes")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        recipe = self.recipe(units)
+        remaining = [unit for number, unit in enumerate(units) if finished(recipe, number) is None]
+        check_space(
+            self.folder, sum(space_of(each, shards=self.shard_bytes_a_text_byte) for each in remaining)
+        )
+        return prepare(
+            recipe,
+            workers=workers,
+            also=lambda: self.published.downloaded(self.data) if self.published else "",
+        )
+
+    def units(self) -> tuple[Unit, ...]:
+        """List the units of the text in a fixed order.
+
+        Raises:
+            ShardError: there is no text, or the hub does not answer.
+        """
+        if self.published:
+            return self.published.units(self.data)
+        found = tuple(piece for file in self.files for piece in pieces_of(file))
+        if not found:
             raise ShardError(
                 f"there is no text: put {PATTERNS} into {self.texts}, or train on the text of this machine, "
                 f"{MACHINE}."
             )
-        show_units(units, workers=self.workers)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        return found
+
+    def recipe(self, units: tuple[Unit, ...]) -> Recipe:
+        """Return the inputs of the shards, with a tokenizer that exists or is trained."""
         tokenizer = bpe.Bpe((self._tokenizer_of(units),))
-        recipe = Recipe(
-            folder=self.folder,
-            units=units,
-            read=documents_of,
-            encoder=tokenizer,
+        parts = [{"name": unit.name, "size_bytes": unit.size_bytes} for unit in units]
+        return self.recipe_with(
+            tokenizer,
+            units,
             vocab_size=tokenizer.vocab_size,
             tokenizer_sha256=tokenizer.sha256,
-            source={
-                "corpus": self.name,
-                "fingerprint": self.fingerprint,
-                "validation_every": self.validation_every,
-                "parts": [{"name": unit.name, "size_bytes": unit.size_bytes} for unit in units],
-            },
-            validation_every=self.validation_every,
+            source={"parts": parts},
         )
-        check_space(self.folder, sum(unit.size_bytes for unit in remaining_units(recipe)))
-        return prepare(recipe, workers=self.workers)
+
+    def recipe_with(
+        self,
+        encoder: Encoder,
+        units: tuple[Unit, ...],
+        *,
+        vocab_size: int,
+        tokenizer_sha256: str,
+        source: dict[str, object],
+        layout: str = "",
+    ) -> Recipe:
+        """Return the inputs of shards that an encoder makes; `source` is what the manifest has of it."""
+        of_text = {
+            "corpus": self.name,
+            "fingerprint": self.fingerprint,
+            "validation_every": self.validation_every,
+        }
+        return Recipe(
+            folder=self.folder,
+            units=units,
+            read=fetched_documents,
+            encoder=encoder,
+            vocab_size=vocab_size,
+            tokenizer_sha256=tokenizer_sha256,
+            source=of_text | source,
+            validation_every=self.validation_every,
+            layout=layout,
+        )
+
+    def train_once(
+        self, file: Path, units: tuple[Unit, ...], train: Callable[[Iterator[str]], object]
+    ) -> None:
+        """Train a tokenizer on the text, unless `file` is one with the note that it was trained on it."""
+        note, made_of = file.with_name(f".{file.stem}-of"), f"{self.fingerprint} {self.vocab_size}\n"
+        if not (file.is_file() and note.is_file() and note.read_text(encoding="utf-8") == made_of):
+            train(sample(units, read=fetched_documents))
+            write_whole(note, made_of)
 
     def _tokenizer_of(self, units: tuple[Unit, ...]) -> Path:
-        """Put tokenizer.json beside the shards: the user's, or one trained once for a text."""
+        """Put tokenizer.json beside the shards: the existing one, or one trained once for a text."""
         file = self.folder / TOKENIZER
         if self.tokenizer:
             for given in (self.tokenizer, self.tokenizer.with_name(TOKENIZER_CONFIG)):
                 if given.is_file():
                     shutil.copyfile(given, self.folder / given.name)
             return file
-        made_of = f"{self.fingerprint} {self.vocab_size}\n"
-        if not is_made_of(file, made_of):
-            bpe.train(bpe.Bpe((file,)), sample(units), vocab_size=self.vocab_size)
+
+        def train(texts: Iterator[str]) -> None:
+            bpe.train(bpe.Bpe((file,)), texts, vocab_size=self.vocab_size)
             # torchtitan and transformers read the end of text from it.
             config = {"eos_token": bpe.END_OF_TEXT, "tokenizer_class": "PreTrainedTokenizerFast"}
             write_whole(self.folder / TOKENIZER_CONFIG, json.dumps(config) + "\n")
-            note_made_of(file, made_of)
+
+        self.train_once(file, units, train)
         return file

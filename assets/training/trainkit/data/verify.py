@@ -63,15 +63,19 @@ def verify(
     if reads not in ("yes", "no"):
         raise ShardError(f'{VERIFY_DATA} is "{reads}"; allowed: yes, no.')
     known = _read_stamp(folder)
-    states = {file.name: [*_check_size(folder, file, mend), file.sha256] for file in files}
+    states = {file.name: [*check_size(folder, file, mend=mend), file.sha256] for file in files}
     left = [file for file in files if known.get(file.name) != states[file.name]]
     if reads == "yes" and left:
         same = {name: state for name, state in states.items() if known.get(name) == state}
         _compare(folder, left, states, same, mend=mend, say=say)
 
 
-def _check_size(folder: Path, file: DataFile, mend: str) -> tuple[int, int]:
-    """Return the size in bytes and the time of modification in nanoseconds."""
+def check_size(folder: Path, file: DataFile, *, mend: str) -> tuple[int, int]:
+    """Return the size in bytes and the time of modification in nanoseconds.
+
+    Raises:
+        ShardError: the file is missing, or has another size.
+    """
     path = folder / file.name
     try:
         found = path.stat()

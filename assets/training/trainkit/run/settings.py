@@ -108,19 +108,11 @@ def check_variable(name: str, allowed: Sequence[str]) -> None:
         die(f'{name} is "{value}"; allowed: {", ".join(allowed)}.')
 
 
-def number_fault(name: str, value: object, allowed: range) -> str:
-    """Return why a value is no whole number of a range; empty if it is one."""
-    text = str(value)
-    if text.isdecimal() and int(text) in allowed:
-        return ""
-    return f"{name} is {text!r}: give a whole number from {allowed.start} to {allowed.stop - 1}."
-
-
 def check_number(name: str, allowed: range, value: object = None) -> None:
     """Die if a setting is no whole number of a range; without `value`, a variable, which may be empty."""
-    found = value if value is not None else os.environ.get(name) or allowed.start
-    if fault := number_fault(name, found, allowed):
-        die(fault)
+    text = str(value if value is not None else os.environ.get(name) or allowed.start)
+    if not (text.isdecimal() and int(text) in allowed):
+        die(f"{name} is {text!r}: give a whole number from {allowed.start} to {allowed.stop - 1}.")
 
 
 def ranks_of_node() -> int:

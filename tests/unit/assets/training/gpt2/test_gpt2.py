@@ -1,11 +1,10 @@
-"""Text, weights and batches of gpt2; torch is not here."""
+"""Weights and batches of gpt2; torch is not here."""
 
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trainkit.data.shards import ShardError
 
 from tests.unit.assets.training.trainkit.data.hub_server import Hub, hub_server
 from tests.unit.assets.training.workload_modules import Import
@@ -36,29 +35,6 @@ def test_the_next_step_is_read_ahead(load: Import) -> None:
         assert reader.batches(10) == 10
         with pytest.raises(OSError, match="is gone"):
             reader.batches(20)
-
-
-def test_own_text_wins_unless_a_corpus_is_named(load: Import, tmp_path: Path) -> None:
-    corpus = load("corpus")
-    assert corpus.choose("", data=tmp_path) == "openwebtext"
-    assert corpus.fingerprint("raw", data=tmp_path) is None, "tokens without their text are taken as they are"
-    with pytest.raises(ShardError, match='CORPUS is "wikipedia"; allowed: openwebtext, machine, raw'):
-        corpus.choose("wikipedia", data=tmp_path)
-    with pytest.raises(ShardError, match=r"there is no text for CORPUS=raw: put \*.txt, .* into .*/raw"):
-        corpus.units("raw", data=tmp_path)
-    (tmp_path / "raw").mkdir()
-    for name in ("b.txt", "a.jsonl", "ignored.md"):
-        (tmp_path / "raw" / name).write_text('{"text": "x"}\n', encoding="utf-8")
-    assert corpus.choose("", data=tmp_path) == "raw"
-    assert [unit.name for unit in corpus.units("raw", data=tmp_path)] == ["a.jsonl", "b.txt"]
-    assert corpus.choose("machine", data=tmp_path) == "machine"
-    one = corpus.fingerprint("raw", data=tmp_path)
-    assert one == corpus.fingerprint("raw", data=tmp_path)
-    (tmp_path / "raw" / "b.txt").write_text("another text", encoding="utf-8")
-    assert corpus.fingerprint("raw", data=tmp_path) != one
-    assert corpus.fingerprint("openwebtext", data=tmp_path) == (
-        "Skylion007/openwebtext@79d93d786212f7344586290adb811d4ae6a1762c"
-    )
 
 
 @pytest.fixture

@@ -1,28 +1,14 @@
-"""Files that data is made of: texts by their names, files of a BPE, the index of ids, text of the machine."""
+"""Files that data is made of: files of a BPE, the index of ids, text of the machine."""
 
 import hashlib
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from trainkit.data import machine_text
 from trainkit.data.bpe import Bpe
 from trainkit.data.mapped import write_index
-from trainkit.data.shards import ShardError
-from trainkit.data.text_shards import TextShards
-
-
-def test_a_text_is_found_by_its_name(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"tokenizer": None, "vocab_size": 400, "validation_every": 5, "workers": 1}
-    for name, file in {"raw": "titan/raw/a.txt", "corpus": "corpus/a.txt", "gpt2": "gpt2/raw/a.txt"}.items():
-        text = TextShards(data=tmp_path / "titan", name=name, **settings)
-        with pytest.raises(ShardError, match=f"put .* into {tmp_path}"):
-            text.ensure(None)
-        (tmp_path / file).parent.mkdir(parents=True)
-        (tmp_path / file).write_text("text")
-        assert text.files == [tmp_path / file]
 
 
 def test_the_checksum_of_two_files_has_their_order(tmp_path: Path) -> None:

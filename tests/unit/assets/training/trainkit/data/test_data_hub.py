@@ -135,15 +135,17 @@ def test_a_text_is_fetched_when_it_is_read(
         TEXT.units(tmp_path)
 
 
-def test_an_edition_of_wikipedia_is_a_text() -> None:
-    text = hub_text.wikipedia_text(hub_text.wikipedia_corpus("20231101.simple"))
-    assert text
+def test_an_edition_of_wikipedia_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WIKIPEDIA_EDITION", raising=False)
+    assert hub_text.wikipedia().name == "wikipedia-20231101.en"
+    monkeypatch.setenv("WIKIPEDIA_EDITION", "20231101.simple")
+    text = hub_text.wikipedia()
     assert (text.name, text.folder) == ("wikipedia-20231101.simple", "20231101.simple")
     assert text.fingerprint == f"{hub_text.REPOSITORY}@{hub_text.REVISION}"
-    assert hub_text.wikipedia_text("machine") is None
     for edition in ("en", "20231101", "../20231101.en"):
+        monkeypatch.setenv("WIKIPEDIA_EDITION", edition)
         with pytest.raises(ShardError, match=r"WIKIPEDIA_EDITION is .*: give a date and a language"):
-            hub_text.wikipedia_corpus(edition)
+            hub_text.wikipedia()
 
 
 def test_weights_of_a_folder_are_checked(tmp_path: Path) -> None:

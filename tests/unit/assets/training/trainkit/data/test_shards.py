@@ -72,15 +72,3 @@ def test_a_wrong_manifest_is_refused(tmp_path: Path) -> None:
         (tmp_path / "manifest.json").write_text(text, encoding="utf-8")
         with pytest.raises(ShardError, match=said):
             read_manifest(tmp_path)
-
-
-def test_a_shard_of_another_size_is_named(folder: Path) -> None:
-    manifest = read_manifest(folder)
-    shards.check_sizes(folder, manifest)
-    with (folder / "train-00001.bin").open("ab") as file:
-        file.write(b"x")
-    with pytest.raises(ShardError, match=r"train-00001.bin is corrupt: it has 5 bytes, .* says 4; delete it"):
-        shards.check_sizes(folder, manifest)
-    (folder / "train-00001.bin").unlink()
-    with pytest.raises(ShardError, match=r"train-00001.bin is missing: submit again"):
-        shards.check_sizes(folder, manifest)
