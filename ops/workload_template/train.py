@@ -27,11 +27,10 @@ from trainkit.data.order import Order
 from trainkit.resuming import own_options, resumed_settings
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
-from trainkit.run.metrics import Metrics
-from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.mfu import flops_per_token
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
-from trainkit.run.steps import peak_bytes
+from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
 
@@ -169,18 +168,8 @@ class Trainer:
     def save(self, order: Order) -> None:
         """Write a checkpoint on the first rank; the others have the same state, and wait in the next step."""
         if self._run.is_first:
-            started = time.monotonic()
-            folder = checkpoints.partial(self._run.checkpoint_dir, self.step)
-            folder.mkdir(parents=True, exist_ok=True)
-            torch.save(self._state() | {"order": order.note()}, folder / "state.pt")
-            checkpoints.publish(
-                folder,
-                self.step,
-                run=self._run,
-                keep=self._settings.keep_checkpoints,
-                started=started,
-                settings=self._settings,
-            )
+            with checkpoints.writing(self._run, self.step, settings=self._settings) as folder:
+                torch.save(self._state() | {"order": order.note()}, folder / "state.pt")
 
     def resume(self, order: Order) -> None:
         """Load the newest checkpoint, if there is one; dies if it was trained in another order."""
@@ -197,8 +186,7 @@ class Trainer:
             self._optimizer.load_state_dict(state["optimizer"])
         self._scaler.load_state_dict(state["scaler"])
         self.step, self.tokens = state["step"], state["tokens"]
-        if self._run.is_first:
-            print(f"resuming from {found}")
+        self._run.say(f"resuming from {found}")
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -218,12 +206,11 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
     text, held_back = open_text(run.data_dir, settings)
     order = order_of(text, settings)
     trainer.resume(order)
-    metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=trainer.step) if run.is_first else None
     flops = flops_per_token(
         trainer.parameters, settings.model_layers, settings.model_width, settings.model_context
     )
+    steps = Steps(run=run, settings=settings, after=trainer.step, device=device, flops_per_token=flops)
     tokens_a_step = run.world_size * settings.batch_size * settings.model_context
-    first = trainer.step + 1
     while trainer.step < settings.max_steps:
         started = time.perf_counter()
         rows = batch(text, settings, run, first=trainer.tokens // settings.model_context)
@@ -234,47 +221,35 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         dist.all_reduce(summed)
         loss, is_stop = summed[0].item() / run.world_size, summed[1].item() > 0
         step_s = time.perf_counter() - started
-        if trainer.step == first:
+        if trainer.step == steps.after + 1:
             process_group.shorten()
         trainer.tokens += tokens_a_step
-        if metrics:
-            speed = tokens_a_step / step_s
-            line = metrics.add(
-                step=trainer.step,
-                loss=loss,
-                learning_rate=trainer.learning_rate(),
-                tokens=trainer.tokens,
-                tokens_per_s=speed,
-                step_s=step_s,
-                data_s=data_s,
-                memory_bytes=peak_bytes(device),
-                world_size=run.world_size,
-                mfu=mfu(speed, flops, run.peak_tflops, run.world_size),
-            )
-            if trainer.step % settings.log_every == 0 or trainer.step in (first, settings.max_steps):
-                print(line)
+        steps.add(
+            step=trainer.step,
+            loss=loss,
+            learning_rate=trainer.learning_rate(),
+            tokens=trainer.tokens,
+            tokens_per_s=tokens_a_step / step_s,
+            step_s=step_s,
+            data_s=data_s,
+        )
         check_finite(run, step=trainer.step, loss=loss, gradient_norm=norm, loss_scale=trainer.loss_scale())
         is_last = trainer.step == settings.max_steps
         if saves.due(trainer.step) or is_stop:
             started = time.perf_counter()
             with process_group.patient(run, "saving"), checkpoints.saving(run):
                 trainer.save(order)
-            if metrics:
-                metrics.saved(time.perf_counter() - started)
+            steps.saved(time.perf_counter() - started)
         if is_stop and not is_last:
-            outcome.stopped(run, trainer.step)
+            outcome.ended(run, trainer.step)
             return
         if settings.validates_after(trainer.step):
-            validate(trainer, held_back, settings, run, metrics)
-    validate(trainer, held_back, settings, run, metrics)
-    outcome.finished(run)
-    if metrics:
-        print(f"finished: {metrics.summary()}")
+            validate(trainer, held_back, settings, run, steps)
+    validate(trainer, held_back, settings, run, steps)
+    outcome.ended(run, None)
 
 
-def validate(
-    trainer: Trainer, text: torch.Tensor, settings: Settings, run: Run, metrics: Metrics | None
-) -> None:
+def validate(trainer: Trainer, text: torch.Tensor, settings: Settings, run: Run, steps: Steps) -> None:
     """Record the mean loss over each rank's eval_batches, which are always the same."""
     if not settings.eval_batches:
         return
@@ -283,9 +258,8 @@ def validate(
         rows = (batch(text, settings, run, first=0, number=i) for i in range(settings.eval_batches))
         total = torch.stack([trainer.loss(each) for each in rows]).mean().double()
         dist.all_reduce(total)
-    if metrics:
-        loss, seconds = total.item() / run.world_size, time.perf_counter() - started
-        print(metrics.add_validation(step=trainer.step, loss=loss, seconds=seconds))
+    seconds = time.perf_counter() - started
+    steps.add_validation(step=trainer.step, loss=total.item() / run.world_size, seconds=seconds)
 
 
 def main() -> None:
@@ -296,14 +270,8 @@ def main() -> None:
     process_group.join(run, "nccl" if device.type == "cuda" else "gloo")
     check_world(device)
     trainer = Trainer(settings, run, device)
-    if run.is_first:
-        checkpoints.clear_partials(run.checkpoint_dir)
-        # For the checkpoints kept and the one being written.
-        checkpoints.check_space(
-            run.checkpoint_dir, trainer.checkpoint_bytes * (settings.keep_checkpoints + 1)
-        )
-        where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
-        print(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
+    where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
+    run.say(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
     train(trainer, settings, run, device)
     process_group.leave()
 

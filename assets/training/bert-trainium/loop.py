@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import time
@@ -24,11 +23,9 @@ from trainkit.data.shards import Manifest, Tokens
 from trainkit.resuming import own_options
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
-from trainkit.run.metrics import FILE as METRICS
-from trainkit.run.metrics import Metrics
-from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.mfu import flops_per_token
 from trainkit.run.run import Run, die
-from trainkit.run.steps import peak_bytes
+from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
 
 GRADIENT_CLIP = 1.0
@@ -52,11 +49,6 @@ class Rank:
         """The special tokens of the vocabulary."""
         return Special(**self.manifest.source["special"])
 
-    def say(self, text: str) -> None:
-        """Print on the first rank only."""
-        if self.run.is_first:
-            print(text)
-
     def tokens(self, split: str) -> Tokens:
         """Open the rows of one split."""
         return Tokens(self.shards, self.manifest, split)
@@ -78,9 +70,8 @@ class Rank:
     def identity(self) -> dict[str, Any]:
         """Return the values that a checkpoint has to share: the model's sizes and the content of the data."""
         names = ("bert_layers", "bert_heads", "bert_width", "bert_context", "vocab_size")
-        sums = "".join(shard.sha256 for shard in self.manifest.shards())
         shape = {name: getattr(self.settings, name) for name in names}
-        return {"shape": shape, "data": hashlib.sha256(sums.encode()).hexdigest()}
+        return {"shape": shape, "data": self.manifest.sum_of_tokens}
 
     def sequences_a_step(self) -> int:
         """Return the number of rows that all ranks read in a step."""
@@ -96,12 +87,12 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     torch.manual_seed(settings.seed)
     model = make_model(settings, rank.special)
     parameters = model.num_parameters()
-    rank.say(
+    run.say(
         f"BERT, {parameters / 1e6:.2f} M parameters, {run.world_size} ranks on {device.kind}, "
         f"precision {settings.mixed_precision}; sequences of {settings.bert_context} from {shards}"
     )
     if device.kind == "neuron":
-        rank.say(describe(os.environ["NEURON_COMPILE_CACHE_URL"]))
+        run.say(describe(os.environ["NEURON_COMPILE_CACHE_URL"]))
     first, taken, optimizer_state = (0, 0, None) if settings.precompile else resume(rank, model)
     device.place(model)
     optimizer = make_optimizer(model, settings)
@@ -127,7 +118,7 @@ def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None
     for step in range(1, rank.settings.precompile_steps + 1):
         update(rank, model, optimizer, data, step=step, taken=step * rank.sequences_a_step())
     validation_loss(rank, model, batches=1)
-    rank.say(f"precompile: {rank.settings.precompile_steps} steps, nothing trained")
+    rank.run.say(f"precompile: {rank.settings.precompile_steps} steps, nothing trained")
 
 
 def train_steps(
@@ -146,7 +137,7 @@ def train_steps(
     flops = flops_per_token(
         model.num_parameters() - positions, settings.bert_layers, settings.bert_width, settings.bert_context
     )
-    metrics = Metrics(run.run_dir / METRICS, after_step=first) if run.is_first else None
+    rows = Steps(run=run, settings=settings, after=first, device=device.torch_device, flops_per_token=flops)
     data = rank.tokens("train")
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
@@ -158,34 +149,27 @@ def train_steps(
         taken += sequences
         if step == first + 1 and device.kind == "cpu":  # XLA also compiles later
             process_group.shorten()
-        if metrics:
-            line = metrics.add(
-                step=step,
-                loss=loss,
-                learning_rate=learning_rate(step, settings),
-                tokens=taken * settings.bert_context,
-                tokens_per_s=tokens_a_step / step_s,
-                step_s=step_s,
-                data_s=data_s,
-                memory_bytes=peak_bytes(device.torch_device),
-                world_size=run.world_size,
-                mfu=mfu(tokens_a_step / step_s, flops, run.peak_tflops, run.world_size),
-                seq_per_s=sequences / step_s,
-            )
-            if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
-                print(f"{line}, {sequences / step_s:,.1f} seq/s")
+        rows.add(
+            step=step,
+            loss=loss,
+            learning_rate=learning_rate(step, settings),
+            tokens=taken * settings.bert_context,
+            tokens_per_s=tokens_a_step / step_s,
+            step_s=step_s,
+            data_s=data_s,
+            seq_per_s=sequences / step_s,
+        )
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if saves.due(step) or stopping:
             started = time.perf_counter()
             with device.patient("saving"), checkpoints.saving(run):
                 save(rank, model, optimizer, step=step, taken=taken)
-            if metrics:
-                metrics.saved(time.perf_counter() - started)
+            rows.saved(time.perf_counter() - started)
         if stopping:
             return step
         if settings.validates_after(step):
-            validate(rank, model, metrics, step=step)
-    validate(rank, model, metrics, step=max(first, settings.max_steps))
+            validate(rank, model, rows, step=step)
+    validate(rank, model, rows, step=max(first, settings.max_steps))
     return None
 
 
@@ -217,15 +201,14 @@ def update(
     return total.item(), norm.item(), data_s
 
 
-def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> None:
+def validate(rank: Rank, model: Any, rows: Steps, *, step: int) -> None:
     """Record the mean loss over eval_batches of each rank."""
     if not rank.settings.eval_batches:
         return
     started = time.perf_counter()
     with rank.device.patient("validating"):
         (loss,) = rank.device.mean(validation_loss(rank, model, batches=rank.settings.eval_batches))
-    if metrics:
-        print(metrics.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started))
+    rows.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started)
 
 
 def validation_loss(rank: Rank, model: Any, *, batches: int) -> float:
@@ -245,21 +228,14 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int,
 
     A checkpoint is also a folder that transformers reads (BertForPreTraining.from_pretrained).
     """
-    started = time.monotonic()
-    run = rank.run
-    if run.is_first:
-        folder = checkpoints.partial(run.checkpoint_dir, step)
-        checkpoints.clear_partials(run.checkpoint_dir)
-        folder.mkdir(parents=True)
-        model.config.save_pretrained(str(folder))
-        save_file(to_host(weights_of(model)), folder / WEIGHTS, metadata={"format": "pt"})
-        torch.save(to_host(optimizer.state_dict()), folder / OPTIMIZER)
-        order = rank.order("train").note()
-        progress = {"step": step, "sequences": taken, "order": order, **rank.identity()}
-        (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
-        keep, settings = rank.settings.keep_checkpoints, rank.settings
-        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started, settings=settings)
-        print(f"step {step}: checkpoint {final}")
+    if rank.run.is_first:
+        with checkpoints.writing(rank.run, step, settings=rank.settings) as folder:
+            model.config.save_pretrained(str(folder))
+            save_file(to_host(weights_of(model)), folder / WEIGHTS, metadata={"format": "pt"})
+            torch.save(to_host(optimizer.state_dict()), folder / OPTIMIZER)
+            order = rank.order("train").note()
+            progress = {"step": step, "sequences": taken, "order": order, **rank.identity()}
+            (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
     rank.device.wait_for_everyone()
 
 
@@ -278,5 +254,5 @@ def resume(rank: Rank, model: Any) -> tuple[int, int, dict[str, Any] | None]:
         rank.order("train").check(found, order)
         load_weights(model, load_file(found / WEIGHTS))
         state: dict[str, Any] = torch.load(found / OPTIMIZER, map_location="cpu", weights_only=True)
-    rank.say(f"resuming from {found}")
+    rank.run.say(f"resuming from {found}")
     return step, taken, state

@@ -53,7 +53,7 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
     parameters = parameters_of(settings)
     size = parameters * CHECKPOINT_BYTES_A_PARAMETER
     saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
-    rank.say(
+    run.say(
         f"GPT-2, {parameters / 1e6:.1f} M parameters from {weights or 'scratch'}, {run.world_size} ranks on "
         f"{device.type}: {sizes.data} data x {sizes.tensor} tensor x {sizes.pipeline} pipeline parallel, "
         f"{sizes.micro_batches} micro-batches of {settings.micro_batch_size}, precision "

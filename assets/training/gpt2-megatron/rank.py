@@ -29,11 +29,6 @@ class Rank:
     schedule: Any
     samples: dict[str, Samples]
 
-    def say(self, text: str) -> None:
-        """Print on the first rank only."""
-        if self.run.is_first:
-            print(text)
-
     def batches(self, split: str, *, first: int, count: int) -> list[dict[str, torch.Tensor]]:
         """Return this rank's micro-batches, which ranks in the middle of a pipeline do not need."""
         if not (parallel_state.is_pipeline_first_stage() or parallel_state.is_pipeline_last_stage()):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,25 +50,15 @@ def piece(folder: Path) -> Path:
 
 def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
     """Write the ranks' pieces into a partial folder, which rank 0 then gives its name."""
-    started = time.monotonic()
     run = rank.run
-    folder = checkpoints.partial(run.checkpoint_dir, step)
-    if run.is_first:
-        checkpoints.clear_partials(run.checkpoint_dir)
-        folder.mkdir(parents=True)
-    dist.barrier()
-    if parallel_state.get_data_parallel_rank() == 0:
-        torch.save({"model": core.state_dict(), "optimizer": rank.optimizer.state_dict()}, piece(folder))
-        sync(piece(folder))
-        note_sums(run, folder, [piece(folder)])
-    if run.is_first:
-        noted = {"step": step, "data": data, **kept(rank.settings)}
-        (folder / PROGRESS).write_text(json.dumps(noted) + "\n", encoding="utf-8")
-    dist.barrier()
-    if run.is_first:
-        keep, settings = rank.settings.keep_checkpoints, rank.settings
-        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started, settings=settings)
-        print(f"step {step}: checkpoint {final}")
+    with checkpoints.writing(run, step, settings=rank.settings, barrier=dist.barrier) as folder:
+        if parallel_state.get_data_parallel_rank() == 0:
+            torch.save({"model": core.state_dict(), "optimizer": rank.optimizer.state_dict()}, piece(folder))
+            sync(piece(folder))
+            note_sums(run, folder, [piece(folder)])
+        if run.is_first:
+            noted = {"step": step, "data": data, **kept(rank.settings)}
+            (folder / PROGRESS).write_text(json.dumps(noted) + "\n", encoding="utf-8")
 
 
 def kept(settings: Settings) -> dict[str, Any]:
@@ -102,5 +91,5 @@ def resume(rank: Rank, core: Any, data: str) -> int:
         loaded = torch.load(piece(found), map_location="cpu", weights_only=False)
         core.load_state_dict(loaded["model"])
         rank.optimizer.load_state_dict(loaded["optimizer"])
-    rank.say(f"resuming from {found}")
+    rank.run.say(f"resuming from {found}")
     return int(noted["step"])

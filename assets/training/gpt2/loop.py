@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import logging
 import math
@@ -12,7 +11,6 @@ import shutil
 import time
 import warnings
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -51,11 +49,6 @@ class Rank:
     manifest: Manifest
     accelerator: Accelerator
 
-    def say(self, text: str) -> None:
-        """Print on the first rank only; accelerator.print prints on each node."""
-        if self.run.is_first:
-            print(text)
-
     def sums(self, *values: torch.Tensor | float) -> torch.Tensor:
         """Sum each value over the ranks, in one exchange, which the device may not have made yet."""
         exact = {"dtype": torch.float64, "device": self.accelerator.device}
@@ -74,10 +67,6 @@ class Rank:
     def tokens(self, split: str) -> Tokens:
         """Open the tokens of one split."""
         return Tokens(self.prepared.shards, self.manifest, split)
-
-    def data_sum(self) -> str:
-        """Return the sum of the tokens: data sets with the same sum have the same content."""
-        return hashlib.sha256("".join(shard.sha256 for shard in self.manifest.shards()).encode()).hexdigest()
 
     def order(self, split: str) -> Order:
         """Return the order in which the sequences of one split are read."""
@@ -137,7 +126,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     parameters = model.num_parameters()
     size = parameters * CHECKPOINT_BYTES_A_PARAMETER
     saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
-    rank.say(
+    run.say(
         f"GPT-2, {parameters / 1e6:.2f} M parameters from {prepared.init_from}, {run.world_size} ranks on "
         f"{accelerator.device.type}, {torch.get_num_threads()} threads a rank, "
         f"precision {settings.mixed_precision}; {manifest.tokens('train'):,} tokens in {prepared.shards}"
@@ -270,32 +259,23 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
 
     A checkpoint is also a folder of weights (INIT_FROM), which transformers reads.
     """
-    started = time.monotonic()
-    run, accelerator = rank.run, rank.accelerator
-    folder = checkpoints.partial(run.checkpoint_dir, step)
-    if run.is_first:
-        checkpoints.clear_partials(run.checkpoint_dir)
-    accelerator.wait_for_everyone()
-    accelerator.save_state(str(folder))
-    # This rank's own file, and no other: each node would otherwise flush the files of all ranks.
-    for own in folder.glob(f"random_states_{run.rank}.*"):
-        sync(own)
-    if run.is_first:
-        accelerator.unwrap_model(model).config.save_pretrained(str(folder))
-        shutil.copyfile(rank.prepared.shards / "tokenizer.json", folder / "tokenizer.json")
-        progress = {
-            "step": step,
-            "tokens": tokens,
-            "shape": dataclasses.asdict(rank.shape),
-            "data": rank.data_sum(),
-            "order": rank.order("train").note(),
-        }
-        (folder / "progress.json").write_text(json.dumps(progress) + "\n", encoding="utf-8")
-    accelerator.wait_for_everyone()
-    if run.is_first:
-        keep, settings = rank.settings.keep_checkpoints, rank.settings
-        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started, settings=settings)
-        print(f"step {step}: checkpoint {final}")
+    run, accelerator, barrier = rank.run, rank.accelerator, rank.accelerator.wait_for_everyone
+    with checkpoints.writing(run, step, settings=rank.settings, barrier=barrier) as folder:
+        accelerator.save_state(str(folder))
+        # This rank's own file, and no other: each node would otherwise flush the files of all ranks.
+        for own in folder.glob(f"random_states_{run.rank}.*"):
+            sync(own)
+        if run.is_first:
+            accelerator.unwrap_model(model).config.save_pretrained(str(folder))
+            shutil.copyfile(rank.prepared.shards / "tokenizer.json", folder / "tokenizer.json")
+            progress = {
+                "step": step,
+                "tokens": tokens,
+                "shape": dataclasses.asdict(rank.shape),
+                "data": rank.manifest.sum_of_tokens,
+                "order": rank.order("train").note(),
+            }
+            (folder / "progress.json").write_text(json.dumps(progress) + "\n", encoding="utf-8")
 
 
 def resume(rank: Rank) -> tuple[int, int]:
@@ -304,10 +284,10 @@ def resume(rank: Rank) -> tuple[int, int]:
     if found is None:
         return 0, 0
     with checkpoints.loading(found):
-        progress = read_progress(found)
+        progress = json.loads((found / "progress.json").read_text(encoding="utf-8"))
     if progress["shape"] != dataclasses.asdict(rank.shape):
         die(f"{found} holds another model ({progress['shape']}): give its settings, or another RUN_NAME.")
-    if progress["data"] != rank.data_sum():
+    if progress["data"] != rank.manifest.sum_of_tokens:
         die(
             f"{found} was trained on other data than {rank.prepared.shards}: give its CORPUS and text, or "
             f"begin another RUN_NAME with its weights (INIT_FROM={found})."
@@ -315,11 +295,5 @@ def resume(rank: Rank) -> tuple[int, int]:
     rank.order("train").check(found, progress.get("order"))
     with checkpoints.loading(found):
         rank.accelerator.load_state(str(found))
-    rank.say(f"resuming from {found}")
+    rank.run.say(f"resuming from {found}")
     return progress["step"], progress["tokens"]
-
-
-def read_progress(checkpoint: Path) -> dict[str, Any]:
-    """Read the progress that `save` wrote beside the weights."""
-    progress: dict[str, Any] = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
-    return progress

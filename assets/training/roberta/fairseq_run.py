@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed
 from fairseq_cli import train as program
 from gradient_norms import finite_norms
-from recorded_task import CHECKPOINT, RecordedMaskedLM, Recorder, made_of, read_progress
+from recorded_task import CHECKPOINT, PROGRESS, RecordedMaskedLM, Recorder, made_of
 from settings import Settings, fairseq_arguments
 from trainkit import network
 from trainkit.run import checkpoints, outcome, process_group, stacks
@@ -29,7 +30,7 @@ def train(settings: Settings, run: Run, *, device: torch.device, data: Path, man
     progress: dict[str, Any] = {}
     if newest:
         with checkpoints.loading(newest):
-            progress = read_progress(newest)
+            progress = json.loads((newest / PROGRESS).read_text(encoding="utf-8"))
         check_checkpoint(newest, progress, own)
     recorder = Recorder(run=run, settings=settings, symbols=manifest.symbols, progress=progress, made_of=own)
     if recorder.step < settings.max_steps:

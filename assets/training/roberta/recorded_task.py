@@ -13,17 +13,15 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters, shape
 from trainkit.run import checkpoints, process_group
-from trainkit.run.metrics import FILE, Metrics
-from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.mfu import flops_per_token
 from trainkit.run.run import Run
-from trainkit.run.steps import peak_bytes
+from trainkit.run.steps import Steps, peak_bytes
 from trainkit.run.stopping import Saves, Stop
 
 CHECKPOINT = "checkpoint.pt"
@@ -51,16 +49,20 @@ class Recorder:
         self.stopped = False
         self.learning_rate = 0.0
         self._made_of = made_of
-        self._first = self.step + 1
         self._stop = Stop()
         size = parameters(settings, symbols) * CHECKPOINT_BYTES
         self._saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
-        self._metrics = Metrics(run.run_dir / FILE, after_step=self.step) if run.is_first else None
-        self._flops = flops_per_token(
-            computing_parameters(settings, symbols),
-            settings.roberta_layers,
-            settings.roberta_width,
-            settings.roberta_context,
+        self._rows = Steps(
+            run=run,
+            settings=settings,
+            after=self.step,
+            device=settings.device,
+            flops_per_token=flops_per_token(
+                computing_parameters(settings, symbols),
+                settings.roberta_layers,
+                settings.roberta_width,
+                settings.roberta_context,
+            ),
         )
         self._idle_since: float | None = None
         self._data_s: float | None = None
@@ -105,39 +107,28 @@ class Recorder:
         step_s = self._since_idle()
         self.step += 1
         self.tokens += tokens
-        if self.step == self._first:
+        if self.step == self._rows.after + 1:
             process_group.shorten()
         self._saves.due(self.step)
         self.cfg.checkpoint.save_interval_updates = self._saves.every  # fairseq reads it next
         if total("stop"):
             self._end_here()
-        if self._metrics:
-            world_size, speed = self.run.world_size, tokens / step_s
-            line = self._metrics.add(
-                step=self.step,
-                loss=loss,
-                learning_rate=self.learning_rate,
-                tokens=self.tokens,
-                tokens_per_s=speed,
-                step_s=step_s,
-                data_s=self._data_s or 0.0,
-                memory_bytes=self._memory_bytes,
-                world_size=world_size,
-                mfu=mfu(speed, self._flops, self.run.peak_tflops, world_size),
-            )
-            if self.step % self.settings.log_every == 0 or self.step in {
-                self._first,
-                self.settings.max_steps,
-            }:
-                print(line)
+        self._rows.add(
+            step=self.step,
+            loss=loss,
+            learning_rate=self.learning_rate,
+            tokens=self.tokens,
+            tokens_per_s=tokens / step_s,
+            step_s=step_s,
+            data_s=self._data_s or 0.0,
+            memory_bytes=self._memory_bytes,
+        )
         self._data_s = None
         self.restart_clock()
 
     def validated(self, loss: float) -> None:
         """Write a validation: its mean loss over the masked tokens of all ranks, in nats."""
-        if self._metrics:
-            seconds = time.perf_counter() - (self._idle_since or time.perf_counter())
-            print(self._metrics.add_validation(step=self.step, loss=loss, seconds=seconds))
+        self._rows.add_validation(step=self.step, loss=loss, seconds=self._since_idle())
 
     def _end_here(self) -> None:
         """Let fairseq save and end; every rank has the same sum, so all ranks end at the same step."""
@@ -151,31 +142,20 @@ class Recorder:
         if self.step == self._saved:  # an update whose gradients overflowed does not count
             return None
         self._saved = self.step
-        started, begin = time.monotonic(), time.perf_counter()
+        begin, run = time.perf_counter(), self.run
         trainer.consolidate_optimizer()
         path = None
         if trainer.should_save_checkpoint_on_current_rank:
-            folder = self.run.checkpoint_dir
-            checkpoints.clear_partials(folder)
-            partial = checkpoints.partial(folder, self.step)
-            with checkpoints.saving(self.run):
-                partial.mkdir(parents=True)
+            path = str(checkpoints.path_of(run.checkpoint_dir, self.step))
+            with (
+                checkpoints.saving(run),
+                checkpoints.writing(run, self.step, settings=self.settings) as folder,
+            ):
                 state = {"train_iterator": epoch_itr.state_dict(), "val_loss": val_loss}
-                trainer.save_checkpoint(str(partial / CHECKPOINT), state)
+                trainer.save_checkpoint(str(folder / CHECKPOINT), state)
                 progress = {"step": self.step, "tokens": self.tokens, **self._made_of}
-                (partial / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
-                final = checkpoints.publish(
-                    partial,
-                    self.step,
-                    run=self.run,
-                    keep=self.settings.keep_checkpoints,
-                    started=started,
-                    settings=self.settings,
-                )
-            path = str(final)
-            print(f"step {self.step}: checkpoint {path}")
-        if self._metrics:
-            self._metrics.saved(time.perf_counter() - begin)
+                (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
+        self._rows.saved(time.perf_counter() - begin)
         self.restart_clock()
         return path
 
@@ -183,12 +163,6 @@ class Recorder:
 def made_of(settings: Settings, *, symbols: int, dictionary_sha256: str) -> dict[str, Any]:
     """Return the values of the model that a checkpoint has, for a resume to compare."""
     return {"shape": shape(settings, symbols), "dictionary_sha256": dictionary_sha256}
-
-
-def read_progress(checkpoint: Path) -> dict[str, Any]:
-    """Read the progress that `save` wrote beside the weights."""
-    progress: dict[str, Any] = json.loads((checkpoint / PROGRESS).read_text(encoding="utf-8"))
-    return progress
 
 
 @dataclass

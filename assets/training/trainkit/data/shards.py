@@ -66,6 +66,11 @@ class Manifest:
         """Count the tokens of each split."""
         return {split: self.tokens(split) for split in SPLITS}
 
+    @property
+    def sum_of_tokens(self) -> str:
+        """Sum of the tokens: data sets with the same sum have the same content."""
+        return hashlib.sha256("".join(shard.sha256 for shard in self.shards()).encode()).hexdigest()
+
     def size_bytes(self, shard: Shard) -> int:
         """Return the size that the file of a shard must have."""
         return shard.tokens * BYTES_A_TOKEN[self.dtype]

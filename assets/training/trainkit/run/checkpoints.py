@@ -19,7 +19,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NoReturn
@@ -175,6 +175,30 @@ def saving(run: Run) -> Iterator[None]:
         if is_connection or not is_file:
             raise
         die_of_failed_save(run, error)
+
+
+@contextlib.contextmanager
+def writing(
+    run: Run, step: int, *, settings: TrainSettings, barrier: Callable[[], object] | None = None
+) -> Iterator[Path]:
+    """Give the block the folder for the checkpoint of a step; afterwards the first rank publishes it.
+
+    Args:
+        barrier: waits for the other ranks, where all of them write; by default the first one writes alone.
+    """
+    started, folder = time.monotonic(), partial(run.checkpoint_dir, step)
+    if run.is_first:
+        clear_partials(run.checkpoint_dir)
+        folder.mkdir(parents=True)
+    if barrier:
+        barrier()
+    yield folder
+    if barrier:
+        barrier()
+    if run.is_first:
+        keep = settings.keep_checkpoints
+        final = publish(folder, step, run=run, keep=keep, started=started, settings=settings)
+        print(f"step {step}: checkpoint {final}")
 
 
 def die_of_failed_save(run: Run, error: BaseException) -> NoReturn:

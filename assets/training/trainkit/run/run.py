@@ -45,6 +45,11 @@ class Run:
         """True for the rank that writes the files of the run."""
         return self.rank == 0
 
+    def say(self, text: str) -> None:
+        """Print on the first rank only."""
+        if self.is_first:
+            print(text, flush=True)
+
     @classmethod
     def from_environment(cls) -> Run:
         """Read the variables that job.slurm and the launcher set; dies if one is missing."""

@@ -41,10 +41,13 @@ class Steps:
         step_s: float,
         data_s: float,
         flops_per_token: float | None = None,
+        memory_bytes: int | None = None,
+        seq_per_s: float | None = None,
     ) -> None:
         """Write a step, as Metrics.add describes it; print the first, the last, and each log_every-th.
 
-        `flops_per_token` belongs to this step's batches, if it depends on them.
+        `flops_per_token` belongs to this step's batches, if it depends on them; `memory_bytes` is the peak,
+        by default that of the process until now.
         """
         if not self._metrics:
             return
@@ -57,12 +60,13 @@ class Steps:
             tokens_per_s=tokens_per_s,
             step_s=step_s,
             data_s=data_s,
-            memory_bytes=peak_bytes(self.device),
+            memory_bytes=peak_bytes(self.device) if memory_bytes is None else memory_bytes,
             world_size=run.world_size,
             mfu=mfu(tokens_per_s, flops, run.peak_tflops, run.world_size) if flops else None,
+            seq_per_s=seq_per_s,
         )
         if step % self.settings.log_every == 0 or step in {self.after + 1, self.settings.max_steps}:
-            print(line)
+            print(line if seq_per_s is None else f"{line}, {seq_per_s:,.1f} seq/s")
 
     def add_validation(self, *, step: int, loss: float, seconds: float) -> None:
         """Write and print the validation after a step; `seconds` belong to no step."""
