@@ -158,17 +158,11 @@ class Preparations:
             return {"init_from": weights}
         if workload.name == "titan":
             return {"tokenizer": self._vocabulary / "tokenizer.json"}
-        if workload.name == "roberta":
-            made = workload.data / f".raw-bpe-{VOCAB_SIZE}.partial" / "bpe"
-            shutil.copytree(self._vocabulary, made)
-            return {}
         environment = workload.environment("run", settings)
         environment["PYTHONPATH"] = f"{TRAINING / workload.name}:{TRAINING}"
-        script = _BASELINES / "megatron_made_of.py"
-        printed = run([workload.python, "-B", script], cwd=workload.shared, environment=environment)
-        kept, made_of = printed.split()
-        shutil.copytree(self._vocabulary, kept)
-        (Path(kept) / "made-of").write_text(made_of, encoding="utf-8")
+        script = _BASELINES / "made_of.py"
+        command: Command = [workload.python, "-B", script, self._vocabulary]
+        run(command, cwd=workload.shared, environment=environment)
         return {}
 
     def _new_folder(self) -> Path:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -25,8 +24,8 @@ from typing import ClassVar
 from pairs import FORMAT, ROW_HEAD
 from settings import MACHINE, WIKIPEDIA, read_settings
 from trainkit.data.dataset_bucket import DatasetBucket
-from trainkit.data.documents import OWN, own_files
-from trainkit.data.hub_text import wikipedia
+from trainkit.data.documents import OWN, own_files, sample
+from trainkit.data.hub_text import fetched_documents, wikipedia
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import Manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TextShards
@@ -72,11 +71,11 @@ class Pairs(TextShards):
             from_vocabulary(self.vocabulary.ensure(), file)
         else:
 
-            def trained(texts: Iterator[str]) -> None:
+            def trained() -> None:
                 print(f"data: training a vocabulary of {self.vocab_size:,} tokens")
-                train(texts, file, vocab_size=self.vocab_size)
+                train(sample(units, read=fetched_documents), file, vocab_size=self.vocab_size)
 
-            self.train_once(file, units, trained)
+            self.train_once(file, trained)
         tokenizer = open_tokenizer(file)
         return self.recipe_with(
             PairEncoder(file, self.context, self.validation_every),

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from indexed import CACHE
 from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
 from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 from settings import Settings, Sizes
+from trainkit.data.indexed import CACHE
 
 FIELDS = ("tokens", "labels", "position_ids")
 SPLITS = ("train", "val")

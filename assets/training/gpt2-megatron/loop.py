@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 from batches import Vocabulary, open_samples
-from indexed import Indexed, data_sum
 from megatron.core import parallel_state
 from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
 from model import make_model, make_optimizer, make_parallel, parameters_of
 from rank import Rank
 from saving import resume, save
 from settings import Settings, Sizes
+from trainkit.data.indexed import Indexed
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.mfu import flops_per_token
@@ -48,7 +48,7 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
         model=model,
         optimizer=optimizer,
         schedule=schedule,
-        samples=open_samples(settings, data.prefixes, Vocabulary(data.vocab_size, data.end_of_text)),
+        samples=open_samples(settings, data.prefixes, Vocabulary(**data.noted)),
     )
     parameters = parameters_of(settings)
     size = parameters * CHECKPOINT_BYTES_A_PARAMETER
@@ -60,7 +60,7 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
         f"{settings.mixed_precision}, {settings.transformer_impl}; "
         f"{len(rank.samples['train']):,} samples an epoch"
     )
-    stopped_at = train_steps(rank, core, saves, data_sum(data))
+    stopped_at = train_steps(rank, core, saves, data.sum)
     outcome.ended(run, stopped_at)
     process_group.leave()
 

@@ -18,19 +18,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import published
-from indexed import make_indexed
-from settings import read_settings
+from settings import DATA_FOLDER, read_settings
 from tokens import bpe_of, gpt2
-from trainkit.data.bpe import GPT2_VOCAB_SIZE, train
+from trainkit.data.bpe import GPT2_VOCAB_SIZE, Bpe, train
 from trainkit.data.dataset_bucket import DatasetBucket
-from trainkit.data.documents import OWN
-from trainkit.data.hub_text import WIKIPEDIA, wikipedia
+from trainkit.data.documents import OWN, sample
+from trainkit.data.hub_text import WIKIPEDIA, fetched_documents, wikipedia
+from trainkit.data.indexed import make_indexed
 from trainkit.data.lifecycle import main, note_for_training, validation_every
-from trainkit.data.shards import Manifest, ShardError, read_manifest
+from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
 from trainkit.data.text_shards import TextShards
 from trainkit.data.tokenize_unit import Recipe, Unit
 
 WORKLOAD = "gpt2-megatron"
+# For larger vocabularies Megatron's files have ids of 4 bytes (DType.optimal_dtype).
+SMALL_VOCABULARY = 65_500
 # One of this many documents is for validation, which suits large and small texts.
 VALIDATION_EVERY = {WIKIPEDIA: 200, "machine": 20, OWN: 200}
 
@@ -40,6 +42,11 @@ class Shards(TextShards):
     """The shards of a text, with GPT-2's vocabulary or one that is trained on the text."""
 
     bucket: DatasetBucket | None
+
+    @property
+    def own_bpe(self) -> Bpe:
+        """The vocabulary that is trained on the text."""
+        return bpe_of(self.folder / "vocabulary")
 
     def make(self) -> Manifest:
         """Read the text and write the shards."""
@@ -69,8 +76,9 @@ class Shards(TextShards):
         if self.vocab_size == GPT2_VOCAB_SIZE:
             bpe = gpt2(self.data / "gpt2", self.bucket)
         else:
-            bpe = bpe_of(self.folder / "vocabulary")
-            self.train_once(bpe.files[0], units, lambda texts: train(bpe, texts, vocab_size=self.vocab_size))
+            bpe = self.own_bpe
+            texts = sample(units, read=fetched_documents)
+            self.train_once(bpe.files[-1], lambda: train(bpe, texts, vocab_size=self.vocab_size))
         return self.recipe_with(
             bpe,
             units,
@@ -86,7 +94,17 @@ def run() -> None:
     shards = shards_of_run(bucket)
     published.check(os.environ.get("INIT_FROM") or "scratch")
     folder = shards.ensure(bucket)
-    make_indexed(folder, end_of_text=int(read_manifest(folder).source["end_of_text"]))
+    manifest = read_manifest(folder)
+    end = int(manifest.source["end_of_text"])
+    make_indexed(
+        folder / DATA_FOLDER,
+        splits={split: split for split in SPLITS},
+        end=end,
+        # The type that Megatron uses for a vocabulary of this size.
+        dtype="uint16" if manifest.vocab_size < SMALL_VOCABULARY else "int32",
+        documents=True,
+        noted={"vocab_size": manifest.vocab_size, "eod": end},
+    )
     if os.environ.get("INIT_FROM") == published.NAME:
         published.have(shards.data, bucket)
     note_for_training(shards=str(folder))

@@ -24,6 +24,8 @@ from trainkit.source import ExportSettings, check_export
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128
+# Folder of Megatron's files beside the shards.
+DATA_FOLDER = "megatron"
 CORPORA = ("wikipedia", "machine", OWN)
 # The 256 bytes and the end of text have to fit; a token is at most four bytes in the files.
 VOCAB_SIZES = range(300, 2**31)

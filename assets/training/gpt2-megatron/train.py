@@ -19,8 +19,8 @@ import dataclasses
 import importlib.util
 from pathlib import Path
 
-from indexed import Indexed, read_indexed
-from settings import Settings, read_settings, sizes_of_job, weights_file
+from settings import DATA_FOLDER, Settings, read_settings, sizes_of_job, weights_file
+from trainkit.data.indexed import Indexed, read_indexed
 from trainkit.data.shards import ShardError, check_lengths
 from trainkit.resuming import resumed_settings
 from trainkit.run import outcome
@@ -32,12 +32,13 @@ from trainkit.source import Source, find_source
 def open_data(run: Run, settings: Settings) -> Indexed:
     """Return the data that prepare.py recorded for this run; die unless it is complete and fits the model."""
     folder = Path(data_note(run)["shards"])
-    data = read_indexed(folder)
+    data = read_indexed(folder / DATA_FOLDER)
     if data is None:
         die(f"{folder} is incomplete: submit again, and prepare.sh finishes it.")
-    if data.vocab_size > settings.vocab_size:
+    vocab_size = data.noted["vocab_size"]
+    if vocab_size > settings.vocab_size:
         die(
-            f"{folder} has a vocabulary of {data.vocab_size} tokens and the model one of "
+            f"{folder} has a vocabulary of {vocab_size} tokens and the model one of "
             f"{settings.vocab_size}: give prepare.sh and train.sh the same VOCAB_SIZE."
         )
     try:

@@ -6,10 +6,12 @@ It does not import fairseq, which takes longer than encoding 10 MB of text. A te
 from __future__ import annotations
 
 import array
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from binary_data import DataError
+from trainkit.data.bpe import Bpe
+from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import ARRAY_TYPES
 
 # They come before the symbols of a dictionary.
@@ -26,16 +28,20 @@ class Numbering:
     indices: array.array[int]
     """The index of each id; the last one is the end of a line."""
     dtype: str
-    """The type of the indices."""
+    """The type of the indices in fairseq's files."""
     dictionary: str
     """The content of dict.txt as fairseq-preprocess saves it."""
+
+    def sha256(self, bpe: Bpe) -> str:
+        """Return the checksum of a BPE with this dictionary."""
+        return hashlib.sha256(f"{bpe.sha256}\n{self.dictionary}".encode()).hexdigest()
 
 
 def read_numbering(file: Path) -> Numbering:
     """Read the numbering from a dictionary that has all ids.
 
     Raises:
-        DataError: fairseq cannot read it.
+        ShardError: fairseq cannot read it.
     """
     index_of = {symbol: index for index, symbol in enumerate(SPECIAL)}
     saved = []
@@ -43,7 +49,7 @@ def read_numbering(file: Path) -> Numbering:
         for number, line in enumerate(lines, start=1):
             symbol, _, count = line.rstrip().rpartition(" ")
             if not symbol or not count.isdecimal() or symbol in index_of:
-                raise DataError(
+                raise ShardError(
                     f"{file}, line {number}: fairseq cannot read {line.rstrip()!r:.60}. Allowed: a symbol "
                     "of its own, a blank, a count. Bring one that belongs to the encoder, and submit again."
                 )

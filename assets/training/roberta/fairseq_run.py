@@ -8,33 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from binary_data import Manifest
 from fairseq import checkpoint_utils, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed
 from fairseq_cli import train as program
 from gradient_norms import finite_norms
 from recorded_task import CHECKPOINT, PROGRESS, RecordedMaskedLM, Recorder, made_of
-from settings import Settings, fairseq_arguments
+from settings import DICTIONARY, Settings, fairseq_arguments
 from trainkit import network
+from trainkit.data.indexed import Indexed
 from trainkit.run import checkpoints, outcome, process_group, stacks
 from trainkit.run.finite import end_diverged
 from trainkit.run.run import Run, die
 from trainkit.run.world import check_world
 
 
-def train(settings: Settings, run: Run, *, device: torch.device, data: Path, manifest: Manifest) -> None:
+def train(settings: Settings, run: Run, *, device: torch.device, data: Indexed) -> None:
     """Train one rank, from the newest checkpoint to the last step, or to the step when SIGTERM arrives."""
-    own = made_of(settings, symbols=manifest.symbols, dictionary_sha256=manifest.dictionary_sha256)
+    symbols = data.noted["symbols"]
+    own = made_of(settings, symbols=symbols, dictionary_sha256=data.files[DICTIONARY][1])
     newest = checkpoints.resume_from(run)
     progress: dict[str, Any] = {}
     if newest:
         with checkpoints.loading(newest):
             progress = json.loads((newest / PROGRESS).read_text(encoding="utf-8"))
         check_checkpoint(newest, progress, own)
-    recorder = Recorder(run=run, settings=settings, symbols=manifest.symbols, progress=progress, made_of=own)
+    recorder = Recorder(run=run, settings=settings, symbols=symbols, progress=progress, made_of=own)
     if recorder.step < settings.max_steps:
-        recorder.cfg = configuration(settings, run, data=data, newest=newest)
+        recorder.cfg = configuration(settings, run, data=data.folder, newest=newest)
         call_fairseq(recorder, run, device=device, newest=newest)
     elif run.is_first:  # fairseq would make one more update before it checks
         print(f"finished: {newest} is at MAX_STEPS ({settings.max_steps})")

@@ -12,13 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from binary_data import DICTIONARY, ENCODER, MERGES, DataError
+from settings import DICTIONARY
 from trainkit.data.bpe import Bpe, ensure_gpt2
 from trainkit.data.bpe import train as train_bpe
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.fetch import ensure_file
+from trainkit.data.shards import ShardError
 from trainkit.run.files import write_whole
 
+ENCODER, MERGES = "encoder.json", "vocab.bpe"
 # fairseq's site has OpenAI's files and the dictionary.
 URL = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe"
 
@@ -39,17 +41,22 @@ class FairseqBpe:
         """File of fairseq's symbols, one on each line."""
         return self.folder / DICTIONARY
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of the tokenizer, and the dictionary."""
+        return (*self.bpe.files, self.dictionary)
+
     def check_dictionary(self) -> int:
         """Count the symbols of dict.txt, which must have each id of the encoder once.
 
         Raises:
-            DataError: dict.txt belongs to another encoder.
+            ShardError: dict.txt belongs to another encoder.
         """
         encoder: dict[str, int] = json.loads((self.folder / ENCODER).read_text(encoding="utf-8"))
         entries = [line.split()[0] for line in self.dictionary.read_text(encoding="utf-8").splitlines()]
         ids = [entry for entry in entries if entry.isdecimal()]
         if len(entries) != len(set(entries)) or set(ids) != {str(number) for number in encoder.values()}:
-            raise DataError(
+            raise ShardError(
                 f"{self.dictionary} does not belong to {ENCODER} beside it ({len(encoder):,} ids; it has "
                 f"{len(set(ids)):,}): bring those that belong together, or remove both, and submit again."
             )
@@ -70,11 +77,8 @@ def gpt2(raw: Path, bucket: DatasetBucket | None) -> FairseqBpe:
     return found
 
 
-def train(folder: Path, lines: Iterable[str], *, vocab_size: int) -> FairseqBpe:
-    """Train a BPE of the same kind on the lines of a text, unless the folder has one."""
-    made = FairseqBpe(folder)
-    if not made.dictionary.is_file():
-        size = train_bpe(made.bpe, lines, vocab_size=vocab_size)
-        # fairseq selects words by these counts, which does not apply to ids of a BPE.
-        write_whole(made.dictionary, "".join(f"{number} 1\n" for number in range(size)))
-    return made
+def train(bpe: FairseqBpe, lines: Iterable[str], vocab_size: int) -> None:
+    """Train a BPE of the same kind on the lines of a text."""
+    size = train_bpe(bpe.bpe, lines, vocab_size=vocab_size)
+    # fairseq selects words by these counts, which does not apply to ids of a BPE.
+    write_whole(bpe.dictionary, "".join(f"{number} 1\n" for number in range(size)))

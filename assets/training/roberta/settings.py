@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
-from trainkit.data.documents import OWN, own_files
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
@@ -32,6 +31,8 @@ EXTRA_POSITIONS = 2
 CHECKPOINT_BYTES = 12
 # An epoch that no run reaches, since validation and checkpoints follow updates instead of epochs.
 NEVER = 2**31 - 1
+# Folder of fairseq's files beside the shards, and the file of its symbols.
+DATA_FOLDER, DICTIONARY = "fairseq", "dict.txt"
 # The smallest vocabulary has room for 256 bytes and the end of text.
 VOCAB_SIZES = range(300, 1_000_001)
 
@@ -85,16 +86,6 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         width, heads = settings.roberta_width, settings.roberta_heads
         die(f"ROBERTA_WIDTH {width} is not a multiple of ROBERTA_HEADS {heads}.")
     return settings
-
-
-def choose_corpus(wanted: str, *, data: Path) -> str:
-    """Return the wanted corpus, else your own files if there are any in DATA_DIR/raw, else WikiText-103."""
-    return wanted or (OWN if own_files(data) else "wikitext-103")
-
-
-def data_folder(data: Path, *, corpus: str, vocab_size: int) -> Path:
-    """Return the folder of the binary data of a corpus and a vocabulary, which may not exist yet."""
-    return data / f"{corpus}-bpe-{vocab_size}"
 
 
 def layer_parameters(settings: Settings) -> int:

@@ -16,13 +16,14 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from pathlib import Path
 
 import torch
-from binary_data import DataError, open_data
-from settings import Settings, choose_corpus, data_folder, read_settings
+from settings import DATA_FOLDER, Settings, read_settings
+from trainkit.data.indexed import read_indexed
 from trainkit.resuming import resumed_settings
 from trainkit.run.precision import check_precision
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run, data_note, die
 
 LOG_FORMAT = "%(asctime)s | %(name)s | %(message)s"
 
@@ -39,13 +40,11 @@ def main() -> None:
     settings, run = read_settings(), Run.from_environment()
     sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
     settings = resumed_settings(run, settings, sequences=sequences)
-    try:
-        device = check_device(settings, run)
-        corpus = choose_corpus(settings.corpus, data=run.data_dir)
-        folder = data_folder(run.data_dir, corpus=corpus, vocab_size=settings.vocab_size)
-        manifest = open_data(folder)
-    except DataError as error:
-        die(str(error))
+    device = check_device(settings, run)
+    folder = Path(data_note(run)["shards"]) / DATA_FOLDER
+    data = read_indexed(folder)
+    if data is None:
+        die(f"{folder} is incomplete: submit again, and prepare.sh finishes it.")
     # Some of fairseq's modules log while they are imported.
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, datefmt="%H:%M:%S", stream=sys.stdout)
     for module, category in (("fairseq", FutureWarning), ("hydra", UserWarning)):
@@ -53,7 +52,7 @@ def main() -> None:
     # These imports take seconds, so wrong settings are reported before them.
     from fairseq_run import train  # noqa: PLC0415
 
-    train(settings, run, device=device, data=folder, manifest=manifest)
+    train(settings, run, device=device, data=data)
 
 
 if __name__ == "__main__":

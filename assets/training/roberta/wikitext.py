@@ -6,21 +6,24 @@ offers the same file on his own site.
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from binary_data import DataError
 from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.documents import PIECE_BYTES, Piece
 from trainkit.data.fetch import ensure_file
+from trainkit.data.shards import ShardError
 
 ZIP = "wikitext-103-raw-v1.zip"
 URL = f"https://wikitext.smerity.com/{ZIP}"
 # Checksum that TensorFlow Datasets and Hugging Face's datasets have recorded (191,984,949 bytes).
 SHA256 = "91c00ae287f0d699e18605c84afc9e45c192bc6b7797ff8837e5474655a33794"
-SPLITS = ("train", "valid", "test")
+CORPUS = "wikitext-103"
+SPLITS = {"train": "train", "val": "valid", "test": "test"}
+"""Names of the splits in the zip."""
 
 
 def have_zip(raw: Path, bucket: DatasetBucket | None) -> Path:
@@ -33,23 +36,47 @@ def have_zip(raw: Path, bucket: DatasetBucket | None) -> Path:
     return ensure_file(raw / ZIP, url=url, key=f"raw/{ZIP}", bucket=bucket, sha256=SHA256)
 
 
-def sizes(archive: Path) -> dict[str, int]:
-    """Return the bytes of text in each split.
+@dataclass(frozen=True, kw_only=True)
+class ZipPiece(Piece):
+    """A part of one split in the zip."""
+
+    member: str
+
+    def open(self) -> IO[bytes]:
+        """Open the text of the split."""
+        return zipfile.ZipFile(self.file).open(self.member)
+
+
+def units(archive: Path) -> tuple[ZipPiece, ...]:
+    """List the parts of all splits, without unpacking them.
 
     Raises:
-        DataError: the file is not a zip of WikiText.
+        ShardError: the file is not a zip of WikiText.
     """
+    found = []
     try:
         with zipfile.ZipFile(archive) as opened:
-            return {split: opened.getinfo(_member(opened, split)).file_size for split in SPLITS}
+            for split, theirs in SPLITS.items():
+                info = opened.getinfo(_member(opened, theirs))
+                for start in range(0, info.file_size, PIECE_BYTES):
+                    end = min(start + PIECE_BYTES, info.file_size)
+                    found.append(
+                        ZipPiece(
+                            name=f"{theirs} from byte {start:,}",
+                            size_bytes=end - start,
+                            fingerprint=f"{SHA256} {theirs} {start} {end}",
+                            split=split,
+                            file=archive,
+                            start=start,
+                            end=end,
+                            member=info.filename,
+                        )
+                    )
     except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"{archive} is not a complete zip ({error}): remove it, and submit again.") from error
-
-
-def lines(archive: Path, split: str) -> Iterator[str]:
-    """Read the lines of one split with their ends, without loading all of it."""
-    with zipfile.ZipFile(archive) as opened, opened.open(_member(opened, split)) as member:
-        yield from io.TextIOWrapper(member, encoding="utf-8", newline="\n")
+        raise ShardError(
+            f"{archive} is not a complete zip ({error}): remove it, and submit again."
+        ) from error
+    return tuple(found)
 
 
 def _member(opened: zipfile.ZipFile, split: str) -> str:
@@ -57,6 +84,6 @@ def _member(opened: zipfile.ZipFile, split: str) -> str:
     for name in opened.namelist():
         if name.rpartition("/")[2] == wanted:
             return name
-    raise DataError(
+    raise ShardError(
         f"{opened.filename} has no {wanted}, so it is not WikiText-103 raw: remove it, submit again."
     )

@@ -126,7 +126,7 @@ class DatasetBucket:
         self.upload(folder / MANIFEST, f"{name}/{MANIFEST}", sha256=sha256_of(folder / MANIFEST))
 
 
-EXTRAS = ("tokenizer.json", "tokenizer_config.json")
+EXTRAS = ("tokenizer.json", "tokenizer_config.json", "encoder.json", "vocab.bpe", "dict.txt")
 """Other files that a folder of shards may have."""
 
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import ReadUnit, Unit
@@ -44,6 +44,10 @@ class Piece(Unit):
     file: Path
     start: int = 0
     end: int | None = None
+
+    def open(self) -> IO[bytes]:
+        """Open the file, of which this is a part."""
+        return self.file.open("rb")
 
 
 def own_files(data: Path, *, without: Collection[str] = ()) -> list[Path]:
@@ -119,7 +123,7 @@ def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Itera
 
 def raw_lines(piece: Piece, *, limit: int = -1) -> Iterator[tuple[int, bytes]]:
     """Read the lines that begin in a piece, each with its position; at most `limit` bytes at a time."""
-    with piece.file.open("rb") as opened:
+    with piece.open() as opened:
         if piece.start:
             # A line that began earlier belongs to the previous piece.
             opened.seek(piece.start - 1)

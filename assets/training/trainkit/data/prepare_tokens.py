@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from trainkit.data.shards import MANIFEST, SPLITS, Manifest, Shard, ShardError, write_manifest
+from trainkit.data.shards import MANIFEST, Manifest, Shard, ShardError, write_manifest
 from trainkit.data.tokenize_unit import (
     ARRAY_TYPES,
     UNITS,
@@ -63,7 +63,7 @@ def prepare(
         vocab_size=recipe.vocab_size,
         tokenizer_sha256=recipe.tokenizer_sha256,
         source=recipe.source,
-        splits={split: tuple(s for n in numbers if (s := done[n][split])) for split in SPLITS},
+        splits={split: tuple(s for n in numbers if (s := done[n][split])) for split in recipe.splits},
     )
     write_manifest(recipe.folder, manifest)
     _remove_others(recipe.folder, manifest)
@@ -91,7 +91,7 @@ def _remove_others(folder: Path, manifest: Manifest) -> None:
     """Remove shards of an earlier, longer corpus, which no manifest lists."""
     kept = {shard.file for shard in manifest.shards()}
     for file in folder.iterdir():
-        if re.fullmatch(r"(train|val)-\d{5}\.bin", file.name) and file.name not in kept:
+        if re.fullmatch(r"[a-z]+-\d{5}\.bin", file.name) and file.name not in kept:
             file.unlink()
 
 

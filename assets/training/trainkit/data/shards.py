@@ -112,7 +112,7 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
             vocab_size=found["vocab_size"],
             tokenizer_sha256=found["tokenizer_sha256"],
             source=found["source"],
-            splits={name: tuple(Shard(**each) for each in found["splits"][name]) for name in SPLITS},
+            splits={name: tuple(Shard(**each) for each in of) for name, of in found["splits"].items()},
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ShardError(

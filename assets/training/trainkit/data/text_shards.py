@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +18,7 @@ from trainkit.data.hub_text import HubText, fetched_documents, space_of
 from trainkit.data.lifecycle import check_space, prepare_workers
 from trainkit.data.prepare_tokens import finished, prepare
 from trainkit.data.shards import MANIFEST, Manifest, ShardError, parse_manifest, read_manifest, sha256_of
-from trainkit.data.tokenize_unit import Encoder, Recipe, Unit
+from trainkit.data.tokenize_unit import Encoder, ReadUnit, Recipe, Unit
 from trainkit.data.verify import check_size, files_of, verify
 from trainkit.run.files import write_whole
 
@@ -207,6 +207,7 @@ class TextShards:
         tokenizer_sha256: str,
         source: dict[str, object],
         layout: str = "",
+        read: ReadUnit = fetched_documents,
     ) -> Recipe:
         """Return the inputs of shards that an encoder makes; `source` is what the manifest has of it."""
         of_text = {
@@ -217,7 +218,7 @@ class TextShards:
         return Recipe(
             folder=self.folder,
             units=units,
-            read=fetched_documents,
+            read=read,
             encoder=encoder,
             vocab_size=vocab_size,
             tokenizer_sha256=tokenizer_sha256,
@@ -226,13 +227,11 @@ class TextShards:
             layout=layout,
         )
 
-    def train_once(
-        self, file: Path, units: tuple[Unit, ...], train: Callable[[Iterator[str]], object]
-    ) -> None:
+    def train_once(self, file: Path, train: Callable[[], object]) -> None:
         """Train a tokenizer on the text, unless `file` is one with the note that it was trained on it."""
         note, made_of = file.with_name(f".{file.stem}-of"), f"{self.fingerprint} {self.vocab_size}\n"
         if not (file.is_file() and note.is_file() and note.read_text(encoding="utf-8") == made_of):
-            train(sample(units, read=fetched_documents))
+            train()
             write_whole(note, made_of)
 
     def _tokenizer_of(self, units: tuple[Unit, ...]) -> Path:
@@ -244,11 +243,12 @@ class TextShards:
                     shutil.copyfile(given, self.folder / given.name)
             return file
 
-        def train(texts: Iterator[str]) -> None:
+        def train() -> None:
+            texts = sample(units, read=fetched_documents)
             bpe.train(bpe.Bpe((file,)), texts, vocab_size=self.vocab_size)
             # torchtitan and transformers read the end of text from it.
             config = {"eos_token": bpe.END_OF_TEXT, "tokenizer_class": "PreTrainedTokenizerFast"}
             write_whole(self.folder / TOKENIZER_CONFIG, json.dumps(config) + "\n")
 
-        self.train_once(file, units, train)
+        self.train_once(file, train)
         return file

@@ -35,6 +35,8 @@ class Unit:
     size_bytes: int
     fingerprint: str
     """A checksum that changes with the text."""
+    split: str = ""
+    """The split of all of its documents; empty to divide them."""
 
 
 ReadUnit = Callable[[Any], Iterator[tuple[str, int]]]
@@ -68,6 +70,11 @@ class Recipe:
     """One of this many documents is for validation, in each unit."""
     layout: str = ""
     """The encoder's own version: changes when it returns other ids for the same text and tokenizer."""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits of the units, at least train and val."""
+        return tuple(dict.fromkeys((*SPLITS, *(unit.split for unit in self.units if unit.split))))
 
     @property
     def dtype(self) -> str:
@@ -125,12 +132,14 @@ def _end_with(sentinel: int) -> None:
 def make_unit(number: int) -> dict[str, Shard | None]:
     """Tokenize one unit: make its shards, then its record."""
     recipe = _Process.recipe
-    writers = {split: _Writer(recipe.folder / f"{split}-{number:05d}.bin", recipe.dtype) for split in SPLITS}
-    documents = 0
-    for texts in _batches(recipe.read(recipe.units[number])):
+    unit, documents = recipe.units[number], 0
+    writers = {
+        split: _Writer(recipe.folder / f"{split}-{number:05d}.bin", recipe.dtype) for split in recipe.splits
+    }
+    for texts in _batches(recipe.read(unit)):
         for ids in _Process.encode(texts):
             documents += 1
-            split = "val" if documents % recipe.validation_every == 0 else "train"
+            split = unit.split or ("val" if documents % recipe.validation_every == 0 else "train")
             writers[split].add(ids)
     shards = {split: writer.finish() for split, writer in writers.items()}
     record = {

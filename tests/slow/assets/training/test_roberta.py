@@ -46,11 +46,23 @@ FIRST_RUN_S = 1500
 WRITE_LINES = """
 import sys
 from pathlib import Path
-import prepare
+import lines
+from trainkit.data.documents import pieces_of
 text, folder = map(Path, sys.argv[1:])
-for split in ("train", "valid"):
-    lines = (line.strip() + "\\n" for line in prepare.split_lines([text], split))
-    (folder / split).write_text("".join(lines), encoding="utf-8")
+(piece,) = pieces_of(text)
+texts = {"train": "", "valid": ""}
+for number, (found, _) in enumerate(lines.read_lines(piece), start=1):
+    texts["train" if number % 20 else "valid"] += found
+for split, found in texts.items():
+    (folder / split).write_text(found, encoding="utf-8")
+"""
+# Gives a BPE as if it had been trained on the text.
+GIVE_BPE = """
+import shutil, sys
+from prepare import shards_of_run
+bpe = sys.argv.pop()
+shards = shards_of_run(None)
+shards.train_once(shards.own_bpe.dictionary, lambda: shutil.copytree(bpe, shards.folder, dirs_exist_ok=True))
 """
 ENCODER = "fairseq.examples.roberta.multiprocessing_bpe_encoder"
 HARD = "caf\u00e9 \u4e2d  it's \U0001f600\n\n \t \n<|endoftext|> </s> 12 <unk>\na\u2028b\x0bc\x85\n   led  \n"
@@ -138,7 +150,7 @@ class Preparation:
         """Environment that job.slurm and prepare.sh give."""
         path = f"{TRAINING}:{TRAINING / 'roberta'}"
         own = {"DATA_DIR": str(self.folder), "CORPUS": "raw", "VOCAB_SIZE": "2048", "PREPARE_WORKERS": "2"}
-        return {**os.environ, **own, "PYTHONPATH": path}
+        return {**os.environ, **own, "RUN_DIR": str(self.folder), "PYTHONPATH": path}
 
     @property
     def text(self) -> Path:
@@ -146,20 +158,16 @@ class Preparation:
         return self.folder / "raw" / "text.txt"
 
     @property
-    def work(self) -> Path:
-        """Folder of unfinished files of prepare.py."""
-        return self.folder / ".raw-bpe-2048.partial"
-
-    @property
     def made(self) -> Path:
         """The data, when it is whole."""
-        return self.folder / "raw-bpe-2048"
+        return self.folder / "raw-vocab-2048"
 
     def give(self, text: str, *, bpe: Path) -> None:
         """A text, and a BPE as if it had been trained here."""
         self.text.parent.mkdir(parents=True)
         self.text.write_text(text, encoding="utf-8")
-        shutil.copytree(bpe, self.work / "bpe")
+        self.made.mkdir()
+        subprocess.run([self.python, "-B", "-c", GIVE_BPE, bpe], env=self.environment, check=True)
 
     def start(self) -> subprocess.Popen[str]:
         """Start prepare.py as prepare.sh does."""
@@ -212,15 +220,15 @@ def bpe_with_another_dictionary(trained: Path, folder: Path, *, made_up: int) ->
 def test_data_files_equal_those_of_fairseq(
     training: Training, whole_run: str, tmp_path: Path, made_up: int, token_bytes: int
 ) -> None:
-    trained = data_dir(training) / "raw-bpe-2048"
+    trained = data_dir(training) / "raw-vocab-2048"
     bpe = bpe_with_another_dictionary(trained, tmp_path / "bpe", made_up=made_up)
     ours, theirs = preparation(training, tmp_path / "ours"), tmp_path / "theirs"
     ours.give(HARD + TEXT, bpe=bpe)
     ours.prepare()
     ours.by_fairseq(bpe, theirs)
     for name in ("dict.txt", "train.bin", "train.idx", "valid.bin", "valid.idx"):
-        assert (ours.made / name).read_bytes() == (theirs / name).read_bytes(), name
-    tokens = json.loads((ours.made / "manifest.json").read_text())["tokens"]
+        assert (ours.made / "fairseq" / name).read_bytes() == (theirs / name).read_bytes(), name
+    tokens = json.loads((ours.made / "fairseq" / "manifest.json").read_text())["tokens"]
     assert (theirs / "train.bin").stat().st_size == tokens["train"] * token_bytes
 
 

@@ -1,20 +1,21 @@
-"""The data of roberta: zip, BPE files, splits, dictionary, manifest; neither torch nor fairseq is here."""
+"""The data of roberta: zip, BPE files, lines, dictionary; neither torch nor fairseq is here."""
 
+import array
 import json
-import os
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from trainkit.data.documents import pieces_of
 from trainkit.data.fetch import FetchError
 from trainkit.data.lifecycle import main
 from trainkit.data.shards import ShardError, sha256_of
 
-from tests.unit.assets.training.trainkit.data.folder_bucket import folder_bucket
 from tests.unit.assets.training.workload_modules import Import
 
-TEXTS = {"train": " = Title = \n\n one line\n", "valid": " another\n", "test": " a third\n"}
+TEXTS = {"train": " = Title = \n\n one\x85line\n", "valid": " another\n", "test": " a third\n"}
 
 
 @pytest.fixture(autouse=True)
@@ -22,34 +23,44 @@ def no_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAINING_BUCKET", raising=False)
 
 
-def test_wikitext_is_read_out_of_its_zip(load: Import, tmp_path: Path) -> None:
-    wikitext, error = load("wikitext"), load("binary_data").DataError
+def test_wikitext_is_read_out_of_its_zip(
+    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wikitext, lines = load("wikitext"), load("lines")
     file = tmp_path / "raw" / "wikitext-103-raw-v1.zip"
     file.parent.mkdir()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as opened:
         for split, text in TEXTS.items():
             opened.writestr(f"wikitext-103-raw/wiki.{split}.raw", text)
-    assert wikitext.sizes(file) == {split: len(text) for split, text in TEXTS.items()}
-    assert list(wikitext.lines(file, "train")) == [" = Title = \n", "\n", " one line\n"]
+    monkeypatch.setattr(wikitext, "PIECE_BYTES", 13)
+    units = wikitext.units(file)
+    assert [(unit.split, unit.start) for unit in units] == [
+        *[("train", start) for start in (0, 13)],
+        ("val", 0),
+        ("test", 0),
+    ]
+    read = ["".join(text for text, _ in lines.read_lines(unit)) for unit in units]
+    assert read == ["= Title =\n\n", "one\x85line\n", "another\n", "a third\n"]
+    assert list(lines.training_lines(units, 2)) == [" = Title = \n", "\n", " one\x85line\n"]
     with pytest.raises(FetchError, match=f"{file}.* its sha256 is {sha256_of(file)}, not 91c00ae2"):
         wikitext.have_zip(file.parent, None)
     file.write_bytes(file.read_bytes()[:-40])
-    with pytest.raises(error, match="is not a complete zip"):
-        wikitext.sizes(file)
+    with pytest.raises(ShardError, match="is not a complete zip"):
+        wikitext.units(file)
     with zipfile.ZipFile(file, "w") as opened:
         opened.writestr("wiki.train.raw", "text")
-    with pytest.raises(error, match=r"has no wiki\.valid\.raw"):
-        wikitext.sizes(file)
+    with pytest.raises(ShardError, match=r"has no wiki\.valid\.raw"):
+        wikitext.units(file)
 
 
 def test_a_dictionary_has_each_id_once(load: Import, tmp_path: Path) -> None:
-    error, file = load("binary_data").DataError, tmp_path / "dict.txt"
+    file = tmp_path / "dict.txt"
     (tmp_path / "encoder.json").write_text(json.dumps({"a": 0, "b": 1, "ab": 2}))
     file.write_text("2 900\n0 20\n1 3\nmadeupword0000 0\n")
     assert load("line_bpe").FairseqBpe(tmp_path).check_dictionary() == 4
     for text in ("0 1\n1 1\n", "0 1\n1 1\n2 1\n2 1\n", "0 1\n1 1\n2 1\n3 1\n"):
         file.write_text(text)
-        with pytest.raises(error, match=r"does not belong to encoder\.json"):
+        with pytest.raises(ShardError, match=r"does not belong to encoder\.json"):
             load("line_bpe").FairseqBpe(tmp_path).check_dictionary()
 
 
@@ -65,42 +76,56 @@ def test_ids_have_the_places_of_their_symbols(load: Import, tmp_path: Path) -> N
         assert read(file).dtype == dtype
     for line in ("1", "", "1 x", "0 1", "<unk> 1", "1 1 #fairseq:overwrite"):
         file.write_text(f"0 1\n{line}\n")
-        with pytest.raises(load("binary_data").DataError, match=r"dict.txt, line 2: fairseq cannot read"):
+        with pytest.raises(ShardError, match=r"dict.txt, line 2: fairseq cannot read"):
             read(file)
 
 
-def test_each_block_is_in_one_split(load: Import, tmp_path: Path) -> None:
-    file = tmp_path / "text.txt"
-    file.write_text("".join(f"paragraph {number} {'x' * 5000}\n\n" for number in range(60)))
-    train, valid = (list(load("prepare").split_lines([file], split)) for split in ("train", "valid"))
-    assert [line.split()[1] for line in valid if line.strip()] == ["19", "39", "59"]
-    assert len([line for line in train if line.strip()]) == 57
+def test_lines_of_own_text_are_divided_by_documents(load: Import, tmp_path: Path) -> None:
+    lines, file = load("lines"), tmp_path / "text.txt"
+    file.write_text("".join(f" paragraph\u2028{number} {'x' * 5000}\n\n" for number in range(6)))
+    (piece,) = pieces_of(file)
+    read = [text.split() for text, _ in lines.read_lines(piece)]
+    assert [words[1] for words in read] == list("012345")
+    texts = list(lines.read_lines(piece))
+    assert texts[0][0].endswith("x\n\n\n"), "an empty line ends each document"
+    assert texts[0][0].startswith("paragraph\n0 x"), "what ends a line elsewhere ends it here"
+    kept = [line.split()[0] for line in lines.training_lines([piece], 3) if line.strip()]
+    assert [word for word in kept if word != "paragraph"] == list("0134")
 
 
-def test_another_text_or_vocabulary_is_other_data(load: Import, tmp_path: Path) -> None:
-    def of(corpus: str, size: int = 300) -> Any:
-        return load("prepare").fingerprint(corpus, data=tmp_path, vocab_size=size)
+def test_each_line_becomes_its_indices(load: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id is a byte; its index is four more, as behind fairseq's own symbols."""
+    lines = load("lines")
 
-    assert of("raw") is None
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "a.txt").write_text("one")
-    one = of("raw")
-    assert one == of("raw") != of("raw", 400)
-    (tmp_path / "raw" / "a.txt").write_text("two!")
-    assert len({one, of("raw"), of("machine"), of("wikitext-103")}) == 4
+    class Letters:
+        def open(self) -> None: ...
+
+    def text_encoder(_: None, to_bytes: Any) -> Any:
+        return lambda texts: [to_bytes(text.encode()) for text in texts]
+
+    monkeypatch.setattr(lines, "text_encoder", text_encoder)
+    indices = array.array("H", [*range(4, 260), 2])
+    encode = lines.LineEncoder(Letters(), indices).load()
+    assert [list(ids) for ids in encode(["ab\n\n", "\n", "\u00e9\n"])] == [
+        [101, 102, 2, 2],
+        [2],
+        [0xC3 + 4, 0xA9 + 4, 2],
+    ]
 
 
 def test_an_impossible_preparation_is_one_sentence(
     load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "argv", ["prepare.py"])
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     for corpus, said in {
-        "raw": r"CORPUS is raw, and .*/raw has no \*\.txt, \*\.jsonl or \*\.parquet: put",
+        "raw": r"there is no text: put \*\.txt, \*\.jsonl or \*\.parquet into .*/raw",
         "books": 'CORPUS is "books"; allowed: wikitext-103, machine, raw',
     }.items():
         monkeypatch.setenv("CORPUS", corpus)
+        monkeypatch.setenv("VOCAB_SIZE", "300")
         with pytest.raises(SystemExit, match=said):
-            main(load("prepare").run, load("binary_data").DataError)
+            main(load("prepare").run)
 
 
 def test_inconsistent_gradients_are_finite(load: Import) -> None:
@@ -113,60 +138,3 @@ def test_inconsistent_gradients_are_finite(load: Import) -> None:
         ranks = "\n".join(f"rank {rank:3d} = {norm}" for rank, norm in enumerate(norms))
         words = f"Fatal error: gradients are inconsistent.\ngrad_norm across the workers:\n{ranks}\n"
         assert load("gradient_norms").finite_norms(words) == found
-
-
-def data_folder(load: Import, folder: Path) -> Path:
-    binary_data = load("binary_data")
-    folder.mkdir(parents=True)
-    for name in ("encoder.json", "vocab.bpe", "dict.txt", "train.bin", "train.idx"):
-        (folder / name).write_bytes(os.urandom(20))
-    manifest = binary_data.Manifest(
-        fingerprint="abc",
-        corpus="machine",
-        vocab_size=300,
-        symbols=305,
-        tokens={"train": 10},
-        files=binary_data.describe(folder),
-    )
-    binary_data.write_manifest(folder, manifest)
-    return folder
-
-
-def test_wrong_data_is_told_with_the_file(load: Import, tmp_path: Path) -> None:
-    binary_data, folder = load("binary_data"), data_folder(load, tmp_path / "data")
-    manifest = binary_data.open_data(folder)
-    binary_data.check_data(folder, manifest)
-    assert manifest.dictionary_sha256 == sha256_of(folder / "dict.txt")
-    for damage, said in (
-        (os.urandom(20), rf"train\.bin is corrupt: its sha256 is .*; remove {folder}, and submit"),
-        (b"", r"train\.bin is corrupt: it has 0 bytes, manifest\.json says 20"),
-    ):
-        (folder / "train.bin").write_bytes(damage)
-        with pytest.raises(ShardError, match=said):
-            binary_data.check_data(folder, manifest)
-    for text, said in (('{"format": 2, "files": []}', "of another format"), ("[]", "is not a manifest")):
-        (folder / "manifest.json").write_text(text)
-        with pytest.raises(binary_data.DataError, match=said):
-            binary_data.open_data(folder)
-    with pytest.raises(binary_data.DataError, match=r"there is no data in .*prepare\.sh makes it"):
-        binary_data.open_data(tmp_path)
-
-
-def test_the_next_cluster_takes_data_from_the_bucket(
-    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    binary_data, name = load("binary_data"), "machine-bpe-300"
-    bucket = folder_bucket(tmp_path / "bucket", monkeypatch, workload="roberta")
-    made, taken = data_folder(load, tmp_path / "one" / name), tmp_path / "two" / name
-    assert not binary_data.download(bucket, taken, fits=lambda _: True), "it is not there"
-    for printed in (5, 0):
-        binary_data.upload(bucket, made, binary_data.open_data(made))
-        assert len(capsys.readouterr().out.splitlines()) == printed
-    assert not binary_data.download(bucket, taken, fits=lambda manifest: manifest.fingerprint == "other")
-    assert not taken.exists()
-    # An interrupted start left a part of other data there.
-    taken.mkdir(parents=True)
-    (taken / "train.bin").write_bytes(os.urandom(20))
-    assert binary_data.download(bucket, taken, fits=lambda manifest: manifest.fingerprint == "abc")
-    binary_data.check_data(taken, binary_data.open_data(taken))
-    assert binary_data.open_data(taken) == binary_data.open_data(made)

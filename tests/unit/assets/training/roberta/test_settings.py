@@ -102,17 +102,3 @@ def test_roberta_large_has_its_published_size(settings: ModuleType) -> None:
     assert settings.parameters(large, 50265) == 355_411_033
     # The output layer works for 15 % of the tokens only.
     assert settings.computing_parameters(large, 50265) == 302_309_376 + 7_877_990
-
-
-def test_own_text_wins_unless_a_corpus_is_named(settings: ModuleType, tmp_path: Path) -> None:
-    assert settings.choose_corpus("", data=tmp_path) == "wikitext-103"
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "mine.txt").write_text("text\n")
-    assert settings.choose_corpus("", data=tmp_path) == "raw"
-    assert settings.choose_corpus("machine", data=tmp_path) == "machine"
-    folders = {
-        settings.data_folder(Path("/d"), corpus=corpus, vocab_size=size)
-        for corpus in ("machine", "raw")
-        for size in (2048, 50257)
-    }
-    assert len(folders) == 4, "another vocabulary or corpus is other data"

@@ -1,14 +1,11 @@
-"""Files that data is made of: files of a BPE, the index of ids, text of the machine."""
+"""Files that data is made of: files of a BPE, text of the machine."""
 
 import hashlib
-import struct
 from pathlib import Path
 
-import numpy as np
 import pytest
 from trainkit.data import machine_text
 from trainkit.data.bpe import Bpe
-from trainkit.data.mapped import write_index
 
 
 def test_the_checksum_of_two_files_has_their_order(tmp_path: Path) -> None:
@@ -18,19 +15,6 @@ def test_the_checksum_of_two_files_has_their_order(tmp_path: Path) -> None:
     of_one, of_two = (hashlib.sha256(text).hexdigest() for text in (b"1", b"2"))
     assert Bpe((one,)).sha256 == of_one
     assert Bpe((one, two)).sha256 == hashlib.sha256((of_one + of_two).encode()).hexdigest()
-
-
-@pytest.mark.parametrize(("documents", "end"), [(False, b""), (True, np.arange(4, dtype="<i8").tobytes())])
-def test_an_index_has_where_sequences_begin(tmp_path: Path, documents: bool, end: bytes) -> None:
-    """Nightly tests compare it with those of fairseq and Megatron."""
-    file = tmp_path / "x.idx"
-    write_index(file, [3, 1, 2], dtype=np.uint16, documents=documents)
-    counts = struct.pack("<QQ", 3, 4) if documents else struct.pack("<Q", 3)
-    head = b"MMIDIDX\x00\x00" + struct.pack("<QB", 1, 8) + counts
-    sizes, starts = np.array([3, 1, 2], dtype="<i4"), np.array([0, 6, 8], dtype="<i8")
-    assert file.read_bytes() == head + sizes.tobytes() + starts.tobytes() + end
-    write_index(file, [2**31 - 1] * 3, dtype=np.int32, documents=False)
-    assert np.frombuffer(file.read_bytes()[-8:], dtype="<i8") == [2 * (2**31 - 1) * 4]
 
 
 @pytest.fixture
