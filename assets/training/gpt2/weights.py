@@ -8,7 +8,6 @@ hub.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from trainkit.data import hub
@@ -28,13 +27,7 @@ class WeightsError(Exception):
     """An error in the weights: what is wrong and how to fix it, in one sentence."""
 
 
-def find_weights(
-    init_from: str,
-    *,
-    data: Path,
-    bucket: DatasetBucket | None,
-    say: Callable[[str], None] = print,
-) -> Path | None:
+def find_weights(init_from: str, *, data: Path, bucket: DatasetBucket | None) -> Path | None:
     """Return the folder of the weights, which is downloaded if necessary; None for random weights.
 
     Raises:
@@ -61,7 +54,7 @@ def find_weights(
         return folder
     tried = [_from_bucket(key, folder, bucket)] if bucket else []
     if _lacking(folder):
-        tried.append(_from_hub(init_from, folder, say))
+        tried.append(_from_hub(init_from, folder))
     if _lacking(folder):
         upload = bucket.url(key) if bucket else f"{folder}"
         raise WeightsError(
@@ -89,7 +82,7 @@ def _from_bucket(key: str, folder: Path, bucket: DatasetBucket) -> str:
     return ""
 
 
-def _from_hub(name: str, folder: Path, say: Callable[[str], None]) -> str:
+def _from_hub(name: str, folder: Path) -> str:
     """Download from the hub; return the reason if that fails."""
     repository = f"{ORGANISATION}/{name}" if name in PUBLISHED else name
     revision = REVISIONS.get(name, "main")
@@ -98,7 +91,7 @@ def _from_hub(name: str, folder: Path, say: Callable[[str], None]) -> str:
         if missing := [each for each in FILES if each not in listed]:
             return f"{hub.endpoint()}/{repository} has no {missing[0]}"
         size = sum(listed[each].size_bytes for each in FILES)
-        say(f"weights: fetching {repository} ({size / 1e6:,.0f} MB) into {folder}")
+        print(f"weights: fetching {repository} ({size / 1e6:,.0f} MB) into {folder}")
         for each in FILES:
             hub.fetch(listed[each], folder / each)
     except FetchError as error:

@@ -32,7 +32,7 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
     now = dataclasses.replace(settings, global_batch=sequences)
     if not (found := checkpoints.resume_from(run)):
         return now
-    before, step = checkpoints.noted_settings(found), checkpoints.step_of(found)
+    before, step = checkpoints.noted(found).get("settings", {}), checkpoints.step_of(found)
     was = before.get("global_batch", sequences)
     if was != sequences and not settings.global_batch and step < settings.max_steps:
         _refuse(

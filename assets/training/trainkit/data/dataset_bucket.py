@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainkit.data.shards import MANIFEST, Manifest, Shard, parse_manifest, sha256_of, total_bytes
+from trainkit.data.shards import MANIFEST, Manifest, Shard, parse_manifest, sha256_of
 from trainkit.run.files import sync
 
 # Each transfer is a process with many parallel parts.
@@ -89,7 +89,7 @@ class DatasetBucket:
         _aws("s3", "cp", "--only-show-errors", "--metadata", pairs, str(file), self.url(key))
         return True
 
-    def download_shards(self, name: str, folder: Path, *, say: Callable[[str], None] = print) -> None:
+    def download_shards(self, name: str, folder: Path) -> None:
         """Download a folder of shards, its manifest last; shards of the right size are kept."""
         text = self.text(f"{name}/{MANIFEST}")
         if text is None:
@@ -103,15 +103,13 @@ class DatasetBucket:
             self.download(f"{name}/{shard.file}", file, sha256=shard.sha256)
             return True
 
-        _each(fetch, manifest, manifest.shards(), say=say, doing=f"taken from {self.url(name)}")
+        _each(fetch, manifest, doing=f"taken from {self.url(name)}")
         for extra in EXTRAS:
             if self.head(f"{name}/{extra}"):
                 self.download(f"{name}/{extra}", folder / extra)
         self.download(f"{name}/{MANIFEST}", folder / MANIFEST)
 
-    def upload_shards(
-        self, name: str, folder: Path, manifest: Manifest, *, say: Callable[[str], None] = print
-    ) -> None:
+    def upload_shards(self, name: str, folder: Path, manifest: Manifest) -> None:
         """Upload a folder of shards, its manifest last; shards that the bucket has are skipped."""
         if self.text(f"{name}/{MANIFEST}") == (folder / MANIFEST).read_text(encoding="utf-8"):
             return
@@ -119,7 +117,7 @@ class DatasetBucket:
         def send(shard: Shard) -> bool:
             return self.upload(folder / shard.file, f"{name}/{shard.file}", sha256=shard.sha256)
 
-        _each(send, manifest, manifest.shards(), say=say, doing=f"in {self.url(name)}")
+        _each(send, manifest, doing=f"in {self.url(name)}")
         for extra in EXTRAS:
             if (folder / extra).is_file():
                 self.upload(folder / extra, f"{name}/{extra}", sha256=sha256_of(folder / extra))
@@ -130,24 +128,15 @@ EXTRAS = ("tokenizer.json", "tokenizer_config.json", "encoder.json", "vocab.bpe"
 """Other files that a folder of shards may have."""
 
 
-def _each(
-    do: Callable[[Shard], bool],
-    manifest: Manifest,
-    shards: Sequence[Shard],
-    *,
-    say: Callable[[str], None],
-    doing: str,
-) -> None:
-    started, done = time.monotonic(), 0
+def _each(do: Callable[[Shard], bool], manifest: Manifest, *, doing: str) -> None:
+    started, done, shards = time.monotonic(), 0, manifest.shards()
+    size = sum(map(manifest.size_bytes, shards))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for number, (shard, moved) in enumerate(zip(shards, threads.map(do, shards), strict=True), start=1):
             done += manifest.size_bytes(shard)
             if moved or number == len(shards):
                 seconds = time.monotonic() - started
-                say(
-                    f"data: {done / 1e6:,.1f} of {total_bytes(manifest) / 1e6:,.1f} MB {doing}, "
-                    f"{seconds:.0f} s"
-                )
+                print(f"data: {done / 1e6:,.1f} of {size / 1e6:,.1f} MB {doing}, {seconds:.0f} s")
 
 
 def download_folder(url: str, folder: Path, *, patterns: Sequence[str]) -> None:

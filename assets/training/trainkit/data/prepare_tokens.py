@@ -34,9 +34,7 @@ def prepare(
     recipe: Recipe,
     *,
     workers: int,
-    say: Callable[[str], None] = print,
     also: Callable[[], str] = str,
-    every_s: float = PROGRESS_EVERY_S,
 ) -> Manifest:
     """Make the shards that are missing, then the manifest.
 
@@ -53,11 +51,9 @@ def prepare(
         # Shards are about to be replaced, so the folder is incomplete until the end.
         (recipe.folder / MANIFEST).unlink(missing_ok=True)
         if done:
-            say(f"data: {len(done)} of {len(numbers)} shards already exist")
+            print(f"data: {len(done)} of {len(numbers)} shards already exist")
         left = [number for number in numbers if number not in done]
-        done |= _in_processes(
-            recipe, left, workers=min(workers, len(left)), say=say, also=also, every_s=every_s
-        )
+        done |= _in_processes(recipe, left, workers=min(workers, len(left)), also=also)
     manifest = Manifest(
         dtype=recipe.dtype,
         vocab_size=recipe.vocab_size,
@@ -100,9 +96,7 @@ def _in_processes(
     numbers: list[int],
     *,
     workers: int,
-    say: Callable[[str], None],
     also: Callable[[], str],
-    every_s: float,
 ) -> dict[int, dict[str, Shard | None]]:
     """Tokenize units in `workers` processes, and print the progress from time to time."""
     # Start new processes, since a forked copy would lose the tokenizer's threads.
@@ -117,12 +111,12 @@ def _in_processes(
         futures: dict[Future[dict[str, Shard | None]], int] = {pool.submit(make_unit, n): n for n in numbers}
         pending = set(futures)
         while pending:
-            ended, pending = wait(pending, timeout=every_s, return_when=FIRST_EXCEPTION)
+            ended, pending = wait(pending, timeout=PROGRESS_EVERY_S, return_when=FIRST_EXCEPTION)
             for future in ended:
                 future.result()
             seconds = time.monotonic() - started
             ready = len(futures) - len(pending)
-            say(_progress(read_bytes.value, total, seconds, ready=ready, units=len(futures)) + also())
+            print(_progress(read_bytes.value, total, seconds, ready=ready, units=len(futures)) + also())
         return {futures[future]: future.result() for future in futures}
     except BrokenProcessPool as error:
         raise ShardError(

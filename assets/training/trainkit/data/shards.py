@@ -198,8 +198,3 @@ class Tokens:
         if at not in self._maps:
             self._maps[at] = np.memmap(self._files[at], dtype=self._kind, mode="r")
         return self._maps[at]
-
-
-def total_bytes(manifest: Manifest, shards: Iterable[Shard] | None = None) -> int:
-    """Count the bytes of all shards, or of some."""
-    return sum(manifest.size_bytes(shard) for shard in (manifest.shards() if shards is None else shards))

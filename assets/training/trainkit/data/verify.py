@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,6 @@ def verify(
     files: Sequence[DataFile],
     *,
     mend: str = "delete it and submit again",
-    say: Callable[[str], None] = print,
 ) -> None:
     """Compare the sizes of all files, and the content of files that changed since their last comparison.
 
@@ -54,7 +53,6 @@ def verify(
 
     Args:
         mend: remedy for a wrong file, for the message.
-        say: prints a line of progress.
 
     Raises:
         ShardError: a file is missing or wrong, or VERIFY_DATA is neither yes nor no.
@@ -67,7 +65,7 @@ def verify(
     left = [file for file in files if known.get(file.name) != states[file.name]]
     if reads == "yes" and left:
         same = {name: state for name, state in states.items() if known.get(name) == state}
-        _compare(folder, left, states, same, mend=mend, say=say)
+        _compare(folder, left, states, same, mend=mend)
 
 
 def check_size(folder: Path, file: DataFile, *, mend: str) -> tuple[int, int]:
@@ -95,7 +93,6 @@ def _compare(
     verified: dict[str, list[Any]],
     *,
     mend: str,
-    say: Callable[[str], None],
 ) -> None:
     started = noted = time.monotonic()
     total, done = sum(file.size_bytes for file in files), 0
@@ -113,12 +110,12 @@ def _compare(
                 done += file.size_bytes
                 if (now := time.monotonic()) - noted > NOTE_EVERY_S:
                     noted = now
-                    say(f"data: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB verified, {now - started:.0f} s")
-                    _write_stamp(folder, verified, say)
+                    print(f"data: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB verified, {now - started:.0f} s")
+                    _write_stamp(folder, verified)
         finally:
             threads.shutdown(cancel_futures=True)
-    say(f"data: {total / 1e6:,.1f} MB in {len(files)} files verified, {time.monotonic() - started:.1f} s")
-    _write_stamp(folder, verified, say)
+    print(f"data: {total / 1e6:,.1f} MB in {len(files)} files verified, {time.monotonic() - started:.1f} s")
+    _write_stamp(folder, verified)
 
 
 def _read_stamp(folder: Path) -> dict[str, Any]:
@@ -130,9 +127,9 @@ def _read_stamp(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _write_stamp(folder: Path, verified: dict[str, list[Any]], say: Callable[[str], None]) -> None:
+def _write_stamp(folder: Path, verified: dict[str, list[Any]]) -> None:
     try:
         write_whole(folder / STAMP, json.dumps(verified) + "\n")
     except PermissionError:
         # The data belongs to another user and is read-only, so each start reads it.
-        say(f"data: {folder / STAMP} cannot be written, so the next start verifies the data again")
+        print(f"data: {folder / STAMP} cannot be written, so the next start verifies the data again")

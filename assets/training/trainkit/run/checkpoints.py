@@ -274,7 +274,7 @@ def publish(
 
 def _remove_old(folder: Path, run: Run, *, keep: int) -> None:
     """Remove the checkpoints of a run that are older than the newest `keep` complete ones."""
-    own = [path for at in steps(folder) if _maker(path := path_of(folder, at)) == str(run.run_dir)]
+    own = [path for at in steps(folder) if noted(path := path_of(folder, at)).get("run") == str(run.run_dir)]
     kept = 0
     for path in reversed(own):
         if kept == keep:
@@ -298,29 +298,16 @@ def _label(checkpoint: Path) -> dict[str, Any]:
     return dict(label)
 
 
-def noted_settings(checkpoint: Path) -> dict[str, Any]:
-    """Return the settings of the start that wrote a checkpoint; none of an older version."""
+def noted(checkpoint: Path) -> dict[str, Any]:
+    """Return the label of a checkpoint: its step, the run that made it, its files; none if it is damaged.
+
+    `settings` are those of the start that wrote it, and `seconds` are what writing took; older versions wrote
+    neither.
+    """
     try:
-        return dict(_label(checkpoint).get("settings", {}))
+        return _label(checkpoint)
     except (OSError, ValueError):
         return {}
-
-
-def save_seconds(checkpoint: Path) -> float | None:
-    """Return the seconds that writing a checkpoint took; None if unknown."""
-    try:
-        found = _label(checkpoint).get("seconds")
-    except (OSError, ValueError):
-        return None
-    return float(found) if isinstance(found, (int, float)) else None
-
-
-def _maker(checkpoint: Path) -> str | None:
-    """Return the run that made a checkpoint; None if unknown."""
-    try:
-        return _label(checkpoint).get("run")
-    except (OSError, ValueError):
-        return None
 
 
 def check_space(folder: Path, bytes_needed: int) -> None:
@@ -341,12 +328,12 @@ def find_unchanged(folder: Path) -> Path | None:
     while found := newest(folder):
         if not (found / LABEL).is_file() or os.environ.get("VERIFY_DATA") == "no":
             return found
-        noted = sums.noted_sums(found)
-        if not noted:
+        own = noted(found).get("sums", {})
+        if not own:
             print(
                 f"checkpoints: {found} is of an older version, without sums: used unchecked", file=sys.stderr
             )
-        if not (changed := sums.changed_files_of_job(found, noted)):
+        if not (changed := sums.changed_files_of_job(found, own)):
             return found
         fault = f"{changed[0]} has other bytes than when it was saved; remove {DAMAGED} if you restore it"
         try:

@@ -153,9 +153,9 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_low
 def expected_save(run: Run, checkpoint_bytes: int) -> tuple[float, str] | None:
     """Return the seconds that a checkpoint takes and their source; None if unknown."""
     if newest := checkpoints.find_complete(run.checkpoint_dir)[0]:
-        measured_s = checkpoints.save_seconds(newest)
-        if measured_s is not None:
-            return measured_s, f"measured at step {checkpoints.step_of(newest)}"
+        measured_s = checkpoints.noted(newest).get("seconds")
+        if isinstance(measured_s, (int, float)):
+            return float(measured_s), f"measured at step {checkpoints.step_of(newest)}"
     if mbps := float(os.environ.get("SHARED_MBPS") or 0.0):
         return checkpoint_bytes / 1e6 / mbps, f"{checkpoint_bytes / 1e9:,.1f} GB at {mbps:,.0f} MB/s"
     return None

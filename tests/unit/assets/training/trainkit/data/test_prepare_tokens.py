@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from trainkit.data import prepare_tokens
 from trainkit.data.documents import documents_of, pieces_of
 from trainkit.data.prepare_tokens import finished, prepare
 from trainkit.data.shards import Manifest, ShardError
@@ -36,7 +37,7 @@ def recipe(tmp_path: Path) -> Callable[..., Recipe]:
 
 
 def made(recipe: Recipe, *, workers: int = 1) -> Manifest:
-    return prepare(recipe, workers=workers, say=lambda _: None)
+    return prepare(recipe, workers=workers)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -89,12 +90,16 @@ def test_what_changes_shards_changes_their_fingerprint(recipe: Callable[..., Rec
     assert recipe(source={"corpus": "other"}).fingerprint(0) == whole.fingerprint(0)
 
 
-def test_a_killed_process_ends_all_with_advice(recipe: Callable[..., Recipe]) -> None:
-    def kill_one(_: str) -> None:
+def test_a_killed_process_ends_all_with_advice(
+    recipe: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill_one() -> str:
         for child in psutil.Process().children(recursive=True):
             if "spawn_main" in " ".join(child.cmdline()):
                 child.kill()
+        return ""
 
+    monkeypatch.setattr(prepare_tokens, "PROGRESS_EVERY_S", 0.1)
     slow = recipe(encoder=Letters(0.2))
     with pytest.raises(ShardError, match=r"was killed, perhaps because memory ran out.*PREPARE_WORKERS=1\."):
-        prepare(slow, workers=2, say=kill_one, every_s=0.1)
+        prepare(slow, workers=2, also=kill_one)
