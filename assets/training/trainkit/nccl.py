@@ -1,4 +1,4 @@
-"""Network that NCCL uses between the nodes, from its own log: recorded on each node, read after a step.
+"""Network that NCCL uses between the nodes, from its own log.
 
 Only the standard library, and Python 3.9. Formats: NCCL 2.2x ("via NET/<network>/<device>" by a rank with a
 connection to another node, "Using network <network>" and, later, "Assigned NET plugin <network> to comm" by
@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -21,8 +20,7 @@ TRANSPORT = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
 CHOSEN = re.compile(r"\b(?:Using network|Assigned NET plugin) (?:AWS )?(\w+)")
 NICS = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,]+).*\(found (\d+) nics\)")
 SOCKET, LIBFABRIC, EFA = "Socket", "Libfabric", "efa"
-FOLDER, FILE = "network", "network.json"
-STRICT, DEBUG_FILE = "STRICT_NETWORK", "NCCL_DEBUG_FILE"
+FILE = "network.json"
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Network:
     @property
     def on_tcp(self) -> list[str]:
         """Hosts whose NCCL sends over TCP."""
-        return sorted(host for host, taken in self.transports.items() if any(map(_is_tcp, taken)))
+        return sorted(host for host, taken in self.transports.items() if any(map(is_tcp, taken)))
 
     @property
     def names(self) -> list[str]:
@@ -46,31 +44,12 @@ class Network:
         return sorted({name for taken in self.transports.values() for name in taken})
 
 
-def record(run_dir: Path, environment: MutableMapping[str, str]) -> None:
-    """Let NCCL write its choice of network into a file of this node; the user's own settings are kept.
-
-    One rank per node calls it before the process group is made, since NCCL reads the variables once.
-    """
-    if int(environment.get("NNODES", "1")) < 2 or "NCCL_DEBUG" in environment:  # noqa: PLR2004
-        return
-    folder = _folder(run_dir, environment)
-    folder.mkdir(parents=True, exist_ok=True)
-    node = environment.get("SLURMD_NODENAME") or socket.gethostname()
-    environment.update(
-        {
-            "NCCL_DEBUG": "INFO",
-            "NCCL_DEBUG_SUBSYS": "INIT,NET",
-            DEBUG_FILE: str(folder / f"{node}.log"),
-        }
-    )
-
-
-def read(run_dir: Path, environment: Mapping[str, str]) -> Network:
-    """Read the records of this start's nodes."""
+def read(folder: Path) -> Network:
+    """Read the records of the nodes of a start, a file each."""
     transports: dict[str, tuple[str, ...]] = {}
     providers: set[str] = set()
     nics: set[int] = set()
-    for file in sorted(_folder(run_dir, environment).glob("*.log")):
+    for file in sorted(folder.glob("*.log")):
         taken, found = _lines(file.read_text(encoding="utf-8", errors="replace").splitlines())
         own = {provider for provider, _ in found}
         if taken:
@@ -86,7 +65,8 @@ def _through(transport: str, providers: set[str]) -> str:
     return f"{LIBFABRIC} ({', '.join(sorted(providers))})"
 
 
-def _is_tcp(transport: str) -> bool:
+def is_tcp(transport: str) -> bool:
+    """Return True if a transport sends over TCP."""
     return transport == SOCKET or transport.startswith(f"{LIBFABRIC} (")
 
 
@@ -102,69 +82,10 @@ def _lines(lines: Iterable[str]) -> tuple[set[str], set[tuple[str, int]]]:
     return taken or chosen, found
 
 
-def note(run_dir: Path, network: Network, environment: Mapping[str, str]) -> None:
-    """Write the network of a run, and its fault if it has one, for the report."""
-    content: dict[str, Any] = {
-        "transports": network.names,
-        "providers": list(network.providers),
-        "nics": list(network.nics),
-        "hosts_on_tcp": network.on_tcp,
-        "complaint": complaint(network, environment),
-    }
-    (run_dir / FILE).write_text(json.dumps(content) + "\n", encoding="utf-8")
-
-
 def noted(run_dir: Path) -> Optional[dict[str, Any]]:  # noqa: UP045 (Python 3.9)
-    """Read what `note` wrote; None without it, or if it is damaged."""
+    """Read what a run has noted of its network; None without it, or if it is damaged."""
     try:
         found: dict[str, Any] = json.loads((run_dir / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found
-
-
-def complaint(network: Network, environment: Mapping[str, str]) -> str:
-    """Return the sentence about hosts that have EFA and send over TCP; empty if there are none."""
-    cards = int(environment.get("EFA_INTERFACES") or 0)
-    if not cards or not network.on_tcp:
-        return ""
-    hosts = network.on_tcp
-    named = ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} more" if len(hosts) > 4 else "")  # noqa: PLR2004
-    how = ", ".join(f"NET/{name}" for name in network.names if _is_tcp(name))
-    return (
-        f"NCCL sends over TCP ({how}) on {named}, and these nodes have {cards} EFA card"
-        f"{'s' if cards > 1 else ''} each: the training is many times slower than it could be. Submit "
-        "nccl-tests, which names the cause; usual ones are a security group without a rule for itself and an "
-        "aws-ofi-nccl plugin that is not found."
-    )
-
-
-def refusal(network: Network, environment: Mapping[str, str]) -> str:
-    """Return why STRICT_NETWORK=1 ends a run: a complaint, or no line of a node; empty if it continues."""
-    if not _is_strict(environment):
-        return ""
-    if found := complaint(network, environment):
-        return found
-    silent, nodes = _silent(network, environment), environment["NNODES"]
-    return f"NCCL has not written which network it takes on {silent} of {nodes} nodes." if silent > 0 else ""
-
-
-def waits(network: Network, environment: Mapping[str, str]) -> bool:
-    """Return True if lines that are still to come may decide whether STRICT_NETWORK=1 ends a run."""
-    is_undecided = _silent(network, environment) > 0 and not complaint(network, environment)
-    return _is_strict(environment) and is_undecided
-
-
-def _is_strict(environment: Mapping[str, str]) -> bool:
-    several = int(environment.get("NNODES", "1")) > 1
-    return environment.get(STRICT) == "1" and several and int(environment.get("EFA_INTERFACES") or 0) > 0
-
-
-def _silent(network: Network, environment: Mapping[str, str]) -> int:
-    """Return the number of nodes without a line."""
-    return int(environment.get("NNODES", "1")) - len(network.transports)
-
-
-def _folder(run_dir: Path, environment: Mapping[str, str]) -> Path:
-    start = f"{environment.get('SLURM_JOB_ID', '0')}-{environment.get('SLURM_RESTART_COUNT', '0')}"
-    return run_dir / FOLDER / start

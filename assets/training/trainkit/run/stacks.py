@@ -38,10 +38,10 @@ def node_name() -> str:
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
-def folder_of(run_dir: Path) -> Path:
-    """Return the folder of stacks of this start of the run."""
+def folder_of(run_dir: Path, kind: str = "stacks") -> Path:
+    """Return the folder of this start of the run for the files of its nodes, such as their stacks."""
     job, restart = os.environ.get("SLURM_JOB_ID", "0"), os.environ.get("SLURM_RESTART_COUNT") or "0"
-    return run_dir / "stacks" / f"{job}-{restart}"
+    return run_dir / kind / f"{job}-{restart}"
 
 
 def register(run: Run) -> None:

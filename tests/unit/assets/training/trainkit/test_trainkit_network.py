@@ -20,6 +20,7 @@ from tests.unit.assets.training.trainkit.run.runs import a_run, row
 
 LOGS = Path(__file__).parents[1] / "nccl_tests" / "logs"
 TCP = "NCCL sends over TCP (NET/Socket) on node, and these nodes have 4 EFA cards each: "
+Recorded = Callable[..., nccl.Network]
 JOB = {"NNODES": "2", "SLURM_JOB_ID": "7", "EFA_INTERFACES": "4"}
 
 
@@ -114,45 +115,57 @@ def test_a_strict_run_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest
     assert next(clock) == 200.0, "it looked until 120 s had passed"
 
 
-def recorded(run_dir: Path, **logs: str) -> nccl.Network:
-    """Read the network of nodes, each with lines of its own or a recorded log."""
-    folder = run_dir / "network" / "7-0"
-    folder.mkdir(parents=True)
-    for host, log in logs.items():
-        recorded = LOGS / f"{log}.log"
-        text = recorded.read_text() if " " not in log else f"{host}:1:2 [0] NCCL INFO {log}\n"
-        (folder / f"{host}.log").write_text(text)
-    return nccl.read(run_dir, JOB)
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """Reads the network of nodes of a job, each with lines of its own or a recorded log."""
+    folders = itertools.count()
+    for name, value in JOB.items():
+        monkeypatch.setenv(name, value)
+
+    def read(**logs: str) -> nccl.Network:
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        for host, log in logs.items():
+            file = LOGS / f"{log}.log"
+            text = file.read_text() if " " not in log else f"{host}:1:2 [0] NCCL INFO {log}\n"
+            (folder / f"{host}.log").write_text(text)
+        return nccl.read(folder)
+
+    return read
 
 
-def test_each_node_of_several_records_its_own_file(tmp_path: Path) -> None:
-    for given in ({"NNODES": "1"}, {"NCCL_DEBUG": "WARN"}):
-        environment = JOB | given
-        nccl.record(tmp_path, environment)
-        assert environment == JOB | given
-        assert not list(tmp_path.iterdir())
-    environment = JOB | {"SLURMD_NODENAME": "gpu-dy-p4d-2"}
-    nccl.record(tmp_path, environment)
-    file = Path(environment["NCCL_DEBUG_FILE"])
-    assert file == tmp_path / "network" / "7-0" / "gpu-dy-p4d-2.log"
+def test_each_node_of_several_records_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (JOB | {"SLURMD_NODENAME": "gpu-dy-p4d-2"}).items():
+        monkeypatch.setenv(name, value)
+    for name in ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    run = a_run(tmp_path)
+    for name, value in (("NNODES", "1"), ("NCCL_DEBUG", "WARN")):
+        with monkeypatch.context() as given:
+            given.setenv(name, value)
+            network.record(run)
+            assert "NCCL_DEBUG_FILE" not in os.environ
+    network.record(run)
+    file = Path(os.environ["NCCL_DEBUG_FILE"])
+    assert file == run.run_dir / "network" / "7-0" / "gpu-dy-p4d-2.log"
     assert file.parent.is_dir()
-    assert (environment["NCCL_DEBUG"], environment["NCCL_DEBUG_SUBSYS"]) == ("INFO", "INIT,NET")
+    assert (os.environ["NCCL_DEBUG"], os.environ["NCCL_DEBUG_SUBSYS"]) == ("INFO", "INIT,NET")
 
 
-def test_a_node_that_sends_over_tcp_is_named(tmp_path: Path) -> None:
-    good = recorded(tmp_path / "good", one="good-p4d-2-nodes", two="good-p4d-2-nodes")
+def test_a_node_that_sends_over_tcp_is_named(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = recorded(one="good-p4d-2-nodes", two="good-p4d-2-nodes")
     assert (good.names, good.providers, good.nics, good.on_tcp) == (["Libfabric"], ("efa",), (4,), [])
-    assert nccl.complaint(good, JOB) == ""
-    bad = recorded(tmp_path, one="good-p4d-2-nodes", two="bad-efa-unused")
+    assert network.complaint_of(good) == ""
+    bad = recorded(one="good-p4d-2-nodes", two="bad-efa-unused")
     assert bad.on_tcp == ["two"]
-    assert nccl.complaint(bad, JOB).startswith(
-        "NCCL sends over TCP (NET/Socket) on two, and these nodes have"
-    )
-    assert nccl.complaint(bad, JOB | {"EFA_INTERFACES": "0"}) == "", "TCP is all that such nodes have"
-    assert not nccl.read(tmp_path, JOB | {"SLURM_RESTART_COUNT": "1"}).transports, "another start's lines"
-    tcp = recorded(tmp_path / "tcp", one="good-p4d-2-nodes", two="bad-provider-tcp")
+    said = "NCCL sends over TCP (NET/Socket) on two, and these nodes have"
+    assert network.complaint_of(bad).startswith(said)
+    tcp = recorded(one="good-p4d-2-nodes", two="bad-provider-tcp")
     assert (tcp.names, tcp.on_tcp) == (["Libfabric", "Libfabric (tcp)"], ["two"])
-    assert nccl.complaint(tcp, JOB).startswith("NCCL sends over TCP (NET/Libfabric (tcp)) on two, and ")
+    assert network.complaint_of(tcp).startswith("NCCL sends over TCP (NET/Libfabric (tcp)) on two, and ")
+    monkeypatch.setenv("EFA_INTERFACES", "0")
+    assert network.complaint_of(bad) == "", "TCP is all that such nodes have"
 
 
 @pytest.mark.parametrize(
@@ -167,29 +180,33 @@ def test_a_node_that_sends_over_tcp_is_named(tmp_path: Path) -> None:
         ("Assigned NET plugin Socket to comm", True),
     ],
 )
-def test_lines_of_each_plugin_are_read(tmp_path: Path, line: str, is_tcp: bool) -> None:
+def test_lines_of_each_plugin_are_read(recorded: Recorded, line: str, is_tcp: bool) -> None:
     ofi = "NET/OFI" in line
     more = "\ntwo:1:2 [0] NCCL INFO Using network AWS Libfabric" if ofi else ""
-    found = recorded(tmp_path, two=line + more)
+    found = recorded(two=line + more)
     assert (bool(found.on_tcp), bool(found.nics)) == (is_tcp, ofi)
 
 
-def test_a_strict_run_needs_lines_of_each_node(tmp_path: Path) -> None:
-    strict = JOB | {"STRICT_NETWORK": "1"}
-    one = recorded(tmp_path, one="good-p4d-2-nodes")
-    assert nccl.refusal(one, strict) == ("NCCL has not written which network it takes on 1 of 2 nodes.")
-    for lax in ({"STRICT_NETWORK": "0"}, {"NNODES": "1"}, {"EFA_INTERFACES": "0"}):
-        assert nccl.refusal(one, strict | lax) == ""
-    good = recorded(tmp_path / "good", one="good-p4d-2-nodes", two="good-p4d-2-nodes")
-    assert nccl.refusal(good, strict) == ""
-    bad = recorded(tmp_path / "bad", one="bad-efa-unused", two="bad-efa-unused")
-    assert nccl.refusal(bad, strict).startswith("NCCL sends over TCP (NET/Socket) on one, two, ")
+@pytest.mark.parametrize(
+    ("name", "value"), [("STRICT_NETWORK", "0"), ("NNODES", "1"), ("EFA_INTERFACES", "0")]
+)
+def test_other_runs_do_not_wait_for_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    run_dir = start(tmp_path, monkeypatch, log="good-p4d-2-nodes")
+    monkeypatch.setenv("STRICT_NETWORK", "1")
+    monkeypatch.setenv(name, value)
+    network.report()
+    assert not (run_dir / "outcome").exists()
 
 
-def test_a_report_warns_of_tcp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_dir = tmp_path / "runs" / "gpt2" / "job-7"
-    nccl.note(run_dir, recorded(run_dir, one="bad-efa-unused"), JOB)
+def test_a_report_warns_of_tcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = start(tmp_path, monkeypatch)
+    network.report()
     (run_dir / "metrics.jsonl").write_text(json.dumps(row(1)) + "\n")
+    capsys.readouterr()
     assert report.main([str(run_dir), "--record"]) == 0
     run = unpack(capsys.readouterr().out)
     assert any(warning.startswith("NCCL sends over TCP") for warning in warnings_of(run))
