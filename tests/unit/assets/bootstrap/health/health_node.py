@@ -1,5 +1,6 @@
 """A node's disk under one folder, with the bundle on it and programs that answer as a test likes."""
 
+import shlex
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -11,7 +12,14 @@ from training_cluster.paths import ASSETS
 from training_cluster.rules.context import read_settings
 
 HEALTH = ASSETS / "bootstrap" / "health"
-RECORDED = Path(__file__).parent / "recorded"
+KERNEL = (Path(__file__).parent / "kernel-well.txt").read_text()
+"""Log of a healthy node's kernel."""
+EFA = "".join(
+    f"provider: efa\n    fabric: efa\n    domain: rdmap{number}s27-rdm\n    version: 121.0\n"
+    "    type: FI_EP_RDM\n    protocol: FI_PROTO_EFA\n"
+    for number in (16, 32, 144, 160)
+)
+"""Output of fi_info on a p4d."""
 UNHEALTHY = 9
 NOW = "1792656000.123456789"
 CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,0.0,0.01,0.0003,0.0001,16.1"
@@ -75,9 +83,14 @@ class HealthNode(Machine):
         return log.read_text() if log.exists() else ""
 
 
-def recorded(name: str) -> str:
-    """Return a stub's script that prints a program's recorded output."""
-    return f"cat '{RECORDED / name}'"
+def prints(text: str) -> str:
+    """Return a stub's script that prints a text."""
+    return f"printf '%s\\n' {shlex.quote(text.removesuffix(chr(10)))}"
+
+
+def list_gpus(number: int) -> str:
+    """Return a stub's script that lists GPUs."""
+    return f"seq -f 'GPU %g: NVIDIA A100-SXM4-40GB (UUID: GPU-x)' 0 {number - 1}"
 
 
 def gpu_node(root: Path, *, family: str = "p4d") -> HealthNode:
@@ -86,8 +99,8 @@ def gpu_node(root: Path, *, family: str = "p4d") -> HealthNode:
     node.stub("chronyc", f"echo '{CLOCK},Normal'")
     node.stub("mountpoint", "")
     (node.root / "scratch").mkdir()
-    node.stub("journalctl", recorded("kernel-well.txt"))
-    node.stub("fi_info", recorded("fi_info-p4d.txt"))
+    node.stub("journalctl", prints(KERNEL))
+    node.stub("fi_info", prints(EFA))
     smi(node)
     return node
 
@@ -124,28 +137,10 @@ def link_report(links: Sequence[Sequence[bool]]) -> str:
     return report
 
 
-def smi(
-    node: HealthNode,
-    *,
-    gpus: str = "list-gpus-8.txt",
-    errors: str = "ecc-a100-well.txt",
-    rows: str = "rows-well.txt",
-    status: int = 0,
-    report: str = fabric_report(["N/A,N/A,N/A"] * 8),
-    links: str = link_report([[True] * 12] * 8),
-    modes: str = "Disabled",
-    programs: str = "",
-) -> None:
-    (node.folder / "report").write_text(report)
-    (node.folder / "links").write_text(links)
-    node.stub(
-        "nvidia-smi",
-        f'case "$1" in\n--list-gpus) {recorded(gpus)} ;;\n-q) cat {node.folder}/report ;;\n'
-        f"nvlink) cat {node.folder}/links ;;\n--query-gpu=mig.mode.current) echo '{modes}' ;;\n"
-        f"--query-compute-apps=pid) printf '{programs}' ;;\n--query-gpu=*) {recorded(errors)} ;;\n"
-        f"--query-remapped-rows=*) {recorded(rows)} ;;\nesac\nexit {status}",
-    )
-    node.stub("python3", "")  # gpu_cuda.py has tests of its own
+def smi(node: HealthNode, *, gpus: int = 8) -> None:
+    """Let nvidia-smi list this many GPUs, all healthy; gpu_cuda.py has tests of its own."""
+    node.stub("nvidia-smi", f"if [[ $1 == --list-gpus ]]; then {list_gpus(gpus)}; fi")
+    node.stub("python3", "")
 
 
 def check(node: HealthNode, **environment: str) -> subprocess.CompletedProcess[str]:

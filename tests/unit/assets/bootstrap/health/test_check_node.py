@@ -33,7 +33,7 @@ def test_a_node_without_accelerators_needs_none(tmp_path: Path) -> None:
 
 def test_all_that_is_wrong_is_reported(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
-    smi(node, gpus="list-gpus-7.txt")
+    smi(node, gpus=7)
     node.stub("mountpoint", "exit 32")
     assert found(node) == ("nvidia-smi lists 7 of 8 GPUs; the local NVMe disks are not mounted on /scratch")
 

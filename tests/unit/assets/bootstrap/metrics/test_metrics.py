@@ -1,4 +1,4 @@
-"""Metrics of nodes: the real programs, with fakes of sinfo, nvidia-smi, neuron-monitor and aws."""
+"""Metrics of nodes: the real programs, with fakes of tools; promtool reads the text files that they write."""
 
 import argparse
 import importlib
@@ -8,16 +8,19 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.ops.jobs_head_node import SAY
+from tests.unit.ops.jobs_head_node import SAY, job_line
 from training_cluster.monitoring.metrics import PUBLISHED_EVERY
-from training_cluster.paths import ASSETS
+from training_cluster.paths import ASSETS, ROOT
 
 METRICS = ASSETS / "bootstrap" / "metrics"
+PROMTOOL = ROOT / ".cache" / "prometheus" / "usr" / "bin" / "promtool"
+XID = "NVRM: Xid (PCI:0000:10:1c): {}, pid=1, name=python"
 Datum = dict[str, Any]
 
 
@@ -37,14 +40,13 @@ def gpu(index: int, busy: object, memory: object, *, rest: str = "0x0, 0, 0, N/A
 
 
 class Node:
-    """A folder of programs, which a test fills."""
+    """A folder of programs, which a test fills, and of what the metrics' programs write."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "run").mkdir()
-        self.has("squeue", "")
-        self.has("journalctl", "")
-        self.has("sdiag", "")
+        self.root, self.files = root, root / "textfiles"
+        for program in ("sinfo", "squeue", "sdiag", "journalctl"):
+            self.says(program, "")
+        self.says("sinfo", nodes_of("gpu", "idle", 2))
         self.has(
             "aws", 'for word in "$@"; do last="$word"; echo "$word"; done >arguments; echo "$last" >data'
         )
@@ -72,6 +74,15 @@ class Node:
             check=False,
         )
 
+    def writes(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a program that writes text files and publishes nothing."""
+        return self.run(program, *arguments, "--no-cloudwatch", "--textfiles", str(self.files))
+
+    def head(self, *more: str) -> subprocess.CompletedProcess[str]:
+        (self.root / "prices").write_text("head - 0.5\ngpu x 10\ncpu y 1\n")
+        targets = ("--targets", str(self.root / "etc" / "nodes.json"), "--storage", str(self.root))
+        return self.writes("head_node.py", "--prices", str(self.root / "prices"), *targets, *more)
+
     def published(self) -> list[Datum]:
         data: list[Datum] = json.loads((self.root / "data").read_text())
         return data
@@ -88,29 +99,28 @@ class Node:
             found[dimensions["Partition"], dimensions["State"]] = datum["StatisticValues"]["Sum"]
         return found
 
+    def is_read_by_promtool(self) -> None:
+        text = "".join(file.read_text() for file in sorted(self.files.glob("*.prom")))
+        checked = subprocess.run(
+            [PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, check=False
+        )
+        assert not [line for line in checked.stderr.splitlines() if "error" in line.lower()], checked.stderr
+        assert checked.returncode in (0, 3), checked.stderr  # 3: advice about names
+
+    def samples(self) -> dict[str, float]:
+        return dict(self._lines())
+
+    def _lines(self) -> Iterator[tuple[str, float]]:
+        for file in self.files.glob("*.prom"):
+            for line in file.read_text().splitlines():
+                if not line.startswith("#"):
+                    series, _, value = line.rpartition(" ")
+                    yield series, float(value)
+
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
-
-
-WORDS = {
-    "allocated": "allocated allocated+ mixed mixed+ completing allocated@ allocated$ allocated-",
-    "idle": "idle planned reserved idle- idle@",
-    "powering_up": "idle# mixed# allocated# powering_up",
-    "powering_down": "idle% idle! allocated! mixed% power_down powering_down",
-    "down": "down down* down# down% drained draining draining@ fail inval maint idle* unknown* new",
-    "": "idle~ down~ drained~ powered_down",
-}
-
-
-def test_every_word_of_sinfos_is_one_state(node: Node) -> None:
-    """A partition for each word has one node in that state, and none in others."""
-    of = {f"{state}-{number}": word for state in WORDS for number, word in enumerate(WORDS[state].split())}
-    node.says("sinfo", "".join(nodes_of(name, word, 1) for name, word in of.items()))
-    assert node.run("head_node.py").returncode == 0
-    found = {(name, state) for (name, state), number in node.nodes().items() if number}
-    assert found == {(name, name.partition("-")[0]) for name in of if name[0] != "-"}
 
 
 def test_states_are_counted_and_others_zero(node: Node) -> None:
@@ -246,3 +256,240 @@ def test_text_files_publish_every_two_minutes(monkeypatch: pytest.MonkeyPatch, l
         due.append(module.is_due(asked))
     assert due == [True, False, False, False] * 2
     assert PUBLISHED_EVERY.to_seconds() == module.PUBLISHED_EVERY_S
+
+
+NVLINK = r"""case "$*" in
+*-gt*) printf 'GPU 0: H100 (UUID: 1)\n\t Link 0: Data Tx: 10 KiB\n\t Link 0: Data Rx: 1 KiB\n'
+  printf '\t Link 1: Data Tx: 20 KiB\nGPU 1: H100\n\t Link 0: Data Tx: 5 KiB\n' ;;
+*-e*) printf 'GPU 0: H100\n\t Link 0: Replay Errors: 2\n\t Link 1: Replay Errors: 3\n'
+  printf '\t Link 1: CRC Errors: 0\n' ;;
+*) cat nvidia-smi.txt ;;
+esac"""
+
+
+def test_a_compute_node_describes_its_hardware(node: Node) -> None:
+    """Counters of all EFA devices and of a GPU's links are added up; errors name their device."""
+    for device, errors in (("rdmap0s6", 0), ("rdmap1s6", 7)):
+        counters = node.root / "sys/class/infiniband" / device / "ports/1/hw_counters"
+        counters.mkdir(parents=True)
+        for name, value in {"tx_bytes": 100, "retrans_pkts": errors, "lifespan": 10}.items():
+            (counters / name).write_text(f"{value}\n")
+    node.says(
+        "lctl",
+        "snapshot_time 1.2 secs.nsecs\nread_bytes 4 samples [bytes] 1 4096 8192 999\n"
+        "write_bytes 2 samples [bytes] 1 4096 100 9\nopen 31 samples [usec] 1 2 3 4\n",
+    )
+    slow = "0x0000000000000044, 3, 1, Completed, Success"
+    node.says(
+        "nvidia-smi",
+        gpu(0, 97, 40960, rest=slow) + gpu(1, "[N/A]", 0, rest="N/A, N/A, N/A, In Progress, N/A"),
+    )
+    node.has("nvidia-smi", NVLINK)
+    node.says("journalctl", XID.format(79) + "\n" + XID.format(13) + "\n" + XID.format(13) + "\n")
+    done = node.writes("compute_node.py", "gpu")
+    assert done.returncode == 0, done.stderr
+    found = node.samples()
+    assert found['gpu_utilization_ratio{gpu="0"}'] == pytest.approx(0.97)
+    assert 'gpu_utilization_ratio{gpu="1"}' not in found
+    assert found['gpu_memory_used_bytes{gpu="0"}'] == 40 << 30
+    assert found['gpu_sm_clock_hertz{gpu="0"}'] == 1_755_000_000
+    assert found['gpu_throttled{gpu="0",reason="software_power_cap"}'] == 1
+    assert found['gpu_throttled{gpu="0",reason="hardware_thermal"}'] == 1
+    assert found['gpu_throttled{gpu="0",reason="power_brake"}'] == 0
+    assert found['gpu_ecc_errors_total{gpu="0",kind="uncorrected"}'] == 1
+    assert (found['gpu_fabric_ready{gpu="0"}'], found['gpu_fabric_ready{gpu="1"}']) == (1, 0)
+    assert found['gpu_xid_errors_total{gpu="0",xid="79",class="fatal"}'] == 1
+    assert found['gpu_xid_errors_total{gpu="0",xid="13",class="application"}'] == 2
+    assert found['gpu_nvlink_bytes_total{gpu="0",direction="tx"}'] == 30 * 1024
+    assert found['gpu_nvlink_bytes_total{gpu="1",direction="tx"}'] == 5 * 1024
+    assert found['gpu_nvlink_errors_total{gpu="0",kind="replay"}'] == 5
+    assert {name: value for name, value in found.items() if name.startswith("efa_")} == {
+        'efa_hw_counter_total{counter="tx_bytes"}': 200,
+        'efa_hw_counter_total{counter="retrans_pkts"}': 7,
+        'efa_device_errors_total{device="rdmap1s6",counter="retrans_pkts"}': 7,
+    }
+    assert found['lustre_client_bytes_total{direction="read"}'] == 8192
+    assert found['lustre_client_bytes_total{direction="write"}'] == 100
+    assert found['lustre_client_operations_total{operation="open"}'] == 31
+    node.is_read_by_promtool()
+
+
+def test_an_older_driver_knows_fewer_fields(node: Node) -> None:
+    node.has(
+        "nvidia-smi",
+        """case "$*" in
+          *nvlink*) ;;
+          *fabric.state*) echo 'Field "fabric.state" is not a valid field to query.' >&2; exit 2 ;;
+          *fabric.status*) echo 'Field "fabric.status" is not a valid field to query.' >&2; exit 2 ;;
+          *) echo '0, 00000000:10:1C.0, V100, 470, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0x0, 0, 0' ;;
+        esac""",
+    )
+    assert node.writes("compute_node.py", "gpu").returncode == 0
+    assert node.samples()['gpu_power_watts{gpu="0"}'] == 3
+
+
+def test_a_failing_reader_leaves_no_old_value(node: Node) -> None:
+    node.says("nvidia-smi", gpu(0, 50, 0))
+    assert node.writes("compute_node.py", "gpu").returncode == 0
+    node.has("nvidia-smi", "echo 'Failed to initialize NVML' >&2; exit 9")
+    done = node.writes("compute_node.py", "gpu")
+    assert done.returncode == 1
+    assert "gpu: CalledProcessError" in done.stderr
+    found = node.samples()
+    assert not [name for name in found if name.startswith("gpu_util")]
+    assert found['metrics_reader_success{reader="gpu"}'] == 0
+    assert found['metrics_reader_success{reader="host"}'] == 1
+    assert found["host_cpus"] == os.cpu_count()
+
+
+def test_the_head_node_describes_nodes_and_jobs(node: Node) -> None:
+    now = int(time.time())
+    node.says(
+        "squeue",
+        job_line(id_="7", name='a "x"', submitted=now - 100, started=now - 40, user="ann", account="nlp")
+        + job_line("PENDING", "Resources", id_="8", submitted=now - 500, started="N/A", account="nlp")
+        + job_line("PENDING", "Resources", id_="9", user="bob", submitted=now - 50, account="nlp"),
+    )
+    node.says(
+        "sdiag",
+        "Server thread count:  3\nAgent queue size:    1\n\nMain schedule statistics (microseconds):\n"
+        "\tLast cycle:   2500000\n\tLast queue length: 12\n\nBackfilling stats\n\tLast cycle: 40\n"
+        "\nRemote Procedure Call statistics by message type\n\tLast cycle: 9\n",
+    )
+    node.says(
+        "sinfo",
+        "gpu*|up|mixed|1|gpu-dy-x-1|Unknown|none|10.0.0.1\n"
+        "all|up|mixed|1|gpu-dy-x-1|Unknown|none|10.0.0.1\n"
+        'gpu*|up|drained|1|gpu-dy-x-2|1700000000|training-cluster: "XID" 79, see log|10.0.0.2\n'
+        "gpu*|up|idle~|1|gpu-dy-x-3|Unknown|none|gpu-dy-x-3\n"
+        "gpu*|up|idle#|1|gpu-dy-x-4|Unknown|none|gpu-dy-x-4\n",
+    )
+    done = node.head("--budget-usd", "100")
+    assert done.returncode == 0, done.stderr
+    found = node.samples()
+    assert found['slurm_nodes{partition="gpu",state="down"}'] == 1
+    assert found['slurm_node_state{node="gpu-dy-x-1",partition="gpu",state="allocated"}'] == 1
+    assert not [name for name in found if "gpu-dy-x-3" in name]
+    (out,) = [name for name in found if name.startswith("slurm_node_out_since")]
+    assert out.endswith(r'reason="training-cluster: \"XID\" 79, see log"}')
+    assert found[out] == 1700000000
+    targets = json.loads((node.root / "etc" / "nodes.json").read_text())
+    assert [each["targets"] for each in targets] == [["10.0.0.1:9100"], ["10.0.0.2:9100"]]
+    assert targets[0]["labels"] == {"node": "gpu-dy-x-1", "partition": "gpu"}
+    assert found['cluster_usd_per_hour{partition="gpu"}'] == 30
+    assert found["cluster_budget_usd"] == 100
+    running = 'job="7",user="ann",account="nlp",partition="gpu"'
+    assert found['slurm_jobs{state="pending",user="bob",account="nlp",partition="gpu"}'] == 1
+    assert found[f"slurm_job_wait_seconds{{{running}}}"] == 60
+    assert found[f"slurm_job_nodes{{{running}}}"] == 2
+    assert found[rf'slurm_job_info{{{running},name="a \"x\""}}'] == 1
+    waited = found['slurm_queue_wait_seconds{partition="gpu",reason="Resources"}']
+    assert 500 <= waited < 520
+    assert found['slurm_sdiag{figure="server_threads"}'] == 3
+    assert found['slurm_sdiag{figure="main_last_cycle_seconds"}'] == 2.5
+    assert found['slurm_sdiag{figure="main_queue"}'] == 12
+    assert found['slurm_sdiag{figure="backfill_last_cycle_seconds"}'] == pytest.approx(4e-5)
+    node.is_read_by_promtool()
+
+
+def _run(node: Node, path: str, *rows: str, owner: str = "") -> Path:
+    folder = node.root / "runs" / path
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    if owner:
+        (folder / "owner").write_text(f"{owner}\n")
+    return folder
+
+
+def _row(step: int, second: int, loss: str = "2.5") -> str:
+    return (
+        f'{{"step": {step}, "loss": {loss}, "tokens_per_s": 1000.5, "step_s": 2.0, "data_s": 0.5, '
+        f'"mfu": 0.4, "time": "2026-01-01T00:00:{second:02}+00:00"}}'
+    )
+
+
+def _running(job: int, *, uid: int) -> str:
+    return job_line(id_=str(job), user="ann", uid=uid)
+
+
+def test_each_running_jobs_newest_row_is_published(node: Node) -> None:
+    uid = os.getuid()
+    node.says("squeue", _running(7, uid=uid) + _running(8, uid=uid) + _running(9, uid=uid))
+    _run(node, "gpt2/job-7", _row(1, 0), _row(2, 2), _row(3, 4), '{"step": 3, "val_loss": 2.0}', "{half")
+    _run(node, "gpt2/my-run", _row(5, 0, loss="null"), owner="8")
+    _run(node, "gpt2/old", _row(5, 0), owner="4")
+    done = node.head()
+    assert done.returncode == 0, done.stderr
+    found = {name: value for name, value in node.samples().items() if name.startswith("training_")}
+    seven = 'job="7",user="ann",workload="gpt2",run="job-7"'
+    assert found[f"training_step{{{seven}}}"] == 3
+    assert found[f"training_loss{{{seven}}}"] == 2.5
+    assert found[f"training_row_interval_seconds{{{seven}}}"] == 2
+    assert found[f"training_data_wait_seconds{{{seven}}}"] == 0.5
+    eight = 'job="8",user="ann",workload="gpt2",run="my-run"'
+    assert found[f"training_loss_is_finite{{{eight}}}"] == 0
+    assert f"training_loss{{{eight}}}" not in found
+    assert {re.search('job="([0-9]+)"', name)[1] for name in found} == {"7", "8"}  # type: ignore[index]
+
+
+def test_root_reads_only_what_is_theirs(node: Node) -> None:
+    other = os.getuid() + 1
+    node.says("squeue", _running(7, uid=other) + _running(8, uid=os.getuid()) + _running(9, uid=os.getuid()))
+    _run(node, "gpt2/job-7", _row(1, 0))
+    (_run(node, "gpt2/job-8") / "metrics.jsonl").unlink()
+    (node.root / "runs/gpt2/job-8/metrics.jsonl").symlink_to(node.root / "runs/gpt2/job-7/metrics.jsonl")
+    (_run(node, "gpt2/job-9") / "metrics.jsonl").unlink()
+    os.mkfifo(node.root / "runs/gpt2/job-9/metrics.jsonl")
+    assert node.head().returncode == 0
+    assert not [name for name in node.samples() if name.startswith("training_")]
+
+
+def test_spend_adds_up_over_a_month(node: Node) -> None:
+    node.head()
+    assert node.samples()["cluster_spend_usd"] == 0
+    kept = node.root / "state" / "spend.json"
+    before = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**before, "at": time.time() - 360, "usd": 5}))
+    node.head()
+    assert node.samples()["cluster_spend_usd"] == pytest.approx(5 + 20.5 / 10, rel=0.01)
+    kept.write_text(json.dumps({"month": "2020-01", "at": time.time() - 1e7, "usd": 1000}))
+    node.head()
+    assert node.samples()["cluster_spend_usd"] == pytest.approx(20.5 / 4, rel=0.01)
+    kept.write_text("{half")
+    assert node.head().returncode == 0
+
+
+def test_fatal_xids_are_those_that_drain() -> None:
+    check = (ASSETS / "bootstrap/health/checks/20-gpu-xid.sh").read_text()
+    codes = {int(code) for code in re.findall(r"^  \[(\d+)\]=", check, re.MULTILINE)}
+    text = (METRICS / "xids.py").read_text()
+    fatal = re.search(r"FATAL = frozenset\(\(([\d, ]+)\)\)", text)
+    assert fatal
+    assert {int(code) for code in fatal[1].split(",")} == codes
+    asked = re.search(r"ASKED='(.+)'", check)
+    assert asked and asked[1] in text, "the driver's own verdict, XID 154"
+
+
+def test_a_job_is_noted_on_its_node(tmp_path: Path) -> None:
+    def call(moment: str, job: str, user: str = "ann") -> int:
+        text = (METRICS / "job-file.sh").read_text().replace("\n", f"\nreadonly MOMENT={moment}\n", 1)
+        return subprocess.run(
+            ["bash", "-c", text],
+            env={
+                "TRAINING_METRICS": str(tmp_path / "run"),
+                "SLURM_JOB_ID": job,
+                "SLURM_JOB_USER": user,
+                "SLURM_JOB_PARTITION": "gpu",
+                "SLURMD_NODENAME": "gpu-dy-x-1",
+            },
+            check=False,
+        ).returncode
+
+    assert (call("prolog", "7"), call("prolog", "8", user='b"o\\b')) == (0, 0)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["job-7.prom", "job-8.prom"]
+    last = (tmp_path / "run/job-7.prom").read_text().splitlines()[-1]
+    assert last == 'slurm_node_job_info{node="gpu-dy-x-1",job="7",user="ann",partition="gpu"} 1'
+    assert 'user="b_o_b"' in (tmp_path / "run/job-8.prom").read_text()
+    assert (call("epilog", "7"), call("epilog", "7")) == (0, 0)
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["job-8.prom"]
+    assert call("prolog", "") == 0, "Slurm drains a node whose prolog fails"

@@ -4,28 +4,27 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.unit.assets.bootstrap.health.health_node import (
     CLOCK,
+    EFA,
     HEALTH,
-    RECORDED,
+    KERNEL,
     UNHEALTHY,
-    HealthNode,
     check,
     fabric_report,
-    found,
     gpu_node,
     link_report,
-    recorded,
-    smi,
+    list_gpus,
+    prints,
 )
+
+SETTINGS = {"ACCELERATORS_PER_NODE": "8", "EFA_INTERFACES": "4", "SCRATCH": "/scratch"}
+Programs = dict[str, str]
 
 
 def test_a_well_gpu_node_is_fit(tmp_path: Path) -> None:
     """Every program is asked as it understands. Errors of jobs and mended ones keep no node from work."""
-    well = (RECORDED / "kernel-well.txt").read_text()
-    assert [code for code in ("13", "31", "43", "45", "63", "94", "154") if f": {code}, " not in well] == []
+    assert [code for code in ("13", "31", "43", "45", "63", "94", "154") if f": {code}, " not in KERNEL] == []
     node = gpu_node(tmp_path)
     started = time.monotonic()
     done = check(node)
@@ -49,257 +48,222 @@ def test_a_well_gpu_node_is_fit(tmp_path: Path) -> None:
     ]
 
 
-def test_odd_gpu_nodes_are_fit(tmp_path: Path) -> None:
-    """GPUs without remapped rows or ECC, GPUs in use, interfaces listed twice, and just enough disk."""
-    node = gpu_node(tmp_path)
-    for values in ("ecc-v100-well.txt", "ecc-none.txt"):
-        smi(node, errors=values, rows="rows-none.txt")
-        assert check(node).returncode == 0
-    smi(node, programs="4711\\n4712\\n")
-    node.stub("python3", "echo 'CUDA takes memory'; exit 9")
-    node.set_fact("EFA_INTERFACES", "1")
-    node.stub("fi_info", recorded("fi_info-direct.txt"))
-    node.stub("df", "printf ' Avail\\n   1024\\n'")
-    assert check(node).returncode == 0
-    assert f"df --output=avail --block-size=1M {node.root}/" in node.called()
+def memory(errors: str, rows: str = "00000000:10:1C.0, 0, 0") -> Programs:
+    return {"nvidia-smi": f"case $1 in --query-gpu=*) {prints(errors)} ;; *) {prints(rows)} ;; esac"}
 
 
-@pytest.mark.parametrize(
-    ("answers", "sentence"),
-    [
-        ({"gpus": "list-gpus-7.txt"}, "nvidia-smi lists 7 of 8 GPUs"),
-        (
-            {"gpus": "list-gpus-lost.txt", "status": 15},
-            "nvidia-smi lists 7 of 8 GPUs (Unable to determine the device handle for GPU0000:A0:1C.0: "
-            "Unknown Error)",
-        ),
-        (
-            {"gpus": "no-driver.txt", "status": 9},
-            "nvidia-smi lists 0 of 8 GPUs (NVIDIA-SMI has failed because it couldn't communicate with the "
-            "NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.)",
-        ),
-        (
-            {"errors": "ecc-a100-bad.txt"},
-            "the GPU 00000000:10:1D.0 has 3 uncorrected memory errors (ECC) since its driver was loaded",
-        ),
-        (
-            {"errors": "ecc-v100-pending.txt"},
-            "the GPU 00000000:00:17.0 has retired pages pending: it needs a reset",
-        ),
-        (
-            {"rows": "rows-pending.txt"},
-            "the GPU 00000000:20:1C.0 has remapped rows pending: it needs a reset",
-        ),
-        (
-            {"rows": "rows-failed.txt"},
-            "the GPU 00000000:90:1C.0 could not remap rows of its memory: replace it",
-        ),
-    ],
-    ids=lambda value: next(iter(value.values())) if isinstance(value, dict) else "",
-)
-def test_a_lost_gpu_or_memory_is_named(tmp_path: Path, answers: dict[str, str], sentence: str) -> None:
-    node = gpu_node(tmp_path)
-    smi(node, **answers)  # type: ignore[arg-type]
-    assert sentence in found(node).split("; ")
-
-
-READY = "Completed,Success,N/A"
+READY, NONE, WELL = "Completed,Success,N/A", "N/A,N/A,N/A", "00000000:10:1C.0, 0, No"
 ALL_UP = [[True] * 18] * 8
 
 
-@pytest.mark.parametrize(
-    ("states", "links", "sentence"),
-    [
-        ([READY] * 8, ALL_UP, ""),
-        (["Completed,Success,Healthy"] * 8, ALL_UP, ""),
-        (["N/A,N/A,N/A"] * 8, [[]] * 8, ""),
-        (["N/A,N/A,N/A"] * 8, [[False] * 4] * 8, ""),
-        ([], [], ""),
+def fabric(states: list[str], links: list[list[bool]], *, mig: str = "N/A") -> Programs:
+    report, listed = fabric_report(states, mig=mig), link_report(links)
+    return {"nvidia-smi": f"case $1 in -q) {prints(report)} ;; nvlink) {prints(listed)} ;; esac"}
+
+
+def cuda(*, modes: str = "Disabled", programs: str = "") -> Programs:
+    return {
+        "nvidia-smi": f"case $1 in *mig.mode*) {prints(modes)} ;; *) {prints(programs)} ;; esac",
+        "python3": "echo 'CUDA does not start'; exit 9",
+    }
+
+
+def logged(line: str) -> Programs:
+    return {"journalctl": prints(f"{KERNEL}NVRM: Xid (PCI:0000:cb:00): {line}")}
+
+
+GPU_0 = "the fabric of the GPU 00000000:00:00.0 is not ready"
+NO_DRIVER = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+    "NVIDIA driver is installed and running."
+)
+LOST = "Unable to determine the device handle for GPU0000:A0:1C.0: Unknown Error"
+DIRECT = EFA.split("provider:")[1].replace("fabric: efa", "fabric: efa-direct")
+BROKEN = "NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR instance-id=i-0 nd-id=3 nc-id=0 action=TERMINATE_INSTANCE"
+# By check: programs, other settings, and the sentence of an unhealthy node.
+CASES: dict[str, list[tuple[Programs, dict[str, str], str]]] = {
+    "10-gpus": [
+        ({"nvidia-smi": list_gpus(7)}, {}, "nvidia-smi lists 7 of 8 GPUs"),
         (
-            [*[READY] * 7, "In Progress,N/A,N/A"],
-            ALL_UP,
+            {"nvidia-smi": f"echo '{LOST}'; {list_gpus(7)}; exit 15"},
+            {},
+            f"nvidia-smi lists 7 of 8 GPUs ({LOST})",
+        ),
+        (
+            {"nvidia-smi": f"{prints(NO_DRIVER)}; echo; exit 9"},
+            {},
+            f"nvidia-smi lists 0 of 8 GPUs ({NO_DRIVER})",
+        ),
+    ],
+    "12-gpu-fabric": [
+        (fabric([READY] * 8, ALL_UP), {}, ""),
+        (fabric(["Completed,Success,Healthy"] * 8, ALL_UP), {}, ""),
+        (fabric([NONE] * 8, [[]] * 8), {}, ""),  # g5
+        (fabric([NONE] * 8, [[False] * 4] * 8), {}, ""),  # without a bridge
+        (fabric([], []), {}, ""),  # an unknown text
+        (
+            fabric([*[READY] * 7, "In Progress,N/A,N/A"], ALL_UP),
+            {},
             "the fabric of the GPU 00000000:77:00.0 is not ready (In Progress): CUDA ends with error 802",
         ),
         (
-            ["Not Started,N/A,N/A"] * 8,
-            ALL_UP,
-            "the fabric of the GPU 00000000:00:00.0 is not ready (Not Started): CUDA ends with error 802",
+            fabric(["Not Started,N/A,N/A"], []),
+            {},
+            f"{GPU_0} (Not Started): CUDA ends with error 802",
         ),
+        (fabric(["Not Started,N/A,N/A"], []), {"ACCELERATORS_PER_NODE": "1"}, ""),
         (
-            ["Completed,Unknown Error,N/A"] * 8,
-            ALL_UP,
+            fabric(["Completed,Unknown Error,N/A"] * 8, ALL_UP),
+            {},
             "the GPU 00000000:00:00.0 could not join its fabric: Unknown Error",
         ),
         (
-            [READY, "Completed,Success,Unhealthy"],
-            ALL_UP,
+            fabric([READY, "Completed,Success,Unhealthy"], ALL_UP),
+            {},
             "the driver calls the fabric of the GPU 00000000:11:00.0 unhealthy",
         ),
         (
-            ["N/A,N/A,N/A"] * 8,
-            [*[[True] * 6] * 7, [True, True, True, False, True, False]],
+            fabric([NONE] * 8, [*[[True] * 6] * 7, [True, True, True, False, True, False]]),
+            {},
             "the GPU 7 has 4 NVLinks, and another of this node has 6 (down: link 3, 5)",
         ),
         (
-            ["N/A,N/A,N/A"] * 8,
-            [[], *[[True] * 6] * 7],
+            fabric([NONE] * 8, [[], *[[True] * 6] * 7]),
+            {},
             "the GPU 0 has 0 NVLinks, and another of this node has 6",
         ),
+        (fabric([NONE] * 8, [*[[True] * 12] * 7, [False] * 12], mig="Enabled"), {}, ""),
     ],
-    ids=[
-        "p5",
-        "healthy",
-        "g5",
-        "no bridge",
-        "unknown text",
-        "one waits",
-        "none begun",
-        "failed",
-        "sick",
-        "links",
-        "no link",
+    "14-gpu-cuda": [
+        (cuda(), {}, "CUDA does not start"),
+        (cuda(modes="Enabled"), {}, ""),
+        (cuda(programs="4711\n4712"), {}, ""),
     ],
-)
-def test_a_broken_fabric_or_link_is_named(
-    tmp_path: Path, states: list[str], links: list[list[bool]], sentence: str
-) -> None:
-    node = gpu_node(tmp_path, family="p5")
-    node.set_fact("EFA_INTERFACES", "0")
-    smi(node, report=fabric_report(states), links=link_report(links))
-    done = check(node)
-    assert (done.returncode, done.stdout) == ((UNHEALTHY, f"{sentence}\n") if sentence else (0, "")), done
-
-
-def test_mig_hides_links_and_cuda(tmp_path: Path) -> None:
-    node = gpu_node(tmp_path)
-    links = link_report([*[[True] * 12] * 7, [False] * 12])
-    smi(node, report=fabric_report(["N/A,N/A,N/A"] * 8, mig="Enabled"), links=links, modes="Enabled")
-    node.stub("python3", "echo 'CUDA sees 1 of 8 GPUs'; exit 9")
-    assert check(node).returncode == 0
-
-
-def test_one_gpu_alone_has_no_fabric(tmp_path: Path) -> None:
-    node = gpu_node(tmp_path)
-    smi(node, report=fabric_report(["Not Started,N/A,N/A"]), links="")
-    for number, status in (("1", 0), ("8", UNHEALTHY)):
-        environment = {"PATH": f"{node.programs}:/usr/bin:/bin", "ACCELERATORS_PER_NODE": number}
-        script = ["bash", str(HEALTH / "checks" / "12-gpu-fabric.sh")]
-        assert subprocess.run(script, env=environment, capture_output=True).returncode == status
-
-
-FALLS_BACK = "libfabric has no efa provider here, so jobs would fall back to TCP: "
-HAS_LOGGED = f"{recorded('kernel-well.txt')}; echo 'NVRM: Xid (PCI:0000:cb:00): {{}}'"
-
-
-@pytest.mark.parametrize(
-    ("program", "script", "sentence"),
-    [
+    "15-gpu-memory": [
+        (memory(WELL), {}, ""),
+        (memory("00000000:10:1C.0, [N/A], [N/A]", rows="00000000:10:1C.0, [N/A], [N/A]"), {}, ""),
         (
-            "journalctl",
-            HAS_LOGGED.format("79, pid=<unknown>, name=<unknown>, GPU has fallen off the bus."),
+            memory(f"{WELL}\n00000000:10:1D.0, 3, [N/A]"),
+            {},
+            "the GPU 00000000:10:1D.0 has 3 uncorrected memory errors (ECC) since its driver was loaded",
+        ),
+        (
+            memory(f"{WELL}\n00000000:00:17.0, 0, Yes"),
+            {},
+            "the GPU 00000000:00:17.0 has retired pages pending: it needs a reset",
+        ),
+        (
+            memory(WELL, rows="00000000:20:1C.0, 1, 0"),
+            {},
+            "the GPU 00000000:20:1C.0 has remapped rows pending: it needs a reset",
+        ),
+        (
+            memory(WELL, rows="00000000:90:1C.0, 0, 1"),
+            {},
+            "the GPU 00000000:90:1C.0 could not remap rows of its memory: replace it",
+        ),
+    ],
+    "20-gpu-xid": [
+        (
+            logged("79, pid=<unknown>, name=<unknown>, GPU has fallen off the bus."),
+            {},
             "the driver logged XID 79 for the GPU 0000:cb:00: the GPU has fallen off the bus",
         ),
         (
-            "journalctl",
-            HAS_LOGGED.format("95, pid=7062, name=python, Uncontained: LTC TAG (0x2,0x0)"),
-            "the driver logged XID 95 for the GPU 0000:cb:00: uncontained memory error",
-        ),
-        (
-            "journalctl",
-            HAS_LOGGED.format("154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"),
+            logged("154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"),
+            {},
             "the driver asks for the GPU 0000:cb:00: GPU Reset Required",
         ),
+    ],
+    "35-neuron-errors": [
         (
-            "fi_info",
-            "echo 'fi_getinfo: -61 (No data available)' >&2; exit 61",
-            f"{FALLS_BACK}fi_getinfo: -61 (No data available)",
+            {"journalctl": f"echo '{BROKEN}'"},
+            {},
+            "the Neuron runtime logged SRAM_UNCORRECTABLE_ERROR of device 3",
         ),
-        ("fi_info", recorded("fi_info-tcp.txt"), "libfabric finds 0 of 4 EFA interfaces"),
+        ({"journalctl": "echo 'NEURON_HW_ERR=DMA_ERROR'"}, {}, "the Neuron runtime logged DMA_ERROR"),
+        ({"journalctl": "echo 'NEURON_HW_ERR=HANG_ON_COLLECTIVES nd-id=3'"}, {}, ""),
+        ({"journalctl": "echo 'NEURON_HW_ERR=SRAM_CORRECTABLE_ERROR nd-id=3'"}, {}, ""),
+    ],
+    "40-efa": [
         (
-            "fi_info",
-            f"head -n 12 '{RECORDED / 'fi_info-p4d.txt'}'",
-            "libfabric finds 2 of 4 EFA interfaces",
+            {"fi_info": "echo 'fi_getinfo: -61 (No data available)' >&2; exit 61"},
+            {},
+            "libfabric has no efa provider here, so jobs would fall back to TCP: "
+            "fi_getinfo: -61 (No data available)",
         ),
-        ("mountpoint", "exit 32", "the local NVMe disks are not mounted on /scratch"),
+        (
+            {"fi_info": prints("provider: tcp;ofi_rxm\n    domain: ens5")},
+            {},
+            "libfabric finds 0 of 4 EFA interfaces",
+        ),
+        ({"fi_info": f"{prints(EFA)} | head -n 12"}, {}, "libfabric finds 2 of 4 EFA interfaces"),
+        # An interface that is listed twice.
+        ({"fi_info": prints(f"{EFA}provider:{DIRECT}")}, {}, ""),
+    ],
+    "50-scratch": [
+        ({"mountpoint": "exit 32"}, {}, "the local NVMe disks are not mounted on /scratch"),
         # Root may write anywhere but where nothing is; on a node it is a mount that turned read-only.
-        ("mountpoint", 'rmdir "$2"', "the local NVMe disks on /scratch cannot be written to"),
-        ("python3", "echo 'CUDA does not start'; exit 9", "CUDA does not start"),
+        ({"mountpoint": 'rmdir "$2"'}, {}, "the local NVMe disks on /scratch cannot be written to"),
+    ],
+    "60-clock": [
         (
-            "chronyc",
-            f"echo '{CLOCK},Not synchronised'",
+            {"chronyc": f"echo '{CLOCK},Not synchronised'"},
+            {},
             "the clock is not synchronised (chronyc tracking)",
         ),
         (
-            "chronyc",
-            f"echo '{CLOCK.replace('-0.000001234', '-2.5')},Normal'",
+            {"chronyc": f"echo '{CLOCK.replace('-0.000001234', '-2.5')},Normal'"},
+            {},
             "the clock is off by -2.5 s",
         ),
         (
-            "chronyc",
-            "echo '506 Cannot talk to daemon'; exit 1",
+            {"chronyc": "echo '506 Cannot talk to daemon'; exit 1"},
+            {},
             "chronyd does not answer: 506 Cannot talk to daemon",
         ),
-        (
-            "df",
-            "printf ' Avail\\n   17\\n'",
-            "the root volume has 17 MiB left, and jobs need 1024",
-        ),
     ],
-    ids=lambda value: value if value.isalpha() or value == "fi_info" else "",
-)
-def test_what_keeps_a_node_from_work(tmp_path: Path, program: str, script: str, sentence: str) -> None:
-    node = gpu_node(tmp_path)
-    node.stub(program, script)
-    assert found(node) == sentence
-
-
-@pytest.mark.parametrize(
-    ("count", "sentence"),
-    [
-        (15, "the driver found 15 of 16 Neuron devices"),
-        (0, "found no Neuron device of 16: is this kernel's driver installed (lsmod | grep neuron)?"),
+    "70-root-disk": [
+        ({"df": "printf ' Avail\\n   1024\\n'"}, {}, ""),
+        ({"df": "printf ' Avail\\n   17\\n'"}, {}, "the root volume has 17 MiB left, and jobs need 1024"),
     ],
-)
-def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: str) -> None:
-    node = HealthNode(tmp_path, family="trn1")
-    node.be_well()
-    devices = node.root / "dev"
-    devices.mkdir()
-    for n in range(16):
-        (devices / f"neuron{n}").touch()
-    assert check(node).returncode == 0
-    for n in range(count, 16):
-        (devices / f"neuron{n}").unlink()
-    assert found(node) == sentence
+}
 
 
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (
-            "NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR instance-id=i-0 hostname=ip-172-31-61-252 nd-id=3 "
-            "nc-id=0 serial-num=19fcda00f5ff6eb9 action=TERMINATE_INSTANCE",
-            "the Neuron runtime logged SRAM_UNCORRECTABLE_ERROR of device 3",
-        ),
-        ("kernel: NEURON_HW_ERR=DMA_ERROR", "the Neuron runtime logged DMA_ERROR"),
-        ("NEURON_HW_ERR=HANG_ON_COLLECTIVES nd-id=3 action=TERMINATE_INSTANCE", ""),
-        ("NEURON_HW_ERR=SRAM_CORRECTABLE_ERROR nd-id=3", ""),
-    ],
-)
-def test_a_broken_neuron_device_is_named(tmp_path: Path, line: str, sentence: str) -> None:
-    node = HealthNode(tmp_path, family="trn1")
-    node.be_well()
-    (node.root / "dev").mkdir()
-    for n in range(16):
-        (node.root / "dev" / f"neuron{n}").touch()
-    node.stub("journalctl", f"echo '{line}'")
-    assert check(node).stdout == (f"{sentence}\n" if sentence else "")
+def run(name: str, **environment: str) -> tuple[int, str]:
+    """Return a check's exit status and output."""
+    script = ["/bin/bash", str(HEALTH / "checks" / f"{name}.sh")]
+    done = subprocess.run(script, env=SETTINGS | environment, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_each_fault_has_a_sentence(tmp_path: Path) -> None:
+    for name, cases in CASES.items():
+        for number, (programs, settings, sentence) in enumerate(cases):
+            folder = tmp_path / f"{name}-{number}"
+            (folder / "scratch").mkdir(parents=True)
+            for program, script in programs.items():
+                (folder / program).write_text(f"#!/bin/bash\n{script}\n")
+                (folder / program).chmod(0o755)
+            environment = {"PATH": f"{folder}:/usr/bin:/bin", "TRAINING_ROOT": str(folder)} | settings
+            wanted = (UNHEALTHY, f"{sentence}\n") if sentence else (0, "")
+            assert run(name, **environment) == wanted, (name, number)
+
+
+def test_a_neuron_node_counts_its_devices(tmp_path: Path) -> None:
+    none = "found no Neuron device of 2: is this kernel's driver installed (lsmod | grep neuron)?\n"
+    (tmp_path / "dev").mkdir()
+    for count, wanted in enumerate(
+        [(UNHEALTHY, none), (UNHEALTHY, "the driver found 1 of 2 Neuron devices\n"), (0, "")]
+    ):
+        environment = {"PATH": "/usr/bin:/bin", "TRAINING_ROOT": str(tmp_path), "ACCELERATORS_PER_NODE": "2"}
+        assert run("30-neuron-devices", **environment) == wanted
+        (tmp_path / "dev" / f"neuron{count}").touch()
 
 
 def test_of_missing_programs_nvidias_is_a_verdict(tmp_path: Path) -> None:
     """This machine may have some of them: the check gets a PATH of its own."""
     (tmp_path / "dirname").symlink_to("/usr/bin/dirname")
-    environment = {"PATH": str(tmp_path), "ACCELERATORS_PER_NODE": "8", "EFA_INTERFACES": "4"}
     for name, status, program, unknown in (
         ("10-gpus", UNHEALTHY, "nvidia-smi", "its 8 GPUs work"),
         ("12-gpu-fabric", UNHEALTHY, "nvidia-smi", "its GPUs' fabric is ready"),
@@ -309,7 +273,5 @@ def test_of_missing_programs_nvidias_is_a_verdict(tmp_path: Path) -> None:
         ("40-efa", 1, "fi_info", "its 4 EFA interfaces work"),
         ("60-clock", 1, "chronyc", "its clock is right"),
     ):
-        script = ["/bin/bash", str(HEALTH / "checks" / f"{name}.sh")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True)
         sentence = f"{program} is missing, so it is unknown whether {unknown}\n"
-        assert (done.returncode, f"{done.stdout}{done.stderr}") == (status, sentence)
+        assert run(name, PATH=str(tmp_path)) == (status, sentence)
