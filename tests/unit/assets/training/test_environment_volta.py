@@ -109,15 +109,6 @@ def test_another_torch_than_the_pinned_is_refused(volta: Volta) -> None:
 
 
 @pytest.mark.slow
-def test_without_torch_all_nodes_are_equal(volta: Volta) -> None:
-    volta.require("tinything==1.0\n")
-    succeeds(volta.make(TORCH_VOLTA_INDEX="file:///nowhere"))
-    before = volta.machine.files()
-    succeeds(volta.make(RECIPE="gpu", PIP_INDEX_URL="file:///nowhere"))
-    assert volta.machine.files() == before
-
-
-@pytest.mark.slow
 def test_a_job_reads_the_bundles_pins(volta: Volta) -> None:
     make = 'venv="$(environment_of "$1/tiny")"; make_environment "$1/tiny" "$venv"; echo "$venv"'
     lacking = volta.in_job('make_environment "$1/tiny" "$TRAINING_VENVS/tiny-volta"')

@@ -1,29 +1,17 @@
 """job.slurm and the workloads' scripts, run for real with wrong input; no Slurm is needed to be refused."""
 
-import dataclasses
-import json
 import os
-import re
 from pathlib import Path
 
 import pytest
 
 from tests.unit.assets.training.shell import bash
-from tests.unit.assets.training.workload_modules import workload_on_the_path
 from training_cluster.paths import TRAINING
 
 # In the order of the paths, as bash has them.
 NAMES = [Path(path).parent.name for path in sorted(map(str, TRAINING.glob("*/train.sh")))]
 # Root without the right to write where its folders' modes say no.
 AS_A_USER = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.geteuid() == 0 else ()
-READERS = {
-    "Saves": "run/stopping.py",
-    "Steps": "run/steps.py",
-    "validates_after": "run/settings.py",
-    "find_source": "source.py",
-    "resumed_settings": "resuming.py",
-}
-"""Modules of trainkit that read settings, by the name that a workload gives its settings to."""
 
 
 @pytest.fixture
@@ -80,24 +68,3 @@ def test_gpt2_needs_a_new_python(tmp_path: Path) -> None:
     words = ("no Python 3.10 3.11 3.12 3.13", "for the environment of gpt2", "TRAINING_PYTHON=")
     assert_refused(TRAINING / "gpt2" / "prepare.sh", words=words, TRAINING_PYTHON="python0", **folders)
     assert not (tmp_path / "gpt2").exists()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_workload_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rehearsal changes settings that the workload reads, which reads all that it declares."""
-    folder = TRAINING / name
-    for figure in json.loads((folder / "figures.json").read_text()):
-        assert set(figure) >= {"what", "family", "metric", "value", "unit", "source", "reproduced"}
-    code = "\n".join(file.read_text() for file in (*folder.glob("*.py"), *folder.glob("*.sh")))
-    used = [
-        (TRAINING / "trainkit" / module).read_text() for reader, module in READERS.items() if reader in code
-    ]
-    code = "\n".join([code, *used])
-    rehearsal = set(re.findall(r"^export (\w+)=", (folder / "rehearsal.env").read_text(), re.MULTILINE))
-    assert {"DEVICE", "NPROC_PER_NODE"} <= rehearsal
-    words = {word.upper() for word in re.findall(r"\w+", code)}
-    assert rehearsal - words <= {"NPROC_PER_NODE", "OMP_NUM_THREADS"}
-    if name != "nccl-tests":
-        with workload_on_the_path(monkeypatch, name) as load:
-            declared = {field.name for field in dataclasses.fields(load("settings").Settings)}
-        assert declared - set(re.findall(r"\.(\w+)", code)) == set()

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.unit.assets.bootstrap.step_machine import APT, KERNEL, Machine
-from training_cluster.catalog.steps import RECIPES, load_steps, start_steps
+from training_cluster.catalog.steps import load_steps
 from training_cluster.paths import ASSETS, ROOT
 
 HAS = ("serves", "files", "programs", "links")
@@ -125,17 +125,3 @@ def test_steps_read_what_their_headers_say(machine: Machine) -> None:
             assert list(ASSETS.glob(pattern)) or "install.sh" in pattern
         pins = re.findall(r"\$\{?#?([A-Z_0-9]+_(?:VERSION|SHA256|URL|COMMIT|FINGERPRINT))\b", text)
         assert set(pins) <= set(machine.environment), step
-
-
-def test_pyxis_comes_before_slurm_reads_settings() -> None:
-    """Slurm ignores `--container-image` on a node without it: the program runs on the host."""
-    for recipe in RECIPES:
-        names = [step.name for step in start_steps(node="ComputeFleet", recipe=recipe)]
-        assert names.index("43-install-pyxis") < names.index("72-enable-containers")
-
-
-def test_steps_of_a_store_cost_others_nothing() -> None:
-    stores = {step.name: step for step in load_steps() if step.name[:2] in ("86", "87", "88")}
-    assert {step.moment for step in stores.values()} == {"start"}, "an image is of no store"
-    names = {step.name for step in start_steps(node="HeadNode", recipe="cpu", metrics="amp")}
-    assert names - {step.name for step in start_steps(node="HeadNode", recipe="cpu")} == set(stores)

@@ -67,22 +67,6 @@ def test_scripts_are_replaced_at_once(node: Machine) -> None:
 
 
 @pytest.mark.slow
-def test_a_job_always_finds_one_deploys_scripts(node: Machine) -> None:
-    node.does("75")
-    script = node.root / "fsx" / "training" / "job.slurm"
-    reads = f"while true; do cat {script} || echo missing; done"
-    with subprocess.Popen(["bash", "-c", reads], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
-        for number in range(20):
-            (node.bundle / "training" / "job.slurm").write_text(f"{number}\n")
-            node.does("75")
-        reader.kill()
-        assert reader.stdout
-        found = reader.stdout.read().decode().split()
-    assert "19" in found
-    assert "missing" not in found
-
-
-@pytest.mark.slow
 @pytest.mark.root
 def test_a_user_never_gets_the_scripts_place(node: Machine) -> None:
     fsx = node.root / "fsx"

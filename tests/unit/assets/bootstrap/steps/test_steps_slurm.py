@@ -4,12 +4,13 @@
 
 import os
 import pwd
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.bootstrap.health.health_node import fabric_report, link_report
 from tests.unit.assets.bootstrap.step_machine import Machine, fails
+from training_cluster.paths import ASSETS
 from training_cluster.users.file import read_users
 from training_cluster.users.render import render_users
 
@@ -150,35 +151,29 @@ def test_accounts_and_limits_are_the_files(node: Machine, tmp_path: Path) -> Non
     assert node.calls() == ["scontrol show config"]
 
 
-@pytest.mark.parametrize(
-    ("reports", "cuda", "waits"),
-    [
-        (0, "", 0),
-        (3, "", 3),
-        (0, "[[ -e $ROOT/slept ]] || { echo 'error 802 (the NVLink fabric is not ready)'; exit 9; }", 1),
-        (0, "echo 'CUDA sees 7 of 8 GPUs'; exit 9", 0),
-    ],
-    ids=["ready", "soon ready", "no report of a fabric", "another fault"],
-)
-def test_a_start_waits_for_the_fabric(node: Machine, reports: int, cuda: str, waits: int) -> None:
-    """The first reports are of a fabric that is not ready. On a running node a job waits for nothing."""
-    (node.etc / "partitions" / "gpu.env").write_text("export ACCELERATORS_PER_NODE='8'\n")
-    node.write("links", link_report([[True] * 18] * 8))
-    for name, state in {"waits": "In Progress,N/A,N/A", "ready": "Completed,Success,N/A"}.items():
-        node.write(name, fabric_report([state] * 8))
-    node.program("python3", cuda)
+def test_a_start_waits_for_the_fabric(node: Machine) -> None:
+    """On a running node a job waits for nothing, and other faults are left to the first job's checks."""
+    (node.etc / "partitions" / "gpu.env").touch()
+    (node.bundle / "bootstrap").unlink()
+    shutil.copytree(ASSETS / "bootstrap" / "steps", node.bundle / "bootstrap" / "steps")
+    checks = node.bundle / "bootstrap" / "health" / "checks"
     node.program("sleep", "echo >>$ROOT/slept")
-    node.program(
-        "nvidia-smi",
-        'case "$1" in\n-q) echo >>$ROOT/asked\n'
-        f"if (($(wc -l <$ROOT/asked) <= {reports})); then cat $ROOT/waits; else cat $ROOT/ready; fi ;;\n"
-        "nvlink) cat $ROOT/links ;;\n--query-gpu=*) echo Disabled ;;\nesac",
-    )
     node.environment |= {"RECIPE": "gpu", "PARTITION": "gpu"}
-    node.does("89", BOOTSTRAP_MOMENT="refresh")
-    assert node.calls() == []
-    assert "the fabric is ready, after " in node.does("89")
-    assert len([call for call in node.calls() if call.startswith("sleep")]) == waits
-    node.write("ready", fabric_report(["In Progress,N/A,N/A"] * 8))
-    done = node.run("89", FABRIC_WAIT_S="0")
-    fails(done, "the fabric of the GPU 00000000:00:00.0 is not ready (In Progress): CUDA ends")
+    not_ready = "echo 'the fabric is not ready (In Progress)'; exit 9"
+    soon = f"echo >>$ROOT/asked; [[ $(wc -l <$ROOT/asked) -gt 3 ]] || {{ {not_ready}; }}"
+    for fabric, cuda, waits in (
+        ("", "", 0),
+        (soon, "", 3),
+        ("", f"[[ -e $ROOT/slept ]] || {{ {not_ready}; }}", 1),
+        ("", "echo 'CUDA sees 7 of 8 GPUs'; exit 9", 0),
+    ):
+        for name, script in (("12-gpu-fabric", fabric), ("14-gpu-cuda", cuda)):
+            checks.mkdir(parents=True, exist_ok=True)
+            (checks / f"{name}.sh").write_text(script)
+        (node.root / "slept").unlink(missing_ok=True)
+        node.does("89", BOOTSTRAP_MOMENT="refresh")
+        assert node.calls() == []
+        assert "the fabric is ready, after " in node.does("89")
+        assert node.calls() == ["sleep 5"] * waits
+    (checks / "12-gpu-fabric.sh").write_text(not_ready)
+    fails(node.run("89", FABRIC_WAIT_S="0"), "the fabric is not ready (In Progress)")

@@ -4,7 +4,6 @@ import os
 import shutil
 import stat
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -172,16 +171,6 @@ def test_what_users_make_is_private(people: People) -> None:
         command = [program, "-c", shell, "_", profile, people.node.bin]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert done.stdout.split() == ["0077", f"{people.root}/fsx/users/alice/venvs"]
-
-
-def test_five_hundred_users_fit_a_prolog(people: People) -> None:
-    users = "".join(f"  user{each}: {{uid: {5000 + each}}}\n" for each in range(500))
-    people.describe(f"users:\n{users}")
-    people.node.does("71", NODE_TYPE="ComputeFleet")
-    started = time.monotonic()
-    people.node.does("71", NODE_TYPE="ComputeFleet")
-    assert time.monotonic() - started < 10
-    assert len(people.node.text("etc/passwd").splitlines()) == 502
 
 
 def test_ids_in_use_are_refused(people: People) -> None:
