@@ -4,10 +4,6 @@
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE. Safe to run again: it installs only missing
 #   programs, and uses no network if it finds all of them.
-# Moment: install
-# Recipes: all
-# Nodes: all
-# Where: node
 # Required: no
 # Budget: 110 s
 # Reads: bootstrap/lib/packages.sh

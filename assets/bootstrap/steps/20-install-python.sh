@@ -5,11 +5,6 @@
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, PYTHON_FLOOR_VERSION. Safe to run again: it skips an
 #   installed Python.
-# Moment: install
-# Recipes: all
-# Nodes: all
-# Where: node
-# Required: yes
 # Budget: 230 s
 # Reads: bootstrap/lib/packages.sh
 set -euo pipefail

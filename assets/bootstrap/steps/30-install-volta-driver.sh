@@ -14,8 +14,6 @@
 # Moment: image
 # Recipes: volta
 # Nodes: ComputeFleet
-# Where: node
-# Required: yes
 # Budget: 1500 s
 # Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh
 set -euo pipefail

@@ -8,8 +8,6 @@
 # Moment: image
 # Recipes: volta
 # Nodes: ComputeFleet
-# Where: node
-# Required: yes
 # Budget: 1500 s
 # Reads: bootstrap/lib/download.sh
 set -euo pipefail

@@ -6,11 +6,8 @@
 # Called by: run-steps.sh, as root. Safe to run again: it skips installed packages of these versions. Environment:
 #   BUNDLE, NODE_TYPE, OS, NEURON_{DRIVER,RUNTIME,COLLECTIVES,TOOLS}_VERSION, NEURON_KEY_{URL,FINGERPRINT},
 #   TRAINING_ROOT, TRAINING_OPT.
-# Moment: install
 # Recipes: neuron
 # Nodes: ComputeFleet
-# Where: node
-# Required: yes
 # Budget: 600 s
 # Reads: bootstrap/lib/packages.sh bootstrap/lib/repository.sh
 set -euo pipefail

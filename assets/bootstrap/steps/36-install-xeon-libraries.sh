@@ -7,10 +7,8 @@
 #
 # Called by: run-steps.sh, as root. Safe to run again: it skips installed libraries. Environment: BUNDLE,
 #   INTEL_OPENMP_{VERSION,SHA256}, TRAINING_ROOT, TRAINING_OPT; PIP_* (pip's own settings).
-# Moment: install
 # Recipes: cpu
 # Nodes: ComputeFleet
-# Where: node
 # Required: no
 # Budget: 180 s
 # Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh

@@ -6,11 +6,7 @@
 #
 # Called by: run-steps.sh, as root. Changes nothing. Environment: BUNDLE, RECIPE, EFA_INSTALLER_FLOOR_VERSION,
 #   LIBFABRIC_FLOOR_VERSION, TRAINING_ROOT.
-# Moment: install
-# Recipes: all
 # Nodes: ComputeFleet
-# Where: node
-# Required: yes
 # Budget: 20 s
 # Reads: bootstrap/lib/download.sh
 set -euo pipefail

@@ -4,10 +4,8 @@
 # AMI has it.
 #
 # Called by: run-steps.sh, as root. Changes nothing. Environment: BUNDLE, DCGM_FLOOR_VERSION.
-# Moment: install
 # Recipes: gpu volta
 # Nodes: ComputeFleet
-# Where: node
 # Required: no
 # Budget: 20 s
 # Reads: bootstrap/lib/download.sh

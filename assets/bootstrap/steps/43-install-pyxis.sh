@@ -8,10 +8,7 @@
 #
 # Called by: run-steps.sh, as root. Safe to run again: it skips an installed Pyxis. Environment: BUNDLE,
 #   PYXIS_{URL,COMMIT}, TRAINING_ROOT, TRAINING_OPT.
-# Moment: install
-# Recipes: all
 # Nodes: ComputeFleet
-# Where: node
 # Required: no
 # Budget: 60 s
 # Reads: bootstrap/lib/download.sh

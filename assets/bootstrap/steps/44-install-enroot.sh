@@ -9,10 +9,8 @@
 # Called by: run-steps.sh, as root. Safe to run again: it skips installed programs. Environment: BUNDLE, OS,
 #   ENROOT_{URL,SHA256}, NVIDIA_CONTAINER_{VERSION,URL}, NVIDIA_CONTAINER_KEY_{URL,FINGERPRINT}, TRAINING_ROOT,
 #   TRAINING_OPT.
-# Moment: install
 # Recipes: gpu volta
 # Nodes: ComputeFleet
-# Where: node
 # Required: no
 # Budget: 180 s
 # Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh bootstrap/lib/repository.sh

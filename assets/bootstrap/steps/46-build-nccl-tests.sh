@@ -9,8 +9,6 @@
 # Moment: image
 # Recipes: gpu volta
 # Nodes: ComputeFleet
-# Where: node
-# Required: yes
 # Budget: 1200 s
 # Reads: bootstrap/lib/download.sh bootstrap/lib/installer.sh
 set -euo pipefail

@@ -12,7 +12,6 @@
 # Moment: image
 # Recipes: gpu
 # Nodes: ComputeFleet
-# Where: node
 # Required: no
 # Budget: 2400 s
 # Reads: bootstrap/lib/installer.sh training/environment.sh training/environment_owners.sh training/local_environment.sh training/container_environment.sh

@@ -9,11 +9,7 @@
 #   below is for an image build. At a node's start the budget is the sum for the workloads of the flag
 #   (constructs/training_cluster/catalog/workloads.py). Environment: BUNDLE, WORKLOADS, RECIPE, NODE_TYPE, TRAINING_OPT;
 #   PIP_*, TRAINING_PYTHON; for the recipe volta TORCH_VOLTA_VERSION, TORCH_VOLTA_INDEX.
-# Moment: install
-# Recipes: all
 # Nodes: ComputeFleet
-# Where: node
-# Required: yes
 # Budget: 4200 s
 # Reads: bootstrap/lib/installer.sh training/environment.sh training/environment_owners.sh training/local_environment.sh training/container_environment.sh training/*/requirements.txt training/*/requirements.lock training/*/install.sh
 set -euo pipefail

@@ -6,11 +6,7 @@
 # downloaded the bundle. The variable is empty if the bundle is not from a bucket.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ETC. Safe to run again.
-# Moment: start
-# Recipes: all
-# Nodes: all
 # Where: any
-# Required: yes
 # Budget: 5 s
 set -euo pipefail
 

@@ -11,11 +11,7 @@
 #            default, since glibc then gives each thread only 2 MiB.
 #
 # Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again. It applies to new sessions.
-# Moment: start
-# Recipes: all
-# Nodes: all
 # Where: any
-# Required: yes
 # Budget: 5 s
 set -euo pipefail
 shopt -s inherit_errexit

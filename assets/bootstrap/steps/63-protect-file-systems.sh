@@ -16,11 +16,6 @@
 #
 # Called by: run-steps.sh, as root; with `rules`, both services. Environment: BUNDLE, TRAINING_ROOT. Safe to run again: the
 #   rules are replaced in one step.
-# Moment: start
-# Recipes: all
-# Nodes: all
-# Where: node
-# Required: yes
 # Budget: 10 s
 set -euo pipefail
 shopt -s inherit_errexit

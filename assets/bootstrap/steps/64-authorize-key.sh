@@ -6,10 +6,7 @@
 #
 # Called by: run-steps.sh, as root. Environment: TRAINING_ROOT. Safe to run again: an existing key is not added
 #   again. The file is written with the user's rights, since the user owns its folder.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode
-# Where: node
 # Required: no
 # Budget: 15 s
 set -euo pipefail

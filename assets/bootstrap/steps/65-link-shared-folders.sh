@@ -9,9 +9,6 @@
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, NODE_TYPE, TRAINING_ROOT. Safe to run again. An
 #   existing path that is not a link stays unchanged and is reported.
-# Moment: start
-# Recipes: all
-# Nodes: all
 # Where: any
 # Required: no
 # Budget: 5 s

@@ -9,10 +9,8 @@
 #
 # Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again. The setting
 #   is applied again after a reboot.
-# Moment: start
 # Recipes: cpu
 # Nodes: ComputeFleet
-# Where: node
 # Required: no
 # Budget: 10 s
 set -euo pipefail

@@ -10,11 +10,8 @@
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_EFS. Safe to run again:
 #   it never changes their contents.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode
 # Where: any
-# Required: yes
 # Budget: 10 s
 set -euo pipefail
 

@@ -10,11 +10,7 @@
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_EFS, TRAINING_ETC,
 #   TRAINING_ROOT. Safe to run again: it starts no program for a user who is up to date. Without users/ in the bundle, it
 #   locks all users that it created.
-# Moment: start
-# Recipes: all
-# Nodes: all
 # Where: any
-# Required: yes
 # Budget: 30 s
 set -euo pipefail
 shopt -s inherit_errexit

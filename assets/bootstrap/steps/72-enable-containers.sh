@@ -20,10 +20,6 @@
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
 #   TRAINING_ROOT. Safe to run again.
-# Moment: start
-# Recipes: all
-# Nodes: all
-# Where: node
 # Required: no
 # Budget: 30 s
 # Reads: bootstrap/enroot/97-efa.sh

@@ -5,11 +5,7 @@
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_ROOT. Safe to run again.
 #   Existing homes keep their mode. Without a directory in the bundle, the step removes its profile.
-# Moment: start
-# Recipes: all
-# Nodes: all
 # Where: any
-# Required: yes
 # Budget: 5 s
 set -euo pipefail
 shopt -s inherit_errexit

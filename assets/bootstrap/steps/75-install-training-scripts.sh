@@ -11,11 +11,8 @@
 # Safe to run again. The previous deploy's scripts stay until the next deploy, for jobs that still run. A folder at the
 #   path of the link, from an older version of this step or from a user, is moved away first, since a rename cannot replace
 #   a folder with a link.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode
 # Where: any
-# Required: yes
 # Budget: 20 s
 set -euo pipefail
 shopt -s inherit_errexit

@@ -11,11 +11,7 @@
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_SHARED, TRAINING_STATE, TRAINING_ROOT, SLURM_CONF. Safe
 #   to run again: a cluster keeps its block, and an update that writes slurm.conf without the line gets it again.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode
-# Where: node
-# Required: yes
 # Budget: 20 s
 set -euo pipefail
 shopt -s inherit_errexit

@@ -7,8 +7,6 @@
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, SLURM_CONF. Safe to run again. It does nothing
 #   without users, and on a cluster without accounting.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode
 # Where: any
 # Required: no

@@ -9,10 +9,6 @@
 #
 # Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again: the agent is restarted only
 #   if the config has changed. It does nothing in a cluster without CloudWatch logs.
-# Moment: start
-# Recipes: all
-# Nodes: all
-# Where: node
 # Required: no
 # Budget: 45 s
 set -euo pipefail

@@ -15,10 +15,6 @@
 #   TRAINING_SHARED, TRAINING_EFS, METRICS, METRICS_BUDGET_USD, and PATH, which the timers get too. Safe to run again: an
 #   existing timer gets the programs of the new bundle. A node also works without the timers: a failure is reported, and
 #   the node starts.
-# Moment: start
-# Recipes: all
-# Nodes: all
-# Where: node
 # Required: no
 # Budget: 25 s
 set -euo pipefail

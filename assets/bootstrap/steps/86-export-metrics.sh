@@ -9,8 +9,6 @@
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, MOMENT, TRAINING_ROOT. Safe to run again. A node works
 #   without it: Prometheus then shows the node as down.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode ComputeFleet
 # Where: any
 # Required: no

@@ -8,10 +8,7 @@
 # space or 16 GB, whichever is less. It uses at most a quarter of the memory, so slurmctld keeps the rest.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, TRAINING_ETC, METRICS_WORKSPACE. Safe to run again.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode
-# Where: node
 # Required: no
 # Budget: 120 s
 # Metrics: prometheus amp

@@ -6,10 +6,7 @@
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, TRAINING_ETC, METRICS_TOPIC, METRICS_WEBHOOK_SECRET.
 #   Safe to run again; the webhook's address is read from Secrets Manager each time, and only Alertmanager can read its copy.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode
-# Where: node
 # Required: no
 # Budget: 120 s
 # Metrics: prometheus amp

@@ -8,10 +8,8 @@
 #
 # Called by: run-steps.sh, as root. Changes nothing. Environment: BUNDLE, PARTITION, TRAINING_ETC, BOOTSTRAP_MOMENT (on a
 #   running node it does not wait). Safe to run again.
-# Moment: start
 # Recipes: gpu
 # Nodes: ComputeFleet
-# Where: node
 # Required: no
 # Budget: 180 s
 set -euo pipefail

@@ -9,8 +9,6 @@
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ variables, which are written into both scripts,
 #   since Slurm does not set them. Safe to run again.
-# Moment: start
-# Recipes: all
 # Nodes: HeadNode
 # Where: any
 # Required: no

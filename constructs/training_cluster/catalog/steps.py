@@ -24,6 +24,7 @@ _ALLOWED = {
     "Required": re.compile(r"yes|no"),
     "Budget": re.compile(r"[1-9]\d* s"),
 }
+_DEFAULTS = {"Recipes": "all", "Nodes": "all", "Where": "node", "Required": "yes"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,7 @@ def budget_s(steps: list[Step], *, environments_s: int = 0) -> int:
 
 
 def _read(path: Path) -> Step:
-    found: dict[str, str] = {}
+    found = _DEFAULTS | {"Moment": "start" if path.name >= "6" else "install"}
     for line in path.read_text().splitlines():
         if not line.startswith("#"):
             break

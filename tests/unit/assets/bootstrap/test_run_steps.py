@@ -40,11 +40,7 @@ class Bundle:
         (self.assets / "versions.env").write_text(text)
 
     def step(self, name: str, body: str = "echo ran", **header: str) -> Path:
-        lines = {
-            **{"Moment": "install", "Recipes": "all", "Nodes": "all", "Where": "any"},
-            **{"Required": "yes", "Budget": "20 s"},
-            **header,
-        }
+        lines = {"Where": "any", "Budget": "20 s"} | header
         stated = "".join(f"# {key}: {value}\n" for key, value in lines.items())
         path = self.steps / f"{name}.sh"
         path.write_text(f"#!/usr/bin/env bash\n# Says so.\n{stated}set -eu\n{body}\n")
@@ -112,8 +108,8 @@ def test_steps_run_at_their_moment_and_place(bundle: Bundle) -> None:
     (bundle.slash / "etc" / "os-release").write_text('ID=debian\nPRETTY_NAME="Debian forky/sid"\n')
     bundle.step("10-install")
     bundle.step("40-compile", Moment="image")
-    bundle.step("60-start", Moment="start")
-    bundle.step("61-node", Moment="start", Where="node")
+    bundle.step("60-start")
+    bundle.step("61-node", Where="node")
     waits = "skipped (a job waits; the next node that starts does it"
     of_start = {"60-start": "done", "61-node": "done"}
     assert bundle.said("refresh") == {"10-install": waits, "40-compile": waits, **of_start}
@@ -129,7 +125,7 @@ def test_after_an_image_build_a_start_only_starts(bundle: Bundle) -> None:
     bundle.step("10-install")
     bundle.step("40-compile", Moment="image")
     bundle.step("45-nice", "exit 1", Moment="image", Required="no")
-    bundle.step("60-start", Moment="start")
+    bundle.step("60-start")
     done = bundle.run("check", "--recipe", "gpu")
     assert done.returncode == 1
     assert "2 steps are not done" in done.stderr.splitlines()[-1]
@@ -201,9 +197,6 @@ def test_a_node_of_no_partition_is_refused(bundle: Bundle) -> None:
 def test_python_reads_headers_as_the_runner() -> None:
     names = [step.name for step in load_steps()]
     assert names == sorted(names)
-    for step in load_steps():
-        number = int(step.name[:2])
-        assert (step.moment == "start") == (number >= 60), step.name
     assert {s.name for s in image_steps("cpu")} <= {s.name for s in load_steps() if s.moment != "start"}
     built = start_steps(node="ComputeFleet", recipe="gpu", has_built_image=True)
     assert {s.moment for s in built} == {"start"}
