@@ -9,18 +9,20 @@ more, go into text files for node_exporter. Called by a timer (steps/85-start-ti
 from __future__ import annotations
 
 import functools
+import os
+import re
+import shutil
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import cloudwatch
-from efa import efa_samples
-from gpus import Gpu, gpu_samples, read_gpus
+from command import output_of
+from gpus import Gpu, gpu_samples, nvlink_samples, read_gpus, xid_samples
 from host import host_samples
-from lustre import lustre_samples
 from neuron import neuron_samples, read_neuron
-from nvlink import nvlink_samples
-from textfile import Reader, write_all
-from xids import xid_samples
+from textfile import Reader, Sample, write_all
 
 UTILIZATION, MEMORY = "AcceleratorUtilization", "AcceleratorMemoryUsed"
 
@@ -41,6 +43,54 @@ def use_of_gpus(found: list[Gpu]) -> Use:
         if (used := gpu.number("memory.used")) is not None and (total := gpu.number("memory.total"))
     ]
     return busy, memory
+
+
+_DEVICES = Path(os.environ.get("TRAINING_ROOT") or "/") / "sys" / "class" / "infiniband"
+# A setting of the kernel's cache of the counters, not a counter.
+_NO_COUNTER = "lifespan"
+_ERRORS = ("drops", "err", "_events", "retrans_pkts")
+
+
+def efa_samples() -> Iterator[Sample]:
+    """Yield the kernel's counters, such as tx_bytes and, of newer cards, retrans_pkts; none without EFA.
+
+    A node has up to 32 devices with two dozen counters each: a counter is one sample, summed over the
+    devices, and only errors of a device are a sample of their own.
+    """
+    sums: Counter[str] = Counter()
+    for file in sorted(_DEVICES.glob("*/ports/*/hw_counters/*")):
+        if file.name != _NO_COUNTER:
+            value = int(file.read_text(encoding="ascii"))
+            sums[file.name] += value
+            if value and file.name.endswith(_ERRORS):
+                labels = {"device": file.parents[3].name, "counter": file.name}
+                yield Sample("efa_device_errors_total", value, labels)
+    for counter, value in sums.items():
+        yield Sample("efa_hw_counter_total", value, {"counter": counter})
+
+
+# NAME COUNT samples [UNIT] and, for bytes, MIN MAX SUM SUM_OF_SQUARES.
+_LINE = re.compile(r"^(\w+)\s+(\d+) samples \[(\w+)\](?: \d+ \d+ (\d+))?", re.MULTILINE)
+_BYTES = {"read_bytes": "read", "write_bytes": "write"}
+# The kinds that show whether metadata is the limit.
+_OPERATIONS = ("open", "close", "getattr", "mkdir", "unlink", "rename")
+
+
+def lustre_samples() -> Iterator[Sample]:
+    """Yield bytes and operations of all of the node's Lustre mounts together, by its client's statistics."""
+    if not shutil.which("lctl"):
+        return
+    moved: Counter[str] = Counter()
+    done: Counter[str] = Counter()
+    for name, count, unit, total in _LINE.findall(output_of("lctl", "get_param", "-n", "llite.*.stats")):
+        if name in _BYTES and unit == "bytes":
+            moved[_BYTES[name]] += int(total or 0)
+        elif name in _OPERATIONS:
+            done[name] += int(count)
+    for direction, total in moved.items():
+        yield Sample("lustre_client_bytes_total", total, {"direction": direction})
+    for operation, count in done.items():
+        yield Sample("lustre_client_operations_total", count, {"operation": operation})
 
 
 def readers(kind: str) -> dict[str, Reader]:

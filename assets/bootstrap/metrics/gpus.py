@@ -1,4 +1,4 @@
-"""NVIDIA GPUs of this node, by one call of nvidia-smi.
+"""NVIDIA GPUs of this node: nvidia-smi, their NVLinks and their errors in the kernel's log.
 
 Fields and values: `nvidia-smi --help-query-gpu`. A field that a driver does not know fails the whole call, so
 it is left out and the call repeated. Drivers before 535 lack the fabric and use other names for the reasons.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from command import TIMEOUT_S
+from command import TIMEOUT_S, output_of
 from textfile import Sample
 
 REASONS = "clocks_event_reasons.active"
@@ -127,3 +128,58 @@ def _fabric(gpu: Gpu) -> Iterator[Sample]:
     if re.fullmatch("[A-Z][a-z]+( [A-Z][a-z]+)*", state):
         is_ready = state == "Completed" and status == "Success"
         yield Sample("gpu_fabric_ready", float(is_ready), {"gpu": gpu.index})
+
+
+_LINKS_OF = re.compile(r"GPU (\d+):")
+_DATA = re.compile(r"Link \d+: Data (Tx|Rx): (\d+) KiB")
+_ERRORS = re.compile(r"Link \d+: (Replay|Recovery|CRC)\b[^:]*: (\d+)$")
+_KIB = 1024
+
+
+def nvlink_samples() -> Iterator[Sample]:
+    """Yield traffic and errors of each GPU's NVLinks; GPUs without NVLink have no lines."""
+    for (gpu, direction), kib in _sums(output_of("nvidia-smi", "nvlink", "-gt", "d"), _DATA).items():
+        yield Sample("gpu_nvlink_bytes_total", kib * _KIB, {"gpu": gpu, "direction": direction})
+    for (gpu, kind), errors in _sums(output_of("nvidia-smi", "nvlink", "-e"), _ERRORS).items():
+        yield Sample("gpu_nvlink_errors_total", errors, {"gpu": gpu, "kind": kind})
+
+
+def _sums(text: str, value: re.Pattern[str]) -> Counter[tuple[str, str]]:
+    """Add up the values of each GPU's links by their names."""
+    sums: Counter[tuple[str, str]] = Counter()
+    gpu = ""
+    for line in text.splitlines():
+        if begun := _LINKS_OF.match(line):
+            gpu = begun[1]
+        elif found := value.search(line.strip()):
+            sums[gpu, found[1].lower()] += int(found[2])
+    return sums
+
+
+# health/checks/20-gpu-xid.sh has the reasons, and drains nodes by the same codes (compared in a test).
+FATAL = frozenset((46, 48, 62, 64, 74, 79, 95, 119, 120, 136, 140, 143, 155, 156, 158))
+# A faulty program can also cause these.
+APPLICATION = frozenset((13, 31, 43, 45))
+_LINE = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(.*)")
+# With this code the driver logs the recovery that it requires, and also that none is required any more.
+_VERDICT = 154
+_ASKED = re.compile(r"to 0x[0-9a-f]+ \((GPU Reset Required|Node Reboot Required|Drain and Reset)\)")
+
+
+def xid_samples(gpus: list[Gpu]) -> Iterator[Sample]:
+    """Yield the number of XID errors in the kernel's log since boot, by GPU, code and class."""
+    index = {gpu.pci_address: gpu.index for gpu in gpus}
+    log = output_of("journalctl", "--dmesg", "--boot", "--no-pager", "--quiet", "--output=cat")
+    found = Counter(
+        (pci_address(pci), int(code), _class(int(code), rest)) for pci, code, rest in _LINE.findall(log)
+    )
+    # The driver no longer lists a GPU that has fallen off the bus, so its address is the label.
+    for (pci, code, kind), errors in found.items():
+        labels = {"gpu": index.get(pci, pci), "xid": str(code), "class": kind}
+        yield Sample("gpu_xid_errors_total", errors, labels)
+
+
+def _class(code: int, rest: str) -> str:
+    if code in FATAL or (code == _VERDICT and _ASKED.search(rest)):
+        return "fatal"
+    return "application" if code in APPLICATION else "other"

@@ -13,9 +13,11 @@ import argparse
 import functools
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import cloudwatch
+from command import output_of
 
 # The bundle's training/ has trainkit, whose reading part needs only the standard library.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "training"))
@@ -25,8 +27,7 @@ from slurm import Job, Node, read_jobs, read_nodes
 from slurm_jobs import job_samples, sdiag_samples
 from slurm_nodes import STATES, braked_checks, counts, node_samples, scrape_targets
 from spend import spend_samples
-from storage import storage_samples
-from textfile import Reader, write_all
+from textfile import Reader, Sample, write_all
 from training import training_samples
 
 EXPORTER_PORT = 9100
@@ -52,6 +53,18 @@ def metrics_of(found: list[Node]) -> list[cloudwatch.Metric]:
         for partition, states in counts(found).items()
         for state in STATES
     ]
+
+
+def storage_samples(folders: list[str]) -> Iterator[Sample]:
+    """Yield size and free space of each folder's file system; `stat` is ended when one does not answer."""
+    for folder in folders:
+        counted = output_of("timeout", "10", "stat", "--file-system", "--format=%S %b %a %c %d", folder)
+        block, size, free, files, files_free = (int(each) for each in counted.split())
+        labels = {"folder": folder}
+        yield Sample("storage_size_bytes", size * block, labels)
+        yield Sample("storage_free_bytes", free * block, labels)
+        yield Sample("storage_files", files, labels)
+        yield Sample("storage_files_free", files_free, labels)
 
 
 def readers(asked: argparse.Namespace) -> dict[str, Reader]:

@@ -35,7 +35,7 @@ NAMES = {
     "neuron_core_utilization_ratio": (GAUGE, "Share of time in which the NeuronCore was busy."),
     "neuron_memory_used_bytes": (GAUGE, "Memory that jobs use on all Neuron devices of the node."),
     "neuron_memory_size_bytes": (GAUGE, "Memory of all Neuron devices of the node."),
-    # efa.py, from /sys/class/infiniband/*/ports/*/hw_counters
+    # compute_node.py, from /sys/class/infiniband/*/ports/*/hw_counters
     "efa_hw_counter_total": (COUNTER, "Hardware counter of all EFA devices, by EFA's own name."),
     "efa_device_errors_total": (
         COUNTER,
@@ -44,7 +44,7 @@ NAMES = {
     # host.py
     "host_cpu_seconds_total": (COUNTER, "Seconds of all processors together, by mode."),
     "host_cpus": (GAUGE, "Processors of the machine."),
-    # lustre.py, from lctl get_param llite.*.stats
+    # compute_node.py, from lctl get_param llite.*.stats
     "lustre_client_bytes_total": (COUNTER, "Bytes that this node read from or wrote to Lustre."),
     "lustre_client_operations_total": (COUNTER, "Operations of this node on Lustre, by kind."),
     # Prolog and epilogue
@@ -64,9 +64,9 @@ NAMES = {
         GAUGE,
         "Seconds that the oldest pending job of a partition has waited, by reason.",
     ),
-    # sdiag.py
+    # slurm_jobs.py, from sdiag
     "slurm_sdiag": (GAUGE, "Figure of slurmctld, by name, as sdiag prints it; times in seconds."),
-    # storage.py
+    # head_node.py, from stat
     "storage_size_bytes": (GAUGE, "Size of a shared file system."),
     "storage_free_bytes": (GAUGE, "Free space of a shared file system."),
     "storage_files": (GAUGE, "Files that a shared file system can hold."),

@@ -9,7 +9,7 @@ ALARM_METRICS = 13
 """Metrics that the alarms read (monitoring/alarms.py)."""
 _REQUESTS_AN_HOUR, _SCRAPES_AN_HOUR = 30, 120
 SERIES_OF_NODE, SERIES_OF_ACCELERATOR, SERIES_OF_HEAD = 300, 23, 500
-"""Time series: a node's own, which a rehearsal counted (280), and each GPU's (gpus.py, nvlink.py)."""
+"""Time series: a node's own, which a rehearsal counted (280), and each GPU's (gpus.py)."""
 _AMP_FIRST_SAMPLES = 2e9
 _SAMPLES = 1e7
 

@@ -462,7 +462,7 @@ def test_spend_adds_up_over_a_month(node: Node) -> None:
 def test_fatal_xids_are_those_that_drain() -> None:
     check = (ASSETS / "bootstrap/health/checks/20-gpu-xid.sh").read_text()
     codes = {int(code) for code in re.findall(r"^  \[(\d+)\]=", check, re.MULTILINE)}
-    text = (METRICS / "xids.py").read_text()
+    text = (METRICS / "gpus.py").read_text()
     fatal = re.search(r"FATAL = frozenset\(\(([\d, ]+)\)\)", text)
     assert fatal
     assert {int(code) for code in fatal[1].split(",")} == codes
