@@ -14,16 +14,17 @@
 # Required: no
 # Budget: 60 s
 # Metrics: prometheus amp
-# Reads: bootstrap/lib/packages.sh
+# Reads: bootstrap/lib/packages.sh bootstrap/lib/service.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 # shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
+# shellcheck source=assets/bootstrap/lib/service.sh
+source "$BUNDLE/bootstrap/lib/service.sh"
 
-readonly UNIT=training-cluster-node-exporter PORT=9100
-readonly UNITS="$TRAINING_ROOT/etc/systemd/system"
+readonly PORT=9100
 
 # Slurm runs every file of these folders; a rename activates the file on all nodes at once.
 install_job_files() {
@@ -47,10 +48,7 @@ if ! command -v prometheus-node-exporter >/dev/null && [[ ${MOMENT:-} == refresh
   printf 'a job waits: the next node that starts has the exporter\n' >&2
   exit 0
 fi
-if ! command -v prometheus-node-exporter >/dev/null; then
-  systemctl mask prometheus-node-exporter.service
-  install_packages prometheus-node-exporter
-fi
+install_program prometheus-node-exporter
 address=127.0.0.1
 if [[ $NODE_TYPE == ComputeFleet ]]; then address="$(first_address 2>/dev/null)" || true; fi
 [[ -n $address ]] || {
@@ -61,33 +59,15 @@ if [[ $NODE_TYPE == ComputeFleet ]]; then address="$(first_address 2>/dev/null)"
 # boot.
 put "$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-metrics.conf" <<<'d /run/training-cluster-metrics 0755 root root'
 timeout 10 systemd-tmpfiles --create training-cluster-metrics.conf
-put "$UNITS/$UNIT.service" <<END
-[Unit]
-Description=Training Cluster: serve metrics of this node
+start_service node-exporter "serve metrics of this node
 After=network-online.target
-Wants=network-online.target
-
-[Service]
-User=prometheus
+Wants=network-online.target" <<END
 ExecStart=/usr/bin/prometheus-node-exporter --web.listen-address=$address:$PORT --collector.disable-defaults \\
   --collector.diskstats --collector.filesystem --collector.loadavg --collector.meminfo --collector.netdev \\
   --collector.stat --collector.textfile --collector.time --collector.uname --collector.vmstat \\
   --collector.textfile.directory=/run/training-cluster-metrics \\
   --collector.filesystem.fs-types-exclude=^(lustre|nfs4?|tmpfs|overlay|squashfs|proc|sysfs|cgroup2?|devtmpfs|fuse.*)\$ \\
   --collector.netdev.device-exclude=^(lo|veth.*|docker.*)\$
-Restart=always
-RestartSec=10
 Nice=10
 MemoryMax=256M
-NoNewPrivileges=yes
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-
-[Install]
-WantedBy=multi-user.target
 END
-timeout 10 systemctl daemon-reload
-timeout 10 systemctl enable --now "$UNIT.service"
-# shellcheck disable=SC2154 # put sets it
-if [[ $changed == yes ]]; then timeout 10 systemctl restart "$UNIT.service"; fi

@@ -12,16 +12,17 @@
 # Required: no
 # Budget: 120 s
 # Metrics: prometheus amp
-# Reads: bootstrap/lib/packages.sh
+# Reads: bootstrap/lib/packages.sh bootstrap/lib/service.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 # shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
+# shellcheck source=assets/bootstrap/lib/service.sh
+source "$BUNDLE/bootstrap/lib/service.sh"
 
-readonly UNIT=training-cluster-prometheus DATA=/var/lib/prometheus/training-cluster
-readonly FOLDER="$TRAINING_ETC/prometheus" UNITS="$TRAINING_ROOT/etc/systemd/system"
+readonly FOLDER="$TRAINING_ETC/prometheus" DATA=/var/lib/prometheus/training-cluster
 readonly IMDS=/opt/parallelcluster/scripts/imds/imds-access.sh
 readonly MOST_GB=16
 
@@ -42,10 +43,7 @@ remote_write() {
     "$METRICS_WORKSPACE" "${region%%.*}"
 }
 
-if ! command -v prometheus >/dev/null; then
-  systemctl mask prometheus.service
-  install_packages prometheus
-fi
+install_program prometheus
 # shellcheck source=/dev/null
 source "$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 config="$(<"$BUNDLE/bootstrap/monitoring/prometheus.yml")"
@@ -68,31 +66,13 @@ fi
 # The limit is calculated only once, since the data itself reduces the free space.
 [[ -s $FOLDER/disk_gb ]] || put "$FOLDER/disk_gb" <<<"$(disk_gb)"
 install -d -o prometheus -g prometheus -m 750 "$DATA"
-put "$UNITS/$UNIT.service" <<END
-[Unit]
-Description=Training Cluster: Prometheus
-
-[Service]
-User=prometheus
+start_service prometheus Prometheus <<END
 ExecStart=/usr/bin/prometheus --config.file=$FOLDER/prometheus.yml --storage.tsdb.path=$DATA \\
   --storage.tsdb.retention.time=${days}d --storage.tsdb.retention.size=$(<"$FOLDER/disk_gb")GB \\
   --web.listen-address=127.0.0.1:9090
 ExecReload=/bin/kill -HUP \$MAINPID
-Restart=always
-RestartSec=10
 Nice=5
 MemoryMax=25%
 OOMScoreAdjust=500
-NoNewPrivileges=yes
-ProtectSystem=strict
 ReadWritePaths=$DATA
-ProtectHome=yes
-PrivateTmp=yes
-
-[Install]
-WantedBy=multi-user.target
 END
-timeout 10 systemctl daemon-reload
-timeout 10 systemctl enable --now "$UNIT.service"
-# shellcheck disable=SC2154 # put sets it
-if [[ $changed == yes ]]; then timeout 10 systemctl restart "$UNIT.service"; fi

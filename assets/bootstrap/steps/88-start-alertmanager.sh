@@ -10,16 +10,17 @@
 # Required: no
 # Budget: 120 s
 # Metrics: prometheus amp
-# Reads: bootstrap/lib/packages.sh
+# Reads: bootstrap/lib/packages.sh bootstrap/lib/service.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 # shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
+# shellcheck source=assets/bootstrap/lib/service.sh
+source "$BUNDLE/bootstrap/lib/service.sh"
 
-readonly UNIT=training-cluster-alertmanager DATA=/var/lib/prometheus/training-cluster-alertmanager
-readonly FOLDER="$TRAINING_ETC/alertmanager" UNITS="$TRAINING_ROOT/etc/systemd/system"
+readonly FOLDER="$TRAINING_ETC/alertmanager" DATA=/var/lib/prometheus/training-cluster-alertmanager
 readonly IMDS=/opt/parallelcluster/scripts/imds/imds-access.sh
 
 # receivers REGION: prints the channels of the receiver.
@@ -47,13 +48,11 @@ END
 }
 
 if [[ -z ${METRICS_TOPIC:-}${METRICS_WEBHOOK_SECRET:-} ]]; then
-  if [[ -e $UNITS/$UNIT.service ]]; then timeout 10 systemctl disable --now "$UNIT.service"; fi
+  readonly UNIT=training-cluster-alertmanager.service
+  if [[ -e $UNITS/$UNIT ]]; then timeout 10 systemctl disable --now "$UNIT"; fi
   exit 0
 fi
-if ! command -v prometheus-alertmanager >/dev/null; then
-  systemctl mask prometheus-alertmanager.service
-  install_packages prometheus-alertmanager
-fi
+install_program prometheus-alertmanager
 # shellcheck source=/dev/null
 source "$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 channels="$(receivers "${cfn_region:?is not in cfnconfig}")"
@@ -70,27 +69,9 @@ fi
 amtool check-config "$FOLDER/alertmanager.yml" >&2
 if [[ -n ${METRICS_TOPIC:-} && -x $IMDS ]]; then "$IMDS" --allow prometheus >&2; fi
 install -d -o prometheus -g prometheus -m 750 "$DATA"
-put "$UNITS/$UNIT.service" <<END
-[Unit]
-Description=Training Cluster: Alertmanager
-
-[Service]
-User=prometheus
+start_service alertmanager Alertmanager <<END
 ExecStart=/usr/bin/prometheus-alertmanager --config.file=$FOLDER/alertmanager.yml --storage.path=$DATA \\
   --web.listen-address=127.0.0.1:9093 --cluster.listen-address=
-Restart=always
-RestartSec=10
 MemoryMax=256M
-NoNewPrivileges=yes
-ProtectSystem=strict
 ReadWritePaths=$DATA
-ProtectHome=yes
-PrivateTmp=yes
-
-[Install]
-WantedBy=multi-user.target
 END
-timeout 10 systemctl daemon-reload
-timeout 10 systemctl enable --now "$UNIT.service"
-# shellcheck disable=SC2154 # put sets it
-if [[ $changed == yes ]]; then timeout 10 systemctl restart "$UNIT.service"; fi
