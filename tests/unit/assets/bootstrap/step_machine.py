@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -59,7 +60,7 @@ class Machine:
             self._build_images(venv)
 
     def _build_images(self, venv: Path) -> None:
-        shutil.copytree(ASSETS / "training", self.bundle / "training")
+        (self.bundle / "training").symlink_to(ASSETS / "training")
         self.write("etc/os-release", "ID=ubuntu\nVERSION_CODENAME=noble\n")
         self.write("proc/version", "Linux (x86_64-linux-gnu-gcc-13 13.2)\n")
         for name in REAL:
@@ -153,6 +154,15 @@ class Machine:
             subprocess.run([*git, *arguments], check=True)
         done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
         return str(folder), done.stdout.strip()
+
+    def in_job(self, code: str, workload: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run shell code after environment.sh, as a job's scripts do: with a node's facts, without pins."""
+        pins = re.findall(r"^export (\w+)=", render_versions(), re.MULTILINE)
+        node = {name: value for name, value in self.environment.items() if name not in pins}
+        node |= {"NODE_TYPE": "ComputeFleet", "TRAINING_VENVS": f"{self.folder}/fsx/venvs"}
+        training = self.bundle / "training"
+        command = ["bash", "-euc", f'source "$2/environment.sh"; {code}', "_", training / workload, training]
+        return subprocess.run(command, env=node | environment, capture_output=True, text=True, check=False)
 
     def run(self, step: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a step by the beginning of its name, as the runner does."""

@@ -1,6 +1,5 @@
 """torch for V100 GPUs, which assets/training/environment.sh takes from PyTorch's index for CUDA 12.6."""
 
-import re
 import subprocess
 
 import pytest
@@ -55,17 +54,7 @@ class Volta:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
     def in_job(self, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run shell code after environment.sh, as a job's scripts do: with the node's facts, without pins."""
-        pins = re.findall(r"^export (\w+)=", render_versions(), re.MULTILINE)
-        job = {name: value for name, value in self.machine.environment.items() if name not in pins}
-        job |= {"IMAGE_RECIPE": "volta", "TRAINING_VENVS": str(self.machine.folder / "fsx"), **environment}
-        return subprocess.run(
-            ["bash", "-euc", f'source "$1/environment.sh"; {code}', "_", str(self.folder.parent)],
-            env=job,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return self.machine.in_job(code, "tiny", **{"IMAGE_RECIPE": "volta", **environment})
 
 
 @pytest.fixture
@@ -103,15 +92,15 @@ def test_a_torch_without_v100_code_is_refused(volta: Volta, architectures: str, 
 def test_another_torch_than_the_pinned_is_refused(volta: Volta) -> None:
     volta.require("torch==2.15.0\n")
     pins = {"TORCH_VOLTA_VERSION": CUDA_12, "TORCH_VOLTA_INDEX": volta.url("cu126")}
-    done = volta.in_job('fill_environment "$1/tiny" "$TRAINING_VENVS"', **pins)
+    done = volta.in_job('fill_environment "$1" "$TRAINING_VENVS"', **pins)
     wanted = f"asks for torch 2.15.0, and nodes with V100 GPUs have {CUDA_12}: change it, or torch_volta in"
     assert (done.returncode, wanted in done.stderr) == (1, True)
 
 
 @pytest.mark.slow
 def test_a_job_reads_the_bundles_pins(volta: Volta) -> None:
-    make = 'venv="$(environment_of "$1/tiny")"; make_environment "$1/tiny" "$venv"; echo "$venv"'
-    lacking = volta.in_job('make_environment "$1/tiny" "$TRAINING_VENVS/tiny-volta"')
+    make = 'venv="$(environment_of "$1")"; make_environment "$1" "$venv"; echo "$venv"'
+    lacking = volta.in_job('make_environment "$1" "$TRAINING_VENVS/tiny-volta"')
     assert (lacking.returncode, "bundles/current/versions.env" in lacking.stderr) == (1, True)
     bundle = volta.machine.opt / "bundles" / "current"
     bundle.mkdir(parents=True)
@@ -119,12 +108,12 @@ def test_a_job_reads_the_bundles_pins(volta: Volta) -> None:
     (bundle / "versions.env").write_text(pins)
     made = volta.in_job(f'{make}; echo "${{!TORCH_@}}${{!NVIDIA_@}}"')
     succeeds(made)
-    shared = volta.machine.folder / "fsx"
+    shared = volta.machine.folder / "fsx" / "venvs"
     volta.venv = shared / "tiny-volta"
     assert made.stdout.split() == [str(volta.venv)]
     assert volta.installed() == [CUDA_12, "pypi"]
-    other = volta.in_job('environment_of "$1/tiny"', IMAGE_RECIPE="cpu").stdout.strip()
+    other = volta.in_job('environment_of "$1"', IMAGE_RECIPE="cpu").stdout.strip()
     assert other == str(shared / "tiny"), "nodes of another torch share another folder"
     succeeds(volta.make())
-    of_the_image = volta.in_job('environment_of "$1/tiny"')
+    of_the_image = volta.in_job('environment_of "$1"')
     assert of_the_image.stdout.strip() == str(volta.machine.opt / "venvs" / "tiny"), of_the_image.stderr

@@ -124,27 +124,15 @@ def node(tmp_path: Path) -> Node:
 
 
 def test_states_are_counted_and_others_zero(node: Node) -> None:
-    node.says(
-        "sinfo",
-        nodes_of("gpu", "idle~", 10)
-        + nodes_of("gpu", "mixed", 1)
-        + nodes_of("gpu", "allocated", 2)
-        + nodes_of("gpu", "down", 1)
-        + nodes_of("cpu", "idle", 3),
-    )
+    gpu_nodes = {"idle~": 10, "mixed": 1, "allocated": 2, "down": 1}
+    text = "".join(nodes_of("gpu", word, number) for word, number in gpu_nodes.items())
+    node.says("sinfo", text + nodes_of("cpu", "idle", 3))
     done = node.run("head_node.py")
     assert done.returncode == 0, done.stderr
     assert node.nodes() == {
-        ("gpu", "allocated"): 3,
-        ("gpu", "idle"): 0,
-        ("gpu", "powering_up"): 0,
-        ("gpu", "powering_down"): 0,
-        ("gpu", "down"): 1,
-        ("cpu", "allocated"): 0,
-        ("cpu", "idle"): 3,
-        ("cpu", "powering_up"): 0,
-        ("cpu", "powering_down"): 0,
-        ("cpu", "down"): 0,
+        (partition, state): {"gpu allocated": 3, "gpu down": 1, "cpu idle": 3}.get(f"{partition} {state}", 0)
+        for partition in ("gpu", "cpu")
+        for state in ("allocated", "idle", "powering_up", "powering_down", "down")
     }
     arguments = (node.root / "arguments").read_text().splitlines()
     assert arguments[:-1] == [

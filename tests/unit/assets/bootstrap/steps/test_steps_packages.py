@@ -137,21 +137,10 @@ def test_megatron_is_compiled_for_every_gpu(machine: Machine) -> None:
     assert machine.files() == before
 
 
-# On a node, not in an image build.
-JOB = {"IMAGE_RECIPE": "gpu", "NODE_TYPE": "ComputeFleet"}
-
-
 def in_a_job(machine: Machine, workload: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Make an environment as prepare.sh does; print its folder."""
-    find = 'source "$1/environment.sh"; venv="$(environment_of "$2")"; echo "$venv"'
-    training = machine.bundle / "training"
-    return subprocess.run(
-        ["bash", "-euc", f'{find}; make_environment "$2" "$venv"', "_", training, training / workload],
-        env={**machine.environment, **JOB, "TRAINING_VENVS": f"{machine.folder}/fsx/venvs", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    make = 'venv="$(environment_of "$1")"; echo "$venv"; make_environment "$1" "$venv"'
+    return machine.in_job(make, workload, **{"IMAGE_RECIPE": "gpu", **environment})
 
 
 @pytest.mark.slow
