@@ -5,7 +5,8 @@
 #   `here`, the workload's folder, and `venv`. Safe to run again: it skips what is done, and finishes what was interrupted.
 # Arguments: train.py's. With EXPORT_RUN it makes only the environment, since an export reads a run's checkpoint alone.
 # Needs: TRAINING_VENVS, DATA_DIR, RUN_DIR, CHECKPOINT_DIR (folders; job.slurm sets them).
-# Reads: what prepare.py reads, and environment.sh (PIP_*, TRAINING_PYTHON, TRAINING_OPT).
+# Reads: settings_need_no_package (yes: settings.py checks the settings before the installation); what prepare.py reads, and
+#   environment.sh (PIP_*, TRAINING_PYTHON, TRAINING_OPT).
 # Writes: $TRAINING_VENVS/WORKLOAD, unless the node's image has the environment; $DATA_DIR; $RUN_DIR/data.json.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -15,6 +16,11 @@ readonly here
 # shellcheck source=assets/training/environment.sh
 source "$here/../environment.sh"
 
+# Wrong settings are reported before anything is installed.
+if [[ -n ${settings_need_no_package:-} ]]; then
+  python="$(find_python)"
+  PYTHONPATH="$here/.." "$python" -B "$here/settings.py"
+fi
 venv="$(environment_of "$here")"
 readonly venv
 make_environment "$here" "$venv"

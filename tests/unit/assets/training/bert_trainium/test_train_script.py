@@ -48,7 +48,7 @@ class Node:
         self.notes = folder / "notes"
         self.run_dir = folder / "runs" / "bert-trainium" / "job-1"
         self.venv = folder / "venvs" / "bert-trainium"
-        for script in (*TRAINING.glob("*environment*.sh"), TRAINING / "launch.sh"):
+        for script in (*TRAINING.glob("*environment*.sh"), TRAINING / "launch.sh", TRAINING / "prepare.sh"):
             self.training.mkdir(exist_ok=True)
             shutil.copy(script, self.training)
         shutil.copytree(BERT, self.training / "bert-trainium")
