@@ -3,7 +3,6 @@
 import shlex
 import subprocess
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from tests.unit.assets.bootstrap.step_machine import Machine
@@ -23,13 +22,6 @@ EFA = "".join(
 UNHEALTHY = 9
 NOW = "1792656000.123456789"
 CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,0.0,0.01,0.0003,0.0001,16.1"
-
-
-@cache
-def checks_version() -> str:
-    """Return the version of the checks as drain_limit.sh writes it."""
-    program = f"HERE={HEALTH}; TRAINING_ROOT=; source {HEALTH}/drain_limit.sh; version"
-    return subprocess.check_output(["bash", "-c", program], text=True).strip()
 
 
 class HealthNode(Machine):
@@ -151,10 +143,3 @@ def check(node: HealthNode, **environment: str) -> subprocess.CompletedProcess[s
         text=True,
         timeout=60,
     )
-
-
-def found(node: HealthNode) -> str:
-    """Return the reason of an unhealthy node."""
-    done = check(node)
-    assert done.returncode == UNHEALTHY, done
-    return done.stdout.strip()

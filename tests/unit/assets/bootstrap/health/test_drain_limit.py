@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNHEALTHY, checks_version, gpu_node, smi
+from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNHEALTHY
+from tests.unit.assets.bootstrap.health.test_check_node import CheckedNode
 
-SENTENCE = "nvidia-smi lists 7 of 8 GPUs"
+SENTENCE, SCRATCH = "nvidia-smi lists 7 of 8 GPUs", "the local NVMe disks are not mounted on /scratch"
 # A line of a node's verdicts: minutes ago, the checks' version, failed checks.
 FIT, SICK = "1 now", "1 now 10-gpus"
 CASES = (
@@ -29,18 +30,28 @@ CASES = (
 )
 
 
-def line_of(verdict: str) -> str:
+def version_of(health: Path) -> str:
+    """Return the version of a bundle's checks as drain_limit.sh writes it."""
+    program = f"HERE={health}; TRAINING_ROOT=; source {health}/drain_limit.sh; version"
+    return subprocess.check_output(["bash", "-c", program], text=True).strip()
+
+
+def line_of(verdict: str, now: str) -> str:
+    """Return a line of a node's file; `now` is the version of these checks."""
     minutes, version, *checks = verdict.split()
     at = time.time() - 60 * int(minutes)
-    return f"{at:.0f} boot {version.replace('now', checks_version())} {' '.join(checks)}\n"
+    return f"{at:.0f} boot {version.replace('now', now)} {' '.join(checks)}\n"
 
 
 def test_a_check_drains_until_most_are_unhealthy(tmp_path: Path) -> None:
     verdicts = tmp_path / "opt/slurm/etc/training-cluster-verdicts"
+    now = version_of(HEALTH)
     for number, (_, *nodes) in enumerate(CASES):
         (verdicts / str(number)).mkdir(parents=True)
         for node, lines in enumerate(nodes):
-            (verdicts / str(number) / f"node-{node}").write_text("".join(map(line_of, lines.split(";"))))
+            (verdicts / str(number) / f"node-{node}").write_text(
+                "".join(line_of(line, now) for line in lines.split(";"))
+            )
     script = f'HERE={HEALTH} TRAINING_ROOT={tmp_path}; source "$HERE/drain_limit.sh"\n'
     script += 'for ((i = 0; i < $1; i++)); do is_braked "$i" 10-gpus && echo True || echo False; done'
     command = ["bash", "-euc", script, "_", str(len(CASES))]
@@ -48,28 +59,22 @@ def test_a_check_drains_until_most_are_unhealthy(tmp_path: Path) -> None:
     assert found == [str(is_braked) for is_braked, *_ in CASES]
 
 
-class BrakedNode:
-    """One of three nodes of a partition, which find seven of their eight GPUs before a job."""
+class BrakedNode(CheckedNode):
+    """One of three nodes of a partition, whose check 10-gpus finds the same before a job."""
 
     def __init__(self, root: Path) -> None:
-        self.node = gpu_node(root)
-        self.verdicts = self.node.root / "opt/slurm/etc/training-cluster-verdicts"
-        self.folder = self.verdicts / self.node.queue
-        self.mine = self.folder / "gpu-dy-p4d-1"
-        self.folder.mkdir(parents=True)
-        for name in ("other-1", "other-2"):
-            (self.folder / name).write_text(line_of(SICK))
+        super().__init__(root)
+        self.verdicts = root / "opt/slurm/etc/training-cluster-verdicts"
+        self.mine = self.verdicts / "gpu" / "gpu-dy-p4d-1"
+        self.finds("10-gpus", SENTENCE)
 
-    def check(self, *, gpus: int = 7, **environment: str) -> subprocess.CompletedProcess[str]:
-        smi(self.node, gpus=gpus)
-        slurm = {"SLURMD_NODENAME": "gpu-dy-p4d-1", "SLURM_JOB_ID": "17", "HEALTH_SETTLE_S": "0"}
-        return subprocess.run(
-            ["bash", str(HEALTH / "check-node.sh"), self.node.queue],
-            env=self.node.environment | slurm | environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+    def others_are_sick(self) -> None:
+        """Write the other nodes' verdicts of the checks that the bundle has."""
+        for name in ("other-1", "other-2"):
+            self.write(f"{self.verdicts}/gpu/{name}", line_of(SICK, version_of(self.health)))
+
+    def judged(self) -> subprocess.CompletedProcess[str]:
+        return self.check(SLURMD_NODENAME="gpu-dy-p4d-1", SLURM_JOB_ID="17", HEALTH_SETTLE_S="0")
 
     def noted(self) -> list[str]:
         """Return this node's own verdicts, without the time, the boot and the version."""
@@ -83,30 +88,35 @@ def braked(tmp_path: Path) -> BrakedNode:
 
 def test_a_brake_tells_how_to_loosen_it(braked: BrakedNode) -> None:
     """A boot counts once, in its last verdict. What another check finds is not hidden."""
-    braked.mine.write_text(line_of("61 now 10-gpus") + line_of("2 now 40-efa"))
-    assert (braked.check(gpus=8).returncode, braked.noted()) == (0, ["40-efa", ""])
-    done = braked.check()
-    assert (done.returncode, done.stdout) == (0, SENTENCE)
-    assert (braked.folder / ".braked-10-gpus").exists(), "metrics count it"
-    braked.node.stub("mountpoint", "exit 32")
-    done = braked.check()
-    assert done.returncode == UNHEALTHY
-    assert done.stdout.strip() == "the local NVMe disks are not mounted on /scratch"
-    skipped = braked.node.root / "opt/slurm/etc/training-cluster-skipped-checks"
-    assert f"10-gpus: BRAKED: it reports most nodes of {braked.node.queue} as unhealthy" in done.stderr
+    braked.others_are_sick()
+    braked.mine.write_text(line_of("61 now 10-gpus", "x") + line_of("2 now 40-efa", "x"))
+    done = braked.judged()
+    assert (done.returncode, done.stdout, braked.noted()) == (0, SENTENCE, ["40-efa", "10-gpus"])
+    assert (braked.verdicts / "gpu" / ".braked-10-gpus").exists(), "metrics count it"
+    braked.finds("50-scratch", SCRATCH)
+    braked.others_are_sick()
+    done = braked.judged()
+    assert (done.returncode, done.stdout) == (UNHEALTHY, f"{SCRATCH}\n")
+    skipped = braked.root / "opt/slurm/etc/training-cluster-skipped-checks"
+    assert "10-gpus: BRAKED: it reports most nodes of gpu as unhealthy" in done.stderr
     assert f"if it is wrong: echo 10-gpus | sudo tee -a {skipped}; " in done.stderr
     assert f"if it is right: sudo rm -r {braked.verdicts}/gpu\n" in done.stderr
     assert braked.noted() == ["40-efa", "10-gpus 50-scratch"]
     braked.mine.unlink()
-    done = braked.check(SLURMD_NODENAME="")
+    done = braked.check()
     assert (done.returncode, done.stderr) == (UNHEALTHY, ""), "a person is told all"
     assert SENTENCE in done.stdout
     assert not braked.mine.exists()
 
 
-def test_without_verdicts_nodes_drain(braked: BrakedNode) -> None:
-    braked.folder.rename(braked.folder.with_name("elsewhere"))
-    braked.folder.write_text("no folder")
-    done = braked.check()
-    assert (done.returncode, done.stdout.strip()) == (UNHEALTHY, SENTENCE)
+def test_verdicts_of_fit_nodes_count(braked: BrakedNode) -> None:
+    """Without a folder of verdicts, a check drains."""
+    braked.has("10-gpus", "")
+    assert (braked.judged().returncode, braked.noted()) == (0, [""])
+    braked.finds("10-gpus", SENTENCE)
+    braked.mine.unlink()
+    braked.mine.parent.rmdir()
+    braked.mine.parent.write_text("no folder")
+    done = braked.judged()
+    assert (done.returncode, done.stdout) == (UNHEALTHY, f"{SENTENCE}\n")
     assert "no check is braked" in done.stderr

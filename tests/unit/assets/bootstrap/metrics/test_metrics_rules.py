@@ -31,11 +31,11 @@ def rules() -> list[dict[str, str]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
-@pytest.mark.parametrize("case", sorted(path.stem for path in CASES.glob("*.yml")))
-def test_rules_fire_and_stay_quiet(case: str, tmp_path: Path) -> None:
-    shutil.copy(MONITORING / "rules.yml", tmp_path)
-    shutil.copy(CASES / f"{case}.yml", tmp_path)
-    assert "SUCCESS" in run("promtool", "test", "rules", f"{case}.yml", folder=tmp_path)
+def test_rules_fire_and_stay_quiet(tmp_path: Path) -> None:
+    cases = sorted(path.name for path in CASES.glob("*.yml"))
+    for path in (MONITORING / "rules.yml", *map(CASES.joinpath, cases)):
+        shutil.copy(path, tmp_path)
+    assert run("promtool", "test", "rules", *cases, folder=tmp_path).count("SUCCESS") == len(cases)
 
 
 def test_every_alert_has_a_case() -> None:

@@ -1,7 +1,6 @@
 """The health checks, with programs that answer as nodes' do: well, and with each fault."""
 
 import subprocess
-import time
 from pathlib import Path
 
 from tests.unit.assets.bootstrap.health.health_node import (
@@ -26,10 +25,8 @@ def test_a_well_gpu_node_is_fit(tmp_path: Path) -> None:
     """Every program is asked as it understands. Errors of jobs and mended ones keep no node from work."""
     assert [code for code in ("13", "31", "43", "45", "63", "94", "154") if f": {code}, " not in KERNEL] == []
     node = gpu_node(tmp_path)
-    started = time.monotonic()
     done = check(node)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert time.monotonic() - started < 3
     assert sorted(node.called()) == [
         "chronyc -n -c tracking",
         "fi_info -p efa -t FI_EP_RDM",
