@@ -154,14 +154,6 @@ def test_without_a_checksum_nothing_runs(node: Node) -> None:
     assert not (node.root / "ran").exists()
 
 
-def test_login_nodes_have_their_own_config(node: Node) -> None:
-    node.node_type = "LoginNode"
-    node.publish()
-    node.boots()
-    node.node_type = "ComputeFleet"
-    node.fails("is missing")
-
-
 @pytest.mark.parametrize("node_type", ["HeadNode", "LoginNode"])
 def test_a_node_follows_what_it_missed(node: Node, node_type: str) -> None:
     """An update, its rollback, and a bundle that cannot be fetched at first."""

@@ -30,15 +30,15 @@ class Node:
 
     def __init__(self, folder: Path) -> None:
         self.run_dir, self._venv, self._ready = folder / "run", folder / "venvs" / "tiny", folder / "ready"
-        self.workload = folder / "tiny"
-        for each in (self.run_dir, self._venv / "bin", self.workload):
+        self.workload, self._bin = folder / "tiny", folder / "bin"
+        for each in (self.run_dir, self._venv / "bin", self.workload, self._bin):
             each.mkdir(parents=True)
         (self.workload / "train.py").write_text(RANK)
         (self.workload / "train.sh").write_text(
             f'set -euo pipefail\nsource "{TRAINING}/launch.sh"\nstart_ranks "$@"\n'
         )
         self._env = {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{self._bin}:{os.environ['PATH']}",
             "MASTER_ADDR": "10.0.0.7",
             "MASTER_PORT": "12017",
             "NNODES": "2",
@@ -54,8 +54,19 @@ class Node:
         }
 
     def install_torchrun(self, program: str) -> None:
-        """Put a program in the place of torchrun, which the real Python then runs."""
-        (self._venv / "bin" / "torchrun").write_text(program)
+        """Put a program in the place of torchrun, run by the real Python; RANK is a rank's command."""
+        rank = f"RANK = [sys.executable, {str(self.workload / 'train.py')!r}, *sys.argv[-2:]]\n"
+        (self._venv / "bin" / "torchrun").write_text(f"import os, subprocess, sys, time\n{rank}{program}\n")
+
+    def program(self, name: str, text: str) -> None:
+        """Write a program that precedes the machine's, which it finds with $OTHERS as PATH."""
+        (self._bin / name).write_text(f'#!/bin/bash\nOTHERS="${{PATH#*:}}"\n{text}\n')
+        (self._bin / name).chmod(0o755)
+
+    def rank(self, text: str, *, then: str = "time.sleep(600)") -> None:
+        """Let a rank run some text, and something else once the test knows that it is ready."""
+        ready = "open(sys.argv[1], 'w').close()"
+        (self.workload / "train.py").write_text(f"import os, signal, sys, time\n{text}\n{ready}\n{then}\n")
 
     def start(self, seconds: float = 0.0, **env: str) -> subprocess.Popen[str]:
         """Start train.sh as srun or mpirun starts it for a rank, or srun for a node of torchrun."""
@@ -117,7 +128,7 @@ def test_output_after_sigterm_is_kept(node: Node) -> None:
 def test_sigterm_ends_torchrun_without_ranks(node: Node, tmp_path: Path) -> None:
     """Otherwise its ranks would train until Slurm's KillWait, since torchrun imports torch for seconds."""
     waits = tmp_path / "waits"
-    node.install_torchrun(f"import time\nopen({str(waits)!r}, 'w').close()\ntime.sleep(600)\n")
+    node.install_torchrun(f"open({str(waits)!r}, 'w').close()\ntime.sleep(600)")
     process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0")
     wait_until(waits.exists, what="torchrun does not start")
     process.terminate()
@@ -127,11 +138,10 @@ def test_sigterm_ends_torchrun_without_ranks(node: Node, tmp_path: Path) -> None
 
 def test_sigterm_reaches_later_ranks(node: Node, tmp_path: Path) -> None:
     goes_on = tmp_path / "goes-on"
-    rank = f"subprocess.Popen([sys.executable, {str(node.workload / 'train.py')!r}, *sys.argv[-2:]])"
     node.install_torchrun(
-        f"import os, subprocess, sys, time\nranks = [{rank}]\n"
-        f"while not os.path.exists({str(goes_on)!r}): time.sleep(0.1)\nranks.append({rank})\n"
-        "sys.exit(max(rank.wait() for rank in ranks))\n"
+        "ranks = [subprocess.Popen(RANK)]\n"
+        f"while not os.path.exists({str(goes_on)!r}): time.sleep(0.1)\nranks.append(subprocess.Popen(RANK))\n"
+        "sys.exit(max(rank.wait() for rank in ranks))"
     )
     process = node.start(seconds=600, LAUNCHER="torchrun", SLURM_NODEID="0")
     node.wait_until_ready()
@@ -143,22 +153,13 @@ def test_sigterm_reaches_later_ranks(node: Node, tmp_path: Path) -> None:
 def test_a_second_sigterm_does_not_end_a_save(node: Node, tmp_path: Path) -> None:
     """Slurm sends one before the time limit and another at it."""
     looks, stops, goes_on = (tmp_path / name for name in ("looks", "stops", "goes-on"))
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "pgrep").write_text(f'#!/bin/bash\necho >>{looks}\nPATH="${{PATH#*:}}" exec pgrep "$@"\n')
-    (programs / "pgrep").chmod(0o755)
-    (node.workload / "train.py").write_text(
-        "import os, signal, sys, time\n"
-        f"signal.signal(signal.SIGTERM, lambda *_: open({str(stops)!r}, 'w').close())\n"
-        "open(sys.argv[1], 'w').close()\n"
-        f"while not os.path.exists({str(goes_on)!r}): time.sleep(0.1)\n"
-        "print('saved')\n"
+    node.program("pgrep", f'echo >>{looks}\nPATH="$OTHERS" exec pgrep "$@"')
+    node.rank(
+        f"signal.signal(signal.SIGTERM, lambda *_: open({str(stops)!r}, 'w').close())",
+        then=f"while not os.path.exists({str(goes_on)!r}): time.sleep(0.1)\nprint('saved')",
     )
-    node.install_torchrun(
-        "import subprocess, sys\n"
-        f"sys.exit(subprocess.call([sys.executable, {str(node.workload / 'train.py')!r}, *sys.argv[-2:]]))\n"
-    )
-    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0", PATH=f"{programs}:{os.environ['PATH']}")
+    node.install_torchrun("sys.exit(subprocess.call(RANK))")
+    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0")
     node.wait_until_ready()
     process.terminate()
     wait_until(stops.exists, what="the rank gets no SIGTERM")
@@ -173,12 +174,8 @@ def test_a_second_sigterm_does_not_end_a_save(node: Node, tmp_path: Path) -> Non
 
 def test_ranks_that_sigterm_ends_do_not_fail(node: Node) -> None:
     """torchrun then ends with 1, which job.slurm could not distinguish from a failure."""
-    rank = node.workload / "train.py"
-    rank.write_text("import sys, time\nopen(sys.argv[1], 'w').close()\ntime.sleep(600)\n")
-    node.install_torchrun(
-        "import subprocess, sys\n"
-        f"subprocess.call([sys.executable, {str(rank)!r}, *sys.argv[-2:]])\nsys.exit(1)\n"
-    )
+    node.rank("")
+    node.install_torchrun("subprocess.call(RANK)\nsys.exit(1)")
     process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0")
     node.wait_until_ready()
     process.terminate()
@@ -188,10 +185,7 @@ def test_ranks_that_sigterm_ends_do_not_fail(node: Node) -> None:
 
 def test_a_deaf_rank_ends_after_anothers_failure(node: Node) -> None:
     """NCCL over EFA may wait for a dead peer, and Slurm's SIGKILL comes after KillWait."""
-    (node.workload / "train.py").write_text(
-        "import signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "open(sys.argv[1], 'w').close()\ntime.sleep(600)\n"
-    )
+    node.rank("signal.signal(signal.SIGTERM, signal.SIG_IGN)")
     failed = node.run_dir / "failed"
     failed.write_text("train-dy-p4d-1: exit code 1\n")
     process = node.start(LAUNCHER="srun", SLURM_PROCID="0", AFTER_FAILURE_S="0")
@@ -205,24 +199,18 @@ def test_ranks_do_not_start_after_a_spot_notice(node: Node, tmp_path: Path) -> N
     """Its signal has reached the steps that ran then, and no later one."""
     notice = tmp_path / "notice"
     notice.touch()
-    (node.workload / "train.py").write_text("import time\ntime.sleep(600)\n")
+    node.rank("")
     process = node.start(LAUNCHER="srun", SLURM_PROCID="0", SPOT_NOTICE=str(notice))
     assert process.wait(timeout=LONG_S) == 128 + signal.SIGTERM
 
 
 def test_a_rank_ends_after_its_output_is_written(node: Node, tmp_path: Path) -> None:
     """The output is written once the rank's shell waits for it, whose waits here last until then."""
-    slow, waits = tmp_path / "bin", tmp_path / "waits"
-    slow.mkdir()
+    waits = tmp_path / "waits"
     logs = [f"{node.run_dir}/logs/17-1/rank-0.{stream}.log" for stream in ("stdout", "stderr")]
-    programs = {
-        "tee": f'{until(str(waits))}\nPATH="${{PATH#*:}}" exec tee "$@"',
-        "sleep": f"touch {waits}\n" + "\n".join(until(log).replace("-e", "-s") for log in logs),
-    }
-    for name, text in programs.items():
-        (slow / name).write_text(f"#!/bin/bash\n{text}\n")
-        (slow / name).chmod(0o755)
-    process = node.start(LAUNCHER="srun", SLURM_PROCID="0", PATH=f"{slow}:{os.environ['PATH']}")
+    node.program("tee", f'{until(str(waits))}\nPATH="$OTHERS" exec tee "$@"')
+    node.program("sleep", f"touch {waits}\n" + "\n".join(until(log).replace("-e", "-s") for log in logs))
+    process = node.start(LAUNCHER="srun", SLURM_PROCID="0")
     try:
         assert process.wait(timeout=LONG_S) == 0
         assert node.file_of(0)
