@@ -12,7 +12,7 @@
 #
 # A check is a file of checks/, which prints one sentence and ends with 9 if the node is unhealthy. Its header states
 #     # Kinds: all | space separated of: gpu neuron none   (ACCELERATOR_KIND of the partition)
-#     # Where: any | node                                  (node: only on a ParallelCluster machine, as a step's)
+#     # Where: any                                         (else only on a ParallelCluster machine, as a step)
 #     # Limit: 20 s                                        (if it may take longer than LIMIT_S)
 # It reads the partition's settings (ACCELERATORS_PER_NODE, EFA_INTERFACES, SCRATCH) from its environment.
 #
@@ -56,7 +56,7 @@ applies() {
     say "$name: not checked, $SKIPPED names it"
     return 1
   fi
-  if grep -q '^# Where: node' "$1" && [[ ! -e $TRAINING_ROOT/etc/parallelcluster/cfnconfig ]]; then
+  if ! grep -q '^# Where: any' "$1" && [[ ! -e $TRAINING_ROOT/etc/parallelcluster/cfnconfig ]]; then
     say "$name: not checked, this is no ParallelCluster node"
     return 1
   fi

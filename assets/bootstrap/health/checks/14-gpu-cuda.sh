@@ -8,7 +8,6 @@
 #
 # Called by: check-node.sh, as root. It leaves nothing on the GPUs.
 # Kinds: gpu
-# Where: node
 # Limit: 20 s
 set -euo pipefail
 # shellcheck source=assets/bootstrap/health/verdict.sh

@@ -9,7 +9,6 @@
 #
 # Called by: check-node.sh, as root.
 # Kinds: gpu
-# Where: node
 set -euo pipefail
 # shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"

@@ -6,7 +6,6 @@
 #
 # Called by: check-node.sh, as root.
 # Kinds: neuron
-# Where: node
 set -euo pipefail
 shopt -s nullglob
 # shellcheck source=assets/bootstrap/health/verdict.sh

@@ -34,9 +34,9 @@ class CheckedNode:
         path.write_text(text)
         return path
 
-    def has(self, name: str, script: str, *, kinds: str = "gpu", where: str = "node") -> None:
+    def has(self, name: str, script: str, *, kinds: str = "gpu") -> None:
         """Give the bundle a check."""
-        self.write(f"health/checks/{name}.sh", f"#!/bin/bash\n# Kinds: {kinds}\n# Where: {where}\n{script}\n")
+        self.write(f"health/checks/{name}.sh", f"#!/bin/bash\n# Kinds: {kinds}\n{script}\n")
 
     def finds(self, name: str, sentence: str) -> None:
         """Give the bundle a check that reports the node as unhealthy."""
@@ -116,7 +116,7 @@ def test_a_rehearsals_node_needs_no_hardware(node: CheckedNode) -> None:
     node.finds("10-gpus", "a GPU is lost")
     done = node.check()
     assert (done.returncode, done.stderr) == (0, "10-gpus: not checked, this is no ParallelCluster node\n")
-    node.has("70-root-disk", "echo full; exit 9", where="any")
+    node.has("70-root-disk", "# Where: any\necho full; exit 9")
     assert node.check().returncode == UNHEALTHY
 
 
