@@ -29,8 +29,9 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "srun", "sinf
 # Debian installs the daemons outside a normal user's PATH.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Variables of a surrounding Slurm would configure this one, those of an AWS account would reach its jobs,
-# and TMPDIR names a folder that another host does not have.
-FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE", "AWS_", "TMPDIR")
+# TMPDIR names a folder that another host does not have, and with make's folder of compiled files each rank
+# would compile torch again: jobs write none, and pip's are in the environment.
+FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE", "AWS_", "TMPDIR", "PYTHONPYCACHEPREFIX")
 GRACE_S = 8.0
 # The largest process id of Linux is 4194304.
 LONGEST_ALIAS = Path("/proc/4194304/cwd")

@@ -254,7 +254,8 @@ def in_environment(workload: str, script: str, *arguments: str) -> str:
     subprocess.run(["bash", "-euc", make], cwd=TRAINING, env=rehearsal, check=True)
     done = subprocess.run(
         [venvs / workload / "bin" / "python", "-B", PROGRAMS / script, *arguments],
-        env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / workload}"},
+        # pip compiled the packages in the environment, not into make's folder.
+        env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / workload}", "PYTHONPYCACHEPREFIX": ""},
         capture_output=True,
         text=True,
         check=False,
