@@ -16,7 +16,6 @@ from tests.slow.assets.training.training import (
     ranks,
     training_on_slurm,
 )
-from training_cluster.paths import TRAINING
 
 pytestmark = pytest.mark.slow
 
@@ -122,17 +121,7 @@ def test_losses_are_equal_with_each_launcher(
     assert f"\nstep {STEPS}: loss " in (logs / "rank-0.stdout.log").read_text()
 
 
-def test_a_cancelled_run_saves_and_resumes(training: Training) -> None:
-    job_id = training.submit("ended", MAX_STEPS="100000", CHECKPOINT_EVERY="100000")
-    training.wait_for_step(job_id, "ended", 3)
-    training.end(job_id)
-    at = int((training.checkpoints("ended") / "latest_step").read_text())
-    assert (training.run_dir("ended") / "outcome").read_text() == f"stopped {at}\n"
-    said = training.run("ended", MAX_STEPS=str(at + 2))
-    assert f"resuming from {training.checkpoints('ended') / f'step-{at:06d}'}" in said
-    assert [row["step"] for row in training.metrics("ended")] == list(range(1, at + 3))
-
-
+@pytest.mark.nightly
 def test_compiled_gpt2_takes_no_mask_returns_a_loss() -> None:
     found = json.loads(in_environment("gpt2", "gpt2_graph.py"))
     for start in ("scratch", "weights"):
@@ -179,34 +168,19 @@ def test_a_loss_not_finite_is_never_saved(scenes: dict[str, dict[str, Any]]) -> 
 
 def test_weights_of_another_run_start_a_run(training: Training, whole_run: list[dict[str, Any]]) -> None:
     weights = training.checkpoints("whole") / f"step-{STEPS:06d}"
-    said = training.run("tuned", INIT_FROM=str(weights), MAX_STEPS="2")
+    job_id = training.submit("tuned", "--nodes=1", INIT_FROM=str(weights), MAX_STEPS="2")
+    said = training.wait(job_id, state="COMPLETED")
     assert f"data: {training.shared}/datasets/gpt2/machine-vocab-2048 is there" in said
     assert f"parameters from {weights}" in said
     assert training.metrics("tuned")[0]["loss"] < whole_run[0]["loss"] - 0.5
 
 
-def test_a_run_refuses_other_data(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    kept = f"step-{STEPS:06d}"
-    shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints("mixed") / kept)
-    raw = training.shared / "datasets" / "gpt2" / "raw"
-    raw.mkdir()
-    (raw / "own.txt").write_text("Some text of one's own.\n\n" * 8000, encoding="utf-8")
-    said = training.wait(
-        training.submit("mixed", CORPUS="raw", VOCAB_SIZE="2048", MAX_RESTARTS="0"), state="FAILED"
-    )
-    assert "was trained on other data than" in said
-    assert f"(INIT_FROM={training.checkpoints('mixed') / kept})" in said
+def test_a_run_refuses_other_data(scenes: dict[str, dict[str, Any]]) -> None:
+    ended, checkpoint = scenes["other data"]["ended"], f"{scenes['other data']['folder']}/step-000004"
+    assert f"{checkpoint} was trained on other data than" in ended
+    assert f"(INIT_FROM={checkpoint})" in ended
 
 
-def test_nodes_that_would_train_alone_are_refused(training: Training) -> None:
-    other = training.shared.parent / "alone"
-    shutil.copytree(TRAINING, other / "training")
-    shutil.copytree(training.shared / "datasets", other / "datasets")
-    script = other / "training" / "launch.sh"
-    launch = '--nnodes "$NNODES" --node-rank "$SLURM_NODEID"'
-    text = script.read_text(encoding="utf-8")
-    assert launch in text
-    script.write_text(text.replace(launch, "--standalone"), encoding="utf-8")
-    job_id = training.submit("alone", TRAINING_SHARED=str(other), MAX_RESTARTS="0")
-    said = training.wait(job_id, state="FAILED")
-    assert "the world size is 1 and EXPECTED_WORLD_SIZE is 2, so nodes would train alone" in said
+def test_ranks_that_would_train_alone_are_refused(scenes: dict[str, dict[str, Any]]) -> None:
+    sentence = "the world size is 1 and EXPECTED_WORLD_SIZE is 2, so nodes would train alone"
+    assert sentence in scenes["alone"]["ended"]

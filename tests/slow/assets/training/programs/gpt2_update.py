@@ -3,13 +3,14 @@
 # mypy: disable-error-code="import-not-found"
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -20,6 +21,7 @@ import torch
 from accelerate import Accelerator
 from model import make_model, make_optimizer
 from settings import Prepared, Settings, Shape
+from trainkit.run.checkpoints import START_STEP, path_of
 from trainkit.run.run import Run
 
 READERS = ("item", "tolist", "__float__", "__bool__")
@@ -128,6 +130,36 @@ class Diverged(Scene):
                 next(self.model.parameters()).fill_(torch.nan)
 
 
+def refusal(function: Callable[[], object]) -> str:
+    """Return the sentence with which a rank ends."""
+    try:
+        function()
+    except SystemExit as error:
+        return str(error)
+    return ""
+
+
+def alone(folder: Path) -> str:
+    """Train as the only rank of a job that has two."""
+    names = ("RUN_DIR", "DATA_DIR", "CHECKPOINT_DIR")
+    ranks = {"RANK": "0", "LOCAL_RANK": "0", "EXPECTED_WORLD_SIZE": "2"}
+    os.environ |= dict.fromkeys(names, str(folder)) | ranks
+    scene = Scene(folder)
+    run, prepared = Run.from_environment(), scene.rank.prepared
+    return refusal(lambda: loop.train(run, scene.settings, SHAPE, prepared, None))
+
+
+def other_data(folder: Path) -> str:
+    """Resume from a checkpoint that was trained on other data."""
+    checkpoint = path_of(folder, 4)
+    checkpoint.mkdir()
+    progress = {"step": 4, "tokens": 1, "shape": dataclasses.asdict(SHAPE), "data": "other"}
+    (checkpoint / "progress.json").write_text(json.dumps(progress), encoding="utf-8")
+    os.environ[START_STEP] = "4"
+    rank = dataclasses.replace(Scene(folder).rank, manifest=SimpleNamespace(shards=list))
+    return refusal(lambda: loop.resume(rank))
+
+
 def main() -> None:
     """Print what happened in each scene."""
     found = {}
@@ -140,6 +172,9 @@ def main() -> None:
             found["slow"] = Scene(Path(folder), slow_s=0.0).train()
         with tempfile.TemporaryDirectory() as folder:
             found["saved"] = Scene(Path(folder), saved_after=6).train()
+        for name, refused in (("other data", other_data), ("alone", alone)):
+            with tempfile.TemporaryDirectory() as folder:
+                found[name] = {"ended": refused(Path(folder)), "folder": folder}
     print(json.dumps(found))
 
 
