@@ -1,7 +1,9 @@
-"""Several queues in a private network: deployed, a job on each, one added, overrides, read back. In order."""
+"""Several queues with overrides in a private network: a job on each, one added, read back. In order."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -9,7 +11,6 @@ import yaml
 from ops.importing.command import import_config
 from rehearsal.deployed import read_deployed_cluster
 from rehearsal.local_slurm import LocalSlurm
-from rehearsal.problems import RehearsalError
 from tests.slow.account import Account
 from tests.slow.conftest import Cloud
 
@@ -26,12 +27,21 @@ prep:
     - {name: small, instance_types: c6i.4xlarge, nodes: 2}
     - {name: large, instance_types: m6i.16xlarge, nodes: 1}
 """
+POLICY = "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
+OVERRIDES = f"""
+Monitoring: {{Logs: {{CloudWatch: {{RetentionInDays: 30}}}}}}
+Scheduling:
+  SlurmSettings: {{ScaledownIdletime: 5, CustomSlurmSettings: [{{SlurmdTimeout: 600}}]}}
+  SlurmQueues:
+    - {{Name: prep, JobExclusiveAllocation: true, Iam: {{AdditionalIamPolicies: [{{Policy: "{POLICY}"}}]}}}}
+"""
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("queues") / "queues.yaml"
     file.write_text(QUEUES)
+    file.with_name("overrides.yaml").write_text(OVERRIDES)
     return file
 
 
@@ -45,8 +55,11 @@ def flags(account: Account, file: Path) -> tuple[str, ...]:
     network = account.network
     return (
         f"queues={file}",
+        f"overrides={file.with_name('overrides.yaml')}",
         "queue_name=train",
         "public_access=off",
+        # With these the cluster has a policy that others lack.
+        *("metrics=prometheus", "alarm_email=me@example.com"),
         f"vpc_id={network.vpc}",
         f"private_subnet_id={network.private}",
     )
@@ -72,6 +85,41 @@ def test_everything_is_in_the_private_subnet(cloud: Cloud, account: Account, fla
     }, "an own network is used unchanged"
     (system,) = cloud.client("fsx").describe_file_systems()["FileSystems"]
     assert system["SubnetIds"] == [private]
+
+
+def test_overrides_are_deployed(cloud: Cloud) -> None:
+    config = read_deployed_cluster(cloud.address, "training").config
+    scheduling, queues = config["Scheduling"], config["Scheduling"]["SlurmQueues"]
+    assert scheduling["SlurmSettings"]["ScaledownIdletime"] == 5
+    assert config["Monitoring"]["Logs"]["CloudWatch"]["RetentionInDays"] == 30
+    assert {"SlurmdTimeout": 600} in scheduling["SlurmSettings"]["CustomSlurmSettings"]
+    has_policy = [{"Policy": POLICY} in each["Iam"]["AdditionalIamPolicies"] for each in queues]
+    assert has_policy == [False, False, True]
+    assert queues[2]["JobExclusiveAllocation"] is True
+
+
+def _plan(cloud: Cloud, *flags: str) -> dict[str, Any]:
+    context = [word for flag in flags for word in ("-c", flag)]
+    done = cloud.trainctl("plan", "--json", "--offline-prices", *context)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["plan"]
+    return found
+
+
+def test_a_plan_of_the_same_flags_changes_nothing(cloud: Cloud, flags: tuple[str, ...]) -> None:
+    found = _plan(cloud, *flags)
+    assert (found["state"], found["changes"], found["resources"]) == ("update", [], [])
+    assert found["cost_before"] == found["cost_after"]
+
+
+def test_a_plan_tells_live_changes(cloud: Cloud, flags: tuple[str, ...]) -> None:
+    found = _plan(cloud, *flags, "nodes=4", "cpu_queue=on")
+    verdicts = {each["what"]: (each["old"], each["new"], each["verdict"]) for each in found["changes"]}
+    assert verdicts["nodes"] == ("2", "4", "live")
+    assert verdicts["cpu_queue"] == ("off", "on", "live")
+    resources = {(each["stack"], each["kind"], each["type"]) for each in found["resources"]}
+    assert ("TrainingClusterStack", "changed", "Custom::TrainingCluster") in resources
+    assert not found["not_judged"], "the validators were asked"
 
 
 def test_a_job_runs_on_each_partition(cloud: Cloud, tmp_path: Path) -> None:
@@ -107,60 +155,7 @@ def test_the_cluster_is_imported_with_its_queues(cloud: Cloud, tmp_path: Path) -
     assert queues["burst"]["compute_resources"][0]["instance_types"] == ["g6.12xlarge", "g5.12xlarge"]
 
 
-POLICY = "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
-OVERRIDES = f"""
-Monitoring: {{Logs: {{CloudWatch: {{RetentionInDays: 30}}}}}}
-Scheduling:
-  SlurmSettings: {{CustomSlurmSettings: [{{SlurmdTimeout: 600}}]}}
-  SlurmQueues:
-    - {{Name: prep, JobExclusiveAllocation: true, Iam: {{AdditionalIamPolicies: [{{Policy: "{POLICY}"}}]}}}}
-"""
-
-
-@pytest.fixture(scope="module")
-def overridden(flags: tuple[str, ...], file: Path) -> tuple[tuple[str, ...], Path]:
-    overrides = file.with_name("overrides.yaml")
-    return (*flags, f"overrides={overrides}"), overrides
-
-
-def test_an_override_stops_the_fleet_for_a_while(
-    cloud: Cloud, overridden: tuple[tuple[str, ...], Path]
-) -> None:
-    flags, overrides = overridden
-    overrides.write_text(OVERRIDES.replace("{CustomSlurm", "{ScaledownIdletime: 5, CustomSlurm"))
-    cloud.deploy(*flags)
-    config = read_deployed_cluster(cloud.address, "training").config
-    assert config["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] == 5
-    assert config["Monitoring"]["Logs"]["CloudWatch"]["RetentionInDays"] == 30
-    assert {"SlurmdTimeout": 600} in config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
-    queues = config["Scheduling"]["SlurmQueues"]
-    assert [{"Policy": POLICY} in each["Iam"]["AdditionalIamPolicies"] for each in queues] == [
-        each["Name"] == "prep" for each in queues
-    ]
-    assert config["Scheduling"]["SlurmQueues"][2]["JobExclusiveAllocation"] is True
-    assert "  stopping the fleet" in cloud.trainctl("status").stdout
-
-
-def test_an_override_that_is_refused_rolls_back(
-    cloud: Cloud, overridden: tuple[tuple[str, ...], Path]
-) -> None:
-    flags, overrides = overridden
-    before = read_deployed_cluster(cloud.address, "training").config
-    text = overrides.read_text()
-    overrides.write_text(text + "HeadNode: {Dcv: {Enabled: true}}\n")
-    with pytest.raises(RehearsalError):
-        cloud.deploy(*flags)
-    events = cloud.client("cloudformation").describe_stack_events(StackName="TrainingClusterStack")
-    failed = [e for e in events["StackEvents"] if e["ResourceStatus"] == "UPDATE_FAILED"]
-    assert any("HeadNode.Dcv" in e["ResourceStatusReason"] for e in failed)
-    assert read_deployed_cluster(cloud.address, "training").config == before
-    overrides.write_text(text)
-
-
-def test_destroy_leaves_the_own_network(
-    cloud: Cloud, account: Account, overridden: tuple[tuple[str, ...], Path]
-) -> None:
-    flags, _ = overridden
+def test_destroy_leaves_the_own_network(cloud: Cloud, account: Account, flags: tuple[str, ...]) -> None:
     cloud.destroy(*flags)
     assert cloud.client("ec2").describe_placement_groups()["PlacementGroups"] == []
     assert account.client("ec2").describe_vpcs(VpcIds=[account.network.vpc])["Vpcs"]
