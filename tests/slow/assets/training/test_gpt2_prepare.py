@@ -1,4 +1,4 @@
-"""gpt2's preparation with its real environment: OpenWebText's layout, published weights, kill -9, the bucket.
+"""gpt2's preparation with its real environment: OpenWebText's layout, published weights, the bucket.
 
 The hub and the bucket are servers on this machine; nothing is downloaded.
 """
@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.unit.assets.training.trainkit.data.hub_server import Hub, hub_server
-from tests.unit.assets.training.waiting import LONG_S, wait_until
 from tests.unit.assets.training.workload_modules import GPT2
 from training_cluster.paths import TRAINING
 
@@ -146,24 +144,6 @@ def test_openwebtext_is_tokenized_with_gpt2s_own_tokenizer(node: Node, hub: Hub)
     asked = len(hub.requests)
     assert "is there" in node.prepare()
     assert len(hub.requests) == asked, "what is there needs no hub"
-
-
-def test_a_killed_preparation_makes_the_same_shards(node: Node, hub: Hub, tmp_path: Path) -> None:
-    hub.held = f"train-{FILES - 1:05d}-of"
-    killed = node.start()
-    wait_until(
-        lambda: list(node.shards.glob(".units/*.json")) or killed.poll() is not None, what="no unit is done"
-    )
-    children = psutil.Process(killed.pid).children(recursive=True)
-    killed.kill()
-    killed.wait()
-    assert psutil.wait_procs(children, timeout=LONG_S)[1] == []
-    hub.held = ""
-    assert not (node.shards / "manifest.json").exists()
-    assert "shards already exist" in node.prepare()
-    alone = Node(tmp_path / "alone", node.python, {**node.environment, "PREPARE_WORKERS": "1"})
-    alone.prepare()
-    assert alone.content() == node.content()
 
 
 def test_a_parquet_without_text_is_refused(node: Node, tmp_path: Path) -> None:
