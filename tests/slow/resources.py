@@ -1,9 +1,8 @@
-"""Resources that tests of the local AWS make: an image, a database, parts of templates."""
+"""Resources that tests of the local AWS make: a database, parts of templates."""
 
 from typing import Any
 
 from tests.slow.account import Account
-from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 
 def attribute(resource: str, name: str) -> dict[str, Any]:
@@ -14,24 +13,6 @@ def attribute(resource: str, name: str) -> dict[str, Any]:
 def as_outputs(**values: Any) -> dict[str, Any]:
     """Return the Outputs of a template."""
     return {name: {"Value": value} for name, value in values.items()}
-
-
-def register_image(account: Account, name: str, *, version: str = PCLUSTER_VERSION) -> str:
-    """Register an image of ubuntu2404 as ParallelCluster builds it; return its id."""
-    ec2 = account.client("ec2")
-    root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}
-    image: str = ec2.register_image(
-        Name=name,
-        Architecture="x86_64",
-        RootDeviceName="/dev/sda1",
-        VirtualizationType="hvm",
-        BlockDeviceMappings=[root],
-    )["ImageId"]
-    tags = {"version": version, "os": "ubuntu2404", "build_status": "available"}
-    ec2.create_tags(
-        Resources=[image], Tags=[{"Key": f"parallelcluster:{k}", "Value": v} for k, v in tags.items()]
-    )
-    return image
 
 
 def database(account: Account, *zones: int) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from botocore.exceptions import ClientError
 
 from rehearsal.local_aws.process import LocalAws
 from tests.slow.account import Account, Config, Queue
-from tests.slow.resources import as_outputs, attribute, database, register_image
+from tests.slow.resources import as_outputs, attribute, database
 
 pytestmark = pytest.mark.slow
 
-P4D, P5, V100 = "p4d.24xlarge", "p5.48xlarge", "p3dn.24xlarge"
+P4D, P5 = "p4d.24xlarge", "p5.48xlarge"
 EFA = {"Efa": {"Enabled": True}}
 
 
@@ -25,11 +25,6 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         yield Account(local_aws.start())
     finally:
         local_aws.stop()
-
-
-def test_the_price_list_is_refused_with_the_reason(account: Account) -> None:
-    with pytest.raises(ClientError, match="the local AWS has no price list"):
-        account.client("pricing").get_products(ServiceCode="AmazonEC2")
 
 
 def test_capacity_reservation_has_type_count_and_group(account: Account) -> None:
@@ -119,28 +114,8 @@ def test_capacity_block_is_used_in_its_time(account: Account) -> None:
     assert sold["CapacityBlockOfferings"] == []
 
 
-def test_v100_needs_an_own_image(account: Account) -> None:
-    network = account.network
-
-    def config(image: str | None = None) -> Config:
-        more: dict[str, Any] = {"Image": {"CustomAmi": image}} if image else {}
-        group = {"PlacementGroup": {"Enabled": True}}
-        return network.config(network.queue("v100", V100, resource=EFA, networking=group, **more))
-
-    refused = account.refusals(
-        official=config(),
-        own=config(register_image(account, "own")),
-        old=config(register_image(account, "old", version="3.15.0")),
-        unknown=config("ami-0123456789abcdef0"),
-    )
-    assert refused["own"] == []
-    assert refused["official"][0].startswith("InstanceTypeBaseAMICompatibleValidator")
-    assert refused["old"][0].startswith("CustomAmiTagValidator")
-    assert "ami-0123456789abcdef0" in refused["unknown"][0]
-
-
 def test_ssm_parameters_are_read_at_each_deploy(account: Account) -> None:
-    ssm, image = account.client("ssm"), register_image(account, "by-parameter")
+    ssm, image = account.client("ssm"), "ami-0123456789abcdef1"
     ssm.put_parameter(Name="/images/v100", Type="String", Value="ami-0123456789abcdef0")
     template = {
         "Parameters": {
