@@ -153,7 +153,7 @@ def test_the_zone_of_a_reservation_wins(ask: Ask, region: FunctionAccount, place
     assert ask(C5, reservation=RESERVATION, zone="us-east-1a")["Data"]["Id"] == "use1-az6"
 
 
-def test_a_reservations_zone_that_does_not_fit_is_refused(refuse: Refuse, region: FunctionAccount) -> None:
+def test_a_reservation_in_an_unfit_zone_is_refused(refuse: Refuse, region: FunctionAccount) -> None:
     reserve(region, AvailabilityZoneId="use1-az6")
     said = refuse(C5, reservation=RESERVATION, zone="us-east-1d")
     assert f"{RESERVATION} is in use1-az6 (us-east-1a), and zone=us-east-1d is use1-az4" in said

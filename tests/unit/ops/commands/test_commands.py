@@ -8,27 +8,19 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from ops.preflight.finding import Finding
-from ops.status.deploy import Progress, Stage, Status
+from ops.status.deploy import Status
+from tests.unit.ops.jobs_head_node import Call
 from tests.unit.ops.own_account import OwnAccount
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The command in this process; its exit code."""
-    monkeypatch.setattr(sys, "argv", ["trainctl", *arguments])
-    try:
-        return main()
-    except SystemExit as end:
-        return int(end.code or 0)
-
-
 def test_the_plan_as_json_matches_the_text(
-    everything: OwnAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    everything: OwnAccount, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.account.session.account_clients", lambda: everything.client)
-    assert call(monkeypatch, "destroy", "--plan", "--json") == 0
-    plan = json.loads(capsys.readouterr().out)
-    assert call(monkeypatch, "destroy", "--plan") == 0
-    shown = capsys.readouterr().out
+    code, said, _ = call("destroy", "--plan", "--json")
+    plan = json.loads(said)
+    assert call("destroy", "--plan")[0] == code == 0
+    shown = call("destroy", "--plan")[1]
     assert plan["stacks"]["TrainingCluster-Storage"]["status"] in shown
     assert plan["steps"]
     for step in plan["steps"]:
