@@ -141,8 +141,7 @@ docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 	@$(VENV)/python -m tools.docs.families_page > docs/families.md
 	@$(VENV)/python -m tools.docs.changes_page > docs/changes.md
 	@$(VENV)/python -m tools.docs.first_deploy_page > docs/first-deploy.md
-	@$(VENV)/python -m tools.docs.steps_table
-	@$(VENV)/python -m tools.docs.variables_table
+	@$(VENV)/python -m tools.docs.tables
 
 .PHONY: site
 site: setup ## Build the docs site into .cache/site/html, and check its links (SERVE=1 serves it)

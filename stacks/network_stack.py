@@ -5,11 +5,10 @@ from constructs import Construct
 
 from training_cluster.flags.settings import Settings
 from training_cluster.functions.guard import Guard
-from training_cluster.network.endpoints import InterfaceEndpoints
 from training_cluster.network.guarded import guarded_network
 from training_cluster.network.network import Network
 from training_cluster.network.security_group import NodeSecurityGroup
-from training_cluster.network.vpc import ComputeVpc
+from training_cluster.network.vpc import ComputeVpc, InterfaceEndpoints
 from training_cluster.network.zone import ComputeZone
 from training_cluster.stack_names import NETWORK_STACK
 

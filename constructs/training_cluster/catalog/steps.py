@@ -60,23 +60,14 @@ class Step:
         return self.path.read_text()
 
 
-def load_steps(assets: Path = ASSETS) -> list[Step]:
+@cache
+def load_steps(assets: Path = ASSETS) -> tuple[Step, ...]:
     """Read all steps, in the order in which they run.
 
     Raises:
         ConfigurationError: a header lacks a line, or has one of an unknown form.
     """
-    return list(_shipped_steps()) if assets == ASSETS else _steps_of(assets)
-
-
-@cache
-def _shipped_steps() -> list[Step]:
-    """Read the steps of this project once: the checks of each queue ask for them."""
-    return _steps_of(ASSETS)
-
-
-def _steps_of(assets: Path) -> list[Step]:
-    return [_read(path) for path in sorted((assets / "bootstrap" / "steps").glob("*.sh"))]
+    return tuple(_read(path) for path in sorted((assets / "bootstrap" / "steps").glob("*.sh")))
 
 
 def image_steps(recipe: str, assets: Path = ASSETS) -> list[Step]:
@@ -89,18 +80,13 @@ def image_steps(recipe: str, assets: Path = ASSETS) -> list[Step]:
 
 
 def start_steps(
-    *,
-    node: str,
-    recipe: str,
-    metrics: str = METRICS[0],
-    has_built_image: bool = False,
-    assets: Path = ASSETS,
+    *, node: str, recipe: str, metrics: str = METRICS[0], has_built_image: bool = False
 ) -> list[Step]:
     """Read the steps that a node may run at its start: with a built image, those that no image can hold."""
     moments = {"start"} if has_built_image else {"start", "install"}
     return [
         step
-        for step in load_steps(assets)
+        for step in load_steps()
         if step.moment in moments
         and recipe in step.recipes
         and node in step.nodes

@@ -1,6 +1,10 @@
 """Monitoring of a cluster: metrics on a dashboard, alarms, mail of jobs, a budget."""
 
+from collections.abc import Sequence
+
 from aws_cdk import Annotations
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from training_cluster.catalog.alerts import alert_names
@@ -9,9 +13,11 @@ from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.alarms import Alarms
 from training_cluster.monitoring.budget import MonthlyBudget
 from training_cluster.monitoring.dashboard import ClusterDashboard
-from training_cluster.monitoring.job_mails import JobMails
 from training_cluster.monitoring.metrics import ClusterMetrics
-from training_cluster.stack_names import rules_topic
+from training_cluster.stack_names import jobs_topic, rules_topic
+
+USER_ATTRIBUTE = "user"
+"""Attribute of a message with its job's user, by which SNS selects addresses (trainkit/mail.py)."""
 
 
 class Monitoring(Construct):
@@ -70,4 +76,33 @@ class Monitoring(Construct):
                 cluster_name=settings.cluster_name,
                 usd=settings.budget_usd,
                 email=settings.alarm_email,
+            )
+
+
+class JobMails(Construct):
+    """Topic of a cluster's jobs.
+
+    Args:
+        mails: user and address; a user of None gets the mail of all jobs.
+    """
+
+    def __init__(
+        self, scope: Construct, id_: str, *, cluster_name: str, mails: Sequence[tuple[str | None, str]]
+    ) -> None:
+        super().__init__(scope, id_)
+        # Its name is in the nodes' policy and bundle. It has no key for the reason of Alarms' topic.
+        topic = sns.Topic(
+            self,
+            "Topic",
+            enforce_ssl=True,
+            display_name=f"Jobs of {cluster_name}",
+            topic_name=jobs_topic(cluster_name),
+        )
+        addresses = dict.fromkeys(address for _, address in mails)
+        for address in addresses:
+            users = [user for user, other in mails if other == address and user is not None]
+            gets_all = (None, address) in mails
+            own = {USER_ATTRIBUTE: sns.SubscriptionFilter.string_filter(allowlist=users)}
+            topic.add_subscription(
+                subscriptions.EmailSubscription(address, filter_policy=None if gets_all else own)
             )

@@ -7,10 +7,10 @@ import pytest
 
 from bench.__main__ import NAMES
 from bench.measuring import page
-from tools.docs import steps_table, variables_table
 from tools.docs.families_page import render_families_page
 from tools.docs.first_deploy_page import render_first_deploy_page
 from tools.docs.flags_page import render_flags_page
+from tools.docs.tables import TABLES
 from training_cluster.paths import ROOT
 
 
@@ -27,8 +27,8 @@ def test_generated_page_is_up_to_date(name: str, render: Callable[[], str]) -> N
 
 
 def test_generated_tables_are_in_their_pages() -> None:
-    assert variables_table.render() in variables_table.PAGE.read_text(), "make docs"
-    assert steps_table.render() in steps_table.README.read_text(), "run: python -m tools.docs.steps_table"
+    for file, render in TABLES.values():
+        assert render() in file.read_text(), "make docs"
 
 
 def test_benchmarks_page_shows_the_kept_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

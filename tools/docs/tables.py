@@ -1,12 +1,11 @@
-"""`python -m tools.docs.steps_table`: the table of steps in assets/bootstrap/README.md."""
+"""`python -m tools.docs.tables`: tables of the bootstrap's steps and of jobs' variables, in their pages."""
 
 import re
 
+from ops.jobs.variables import variables_of_jobs
 from training_cluster.catalog.steps import NODES, RECIPES, Step, load_steps
-from training_cluster.paths import ASSETS
+from training_cluster.paths import ASSETS, ROOT
 
-README = ASSETS / "bootstrap" / "README.md"
-_BEGIN, _END = "<!-- steps: begin -->\n", "<!-- steps: end -->\n"
 _HEAD = """\
 | step | when | recipes | nodes | where | required | most | what |
 |---|---|---|---|---|---|---|---|
@@ -28,7 +27,7 @@ def _names(chosen: frozenset[str], every: tuple[str, ...]) -> str:
     return "all" if len(chosen) == len(every) else ", ".join(name for name in every if name in chosen)
 
 
-def render() -> str:
+def render_steps() -> str:
     """Render the table from the steps' own headers."""
     rows = [
         (
@@ -46,11 +45,29 @@ def render() -> str:
     return _HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def render_variables() -> str:
+    """Render the table from assets/training/variables.tsv."""
+    lines = ["| variable | allowed | default | meaning |", "|---|---|---|---|"]
+    for each in variables_of_jobs():
+        words = each.allowed
+        allowed = f"{words[:-2]} or more" if words.endswith("..") else ", ".join(words.split())
+        lines.append(f"| `{each.name}` | {allowed} | {each.default} | {each.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {
+    "steps": (ASSETS / "bootstrap" / "README.md", render_steps),
+    "variables": (ROOT / "docs" / "workloads.md", render_variables),
+}
+"""Page and renderer of each table, by the name in its marks."""
+
+
 def main() -> None:
-    """Write the table between its marks."""
-    text = README.read_text()
-    before, rest = text.split(_BEGIN)
-    README.write_text(f"{before}{_BEGIN}{render()}{_END}{rest.split(_END)[1]}")
+    """Write each table between its marks."""
+    for name, (page, render) in TABLES.items():
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+        before, rest = page.read_text().split(begin)
+        page.write_text(f"{before}{begin}{render()}{end}{rest.split(end)[1]}")
 
 
 if __name__ == "__main__":

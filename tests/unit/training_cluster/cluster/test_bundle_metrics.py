@@ -1,8 +1,7 @@
 """Changes that a metrics store makes: the bundle's settings, and the head node's time."""
 
 from tests.unit.training_cluster.rules.test_rules import WORKSPACE
-from training_cluster.cluster.bundle import bootstrap_budget_s
-from training_cluster.cluster.metrics import render_metrics, render_prices
+from training_cluster.cluster.bundle import bootstrap_budget_s, render_metrics, render_prices
 from training_cluster.rules.context import read_settings
 
 AMP = {"metrics": "amp", "metrics_workspace": WORKSPACE}
