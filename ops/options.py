@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
 
 Cluster = Annotated[str, typer.Option(help="Name of the cluster: its flag cluster_name.", metavar="NAME")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Partition = Annotated[
+    str | None, typer.Option(help="Slurm partition. Default: the cluster's default.", metavar="NAME")
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Then follow the job, like `logs --follow`.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write a page that loads no other files.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing FILE.")]
 Context = Annotated[
     list[str] | None,
     typer.Option("--context", "-c", metavar="FLAG=VALUE", help="Flag, as for cdk. Can be repeated."),

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ops.options import Cluster, Json, print_json
+from ops.options import Cluster, Json, Partition, print_json
 
 
 def check_nodes(
@@ -13,9 +13,7 @@ def check_nodes(
         typer.Argument(metavar="NODES", help="Such as gpu-dy-p4d-[1-8]. Default: all running idle nodes."),
     ] = None,
     *,
-    partition: Annotated[
-        str | None, typer.Option(help="Slurm partition. Default: the cluster's default.", metavar="NAME")
-    ] = None,
+    partition: Partition = None,
     drain: Annotated[bool, typer.Option("--drain", help="Drain bad nodes, and confirm each first.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --drain: do not ask for confirmation.")] = False,
     cluster: Cluster = "training",
@@ -30,7 +28,7 @@ def check_nodes(
     from ops.account.session import account_clients
     from ops.jobs import check_nodes as sweeping
     from ops.jobs.lookup import cluster_option
-    from ops.jobs.watch import watch
+    from ops.jobs.watch import INTERRUPTED, watch
 
     if yes and not drain:
         raise typer.BadParameter("--yes requires --drain: give both.")
@@ -43,9 +41,9 @@ def check_nodes(
     job, where = sweep.submitted.job_id, cluster_option(cluster)
     for note in (f"Job {job} sweeps {len(sweep.nodes)} node(s)", *sweep.submitted.notes):
         typer.echo(note, err=True)
-    if watch(job, head_node, lines=0, quiet=as_json) == watch_interrupted():
+    if watch(job, head_node, lines=0, quiet=as_json) == INTERRUPTED:
         typer.echo(with_account(f"Its table will be in trainctl logs {job}{where}"), err=True)
-        raise typer.Exit(watch_interrupted())
+        raise typer.Exit(INTERRUPTED)
     swept = sweeping.read_sweep(sweep, head_node)
     drained: dict[str, str] = {}
     for line in () if as_json else sweeping.sentences(swept):
@@ -59,10 +57,3 @@ def check_nodes(
     elif any(each.reason for each in swept.sick) and not drain:
         typer.echo(with_account(f"  trainctl check-nodes --drain{where}    measures again, and drains them"))
     raise typer.Exit(1 if swept.sick else 0)
-
-
-def watch_interrupted() -> int:
-    """Return the exit code of a command that Ctrl-C ended."""
-    from ops.jobs.watch import INTERRUPTED
-
-    return INTERRUPTED

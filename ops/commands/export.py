@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ops.options import Cluster, Json, print_json
+from ops.options import Cluster, Follow, Json, Partition, print_json
 
 
 def export(
@@ -23,12 +23,8 @@ def export(
             "--nodes", "-N", metavar="N", min=1, help="Number of nodes, which together hold the weights."
         ),
     ] = 1,
-    partition: Annotated[
-        str | None, typer.Option(help="Slurm partition. Default: the cluster's default.", metavar="NAME")
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Then follow the job, like `logs --follow`.")
-    ] = False,
+    partition: Partition = None,
+    follow: Follow = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:

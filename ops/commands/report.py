@@ -1,11 +1,10 @@
 """The subcommand `trainctl report`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ops.options import Cluster, Json, console, print_json
+from ops.options import Cluster, Force, Html, Json, console, print_json
 
 
 def report(
@@ -17,10 +16,8 @@ def report(
             help="Job id, run name, WORKLOAD/RUN or a run's local folder. Several are shown side by side.",
         ),
     ],
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page that loads no other files.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing FILE.")] = False,
+    html: Html = None,
+    force: Force = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:

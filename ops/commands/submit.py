@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ops.jobs.variables import variables_of_jobs
-from ops.options import Cluster, Json, print_json
+from ops.options import Cluster, Follow, Json, Partition, print_json
 
 
 def submit(
@@ -18,9 +18,7 @@ def submit(
     ] = None,
     *,
     nodes: Annotated[int, typer.Option("--nodes", "-N", metavar="N", min=1, help="Number of nodes.")],
-    partition: Annotated[
-        str | None, typer.Option(help="Slurm partition. Default: the cluster's default.", metavar="NAME")
-    ] = None,
+    partition: Partition = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,9 +60,7 @@ def submit(
         bool,
         typer.Option("--dry-run", help="Check everything, and print the sbatch command; submit nothing."),
     ] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Then follow the job, like `logs --follow`.")
-    ] = False,
+    follow: Follow = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:

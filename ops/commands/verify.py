@@ -1,12 +1,11 @@
 """The subcommand `trainctl verify`."""
 
 import contextlib
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ops.options import Cluster, Json, console, print_json
+from ops.options import Cluster, Force, Html, Json, console, print_json
 
 
 def verify(
@@ -24,10 +23,8 @@ def verify(
             help="Also train on N nodes for about ten minutes, which costs money.",
         ),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page that loads no other files.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing FILE.")] = False,
+    html: Html = None,
+    force: Force = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
