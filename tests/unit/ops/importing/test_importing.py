@@ -232,6 +232,8 @@ def test_access_by_ssh_that_differs_is_told(tmp_path: Path) -> None:
     found = import_config(given, tmp_path / "b")
     assert "-c ssh_from opens port 22 of compute nodes, too" in str(found.replaced)
     assert "does not open the port of DCV" in str(found.replaced)
+    found = import_config(changed(HeadNode={"Ssh": {"AllowedIps": "0.0.0.0/0"}}), tmp_path / "everywhere")
+    assert (found.flags["ssh_from"], found.flags["ssh_from_anywhere"]) == ("0.0.0.0/0", "yes")
     with_group = merge(given, {"HeadNode": {"Networking": {"SecurityGroups": ["sg-0123456789abcdef0"]}}})
     found = import_config(with_group, tmp_path / "c")
     assert "ssh_from" not in found.flags
