@@ -1,5 +1,9 @@
 """AWS::Budgets::Budget, which ministack's engine lacks, as ministack's records of budgets, without costs."""
 
+from typing import Any
+
+from botocore.exceptions import ClientError
+
 from rehearsal.local_aws.address import ACCOUNT
 from rehearsal.local_aws.cloudformation.handlers import register, simple
 from rehearsal.local_aws.emulators.ministack_client import client
@@ -13,7 +17,7 @@ def install() -> None:
 
 def _create(logical_id: str, properties: Properties, stack: str) -> Created:
     budget = {"BudgetName": f"{stack}-{logical_id}"} | properties["Budget"]
-    client("budgets").create_budget(AccountId=ACCOUNT, **{**properties, "Budget": budget})
+    _call("create_budget", **{**properties, "Budget": budget})
     return budget["BudgetName"], {}
 
 
@@ -24,4 +28,11 @@ def _update(name: str, _old: Properties, new: Properties, stack: str, logical_id
 
 
 def _delete(name: str, _: Properties) -> None:
-    client("budgets").delete_budget(AccountId=ACCOUNT, BudgetName=name)
+    _call("delete_budget", BudgetName=name)
+
+
+def _call(operation: str, **parameters: Any) -> None:
+    try:
+        getattr(client("budgets"), operation)(AccountId=ACCOUNT, **parameters)
+    except ClientError as error:
+        raise ValueError(error.response["Error"]["Message"]) from None

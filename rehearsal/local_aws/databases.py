@@ -1,4 +1,7 @@
-"""RDS: ministack's records in moto's subnets. No database runs, and its endpoint does not answer."""
+"""Databases: protected ones are not deleted, and those of RDS are records of ministack in moto's subnets.
+
+No database of RDS runs, and its endpoint does not answer.
+"""
 
 from typing import Any
 
@@ -8,12 +11,14 @@ from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _MIN_ZONES = 2
+_TABLE = "AWS::DynamoDB::Table"
 
 Subnets = tuple[list[dict[str, Any]], str]
 
 
 def install() -> None:
     """Correct ministack's databases."""
+    _keep_protected_tables()
     hooks.replace(ministack_hooks.DATABASE_SUBNETS, lambda _: find_subnets)
     groups = original("AWS::RDS::DBSubnetGroup")
     clusters = original("AWS::RDS::DBCluster")
@@ -24,7 +29,7 @@ def install() -> None:
         return created
 
     def delete(id_: str, properties: Properties) -> None:
-        if _is_protected(id_):
+        if _is_protected_cluster(id_):
             raise ValueError(
                 "Cannot delete protected Cluster, please disable deletion protection and try again."
             )
@@ -53,7 +58,7 @@ def find_subnets(subnet_ids: list[str]) -> Subnets | None:
     return members, vpcs.pop()
 
 
-def _is_protected(cluster: str) -> bool:
+def _is_protected_cluster(cluster: str) -> bool:
     clusters = client("rds")
     try:
         [found] = clusters.describe_db_clusters(DBClusterIdentifier=cluster)["DBClusters"]
@@ -70,3 +75,26 @@ def _refuse_one_zone(subnet_ids: list[str]) -> None:
             "The DB subnet group doesn't meet Availability Zone (AZ) coverage requirement. Current AZ "
             f"coverage: {', '.join(zones)}. Add subnets to cover at least {_MIN_ZONES} AZs."
         )
+
+
+def _keep_protected_tables() -> None:
+    """Let CloudFormation fail to delete a table of DynamoDB that is protected, as it does on AWS."""
+    delete = original(_TABLE)["delete"]
+
+    def delete_unprotected(physical_id: str, properties: Properties) -> None:
+        if _is_protected_table(physical_id):
+            raise ValueError(
+                f"Resource cannot be deleted as it is currently protected against deletion: {physical_id}. "
+                "Disable deletion protection first."
+            )
+        delete(physical_id, properties)
+
+    wrap(_TABLE, delete=delete_unprotected)
+
+
+def _is_protected_table(name: str) -> bool:
+    tables = client("dynamodb")
+    try:
+        return bool(tables.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"))
+    except tables.exceptions.ResourceNotFoundException:  # it is already deleted
+        return False

@@ -1,6 +1,6 @@
 """The corrections of the emulators, installed before they answer."""
 
-from rehearsal.local_aws import alarms, budgets, databases, efs, log_groups, quotas, secrets, tables
+from rehearsal.local_aws import alarms, budgets, databases, efs, log_groups, quotas, secrets
 from rehearsal.local_aws.cloudformation import custom_resources, exports
 from rehearsal.local_aws.cloudformation import engine as cloudformation
 from rehearsal.local_aws.ec2 import (
@@ -8,13 +8,11 @@ from rehearsal.local_aws.ec2 import (
     capacity_reservations,
     images,
     instance_profiles,
-    internet_gateways,
     load_balancers,
+    network,
     placement_groups,
     resource_types,
     scaling_groups,
-    subnets,
-    volume_keys,
 )
 from rehearsal.local_aws.emulators import moto_services
 from rehearsal.local_aws.fsx import data_repository_associations as data_repositories
@@ -36,19 +34,16 @@ _MODULES = (
     image_builder,
     images,
     instance_profiles,
-    internet_gateways,
     load_balancers,
     log_groups,
     lustre,
     moto_services,
+    network,
     placement_groups,
     quotas,
     resource_types,
     scaling_groups,
     secrets,
-    subnets,
-    tables,
-    volume_keys,
 )
 
 

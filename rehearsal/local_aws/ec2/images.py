@@ -1,4 +1,4 @@
-"""Custom AMIs: RegisterImage stores all its parameters, root volumes have a real size, images have ENA."""
+"""Custom AMIs and their volumes: what moto drops of RegisterImage, and EC2's default key for volumes."""
 
 from typing import Any
 
@@ -7,15 +7,17 @@ from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_services import ROOT_VOLUME_GIB
 from rehearsal.local_aws.emulators.moto_types import ec2
 
+_AWS_KEY = "alias/aws/ebs"
+
 
 def install() -> None:
-    """Correct moto's images."""
+    """Correct moto's images, and add the action that returns the default key."""
     from moto.ec2.models.amis import Ami  # noqa: PLC0415
 
     hooks.replace(moto_hooks.IMAGE_BLOCK_DEVICES, _with_real_size)
     # Default for AWS's own images; RegisterImage sets it for others.
     Ami.ena_support = True  # type: ignore[attr-defined]
-    moto_actions.add("ec2", register_image)
+    moto_actions.add("ec2", register_image, get_ebs_default_kms_key_id)
 
 
 def _with_real_size(original: property) -> property:
@@ -61,3 +63,8 @@ def copy_image(parent: Any, *, name: str, description: str, root_gib: int, tags:
     image.root_gib = root_gib
     image.add_tags(tags)
     return image
+
+
+def get_ebs_default_kms_key_id(self: Any) -> Any:  # noqa: ARG001
+    """Answer GetEbsDefaultKmsKeyId with the alias of AWS's own key until another key is chosen."""
+    return moto_actions.answer(KmsKeyId=ec2().default_kms_key_id or _AWS_KEY)

@@ -1,21 +1,24 @@
-"""The local EC2 requires an attached internet gateway where AWS does."""
+"""The local EC2 requires attached internet gateways, and keeps subnets in use, as EC2 does."""
 
+from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.local_aws.ec2 import internet_gateways
+from rehearsal.local_aws.address import REGION
+from rehearsal.local_aws.ec2 import network
 from rehearsal.local_aws.emulators import moto_hooks
 from tests.unit.rehearsal.local_aws.conftest import Corrected
 
 CIDR = "10.0.0.0/16"
+CHANGED = (moto_hooks.CREATE_ROUTE, moto_hooks.CREATE_NAT_GATEWAY, moto_hooks.DELETE_SUBNET)
 
 
 @pytest.fixture
 def ec2(corrected: Corrected) -> Any:
-    changed = (moto_hooks.CREATE_ROUTE, moto_hooks.CREATE_NAT_GATEWAY)
-    return corrected(internet_gateways.install, *changed)("ec2")
+    return corrected(network.install, *CHANGED)("ec2")
 
 
 def test_route_needs_its_gateway_attached(ec2: Any) -> None:
@@ -43,3 +46,22 @@ def test_public_nat_gateway_needs_an_internet_gateway(ec2: Any) -> None:
     gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     assert ec2.create_nat_gateway(SubnetId=subnet, AllocationId=address)["NatGateway"]
+
+
+def test_file_systems_keep_their_subnet(ec2: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    efs = boto3.client("efs", REGION)
+    vpc = ec2.create_vpc(CidrBlock=CIDR)["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/20")["Subnet"]["SubnetId"]
+    system = efs.create_file_system(CreationToken="homes")["FileSystemId"]
+    target = efs.create_mount_target(FileSystemId=system, SubnetId=subnet)["MountTargetId"]
+    with pytest.raises(ClientError, match=rf"DependencyViolation.*{subnet}"):
+        ec2.delete_subnet(SubnetId=subnet)
+    efs.delete_mount_target(MountTargetId=target)
+
+    interface = ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"]
+    lustre = {"fs-1": SimpleNamespace(network_interface_ids=[interface])}
+    monkeypatch.setattr(network, "fsx", lambda: SimpleNamespace(file_systems=lustre))
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_subnet(SubnetId=subnet)
+    lustre.clear()
+    ec2.delete_subnet(SubnetId=subnet)

@@ -1,16 +1,24 @@
-"""EC2's checks of internet gateways, which moto lacks: routes and NAT gateways need an attached one."""
+"""EC2's checks of a network, which moto lacks.
+
+Routes and public NAT gateways need an attached internet gateway. A subnet in which a file system has network
+interfaces cannot be deleted.
+"""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from rehearsal.local_aws.efs import efs
 from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
+from rehearsal.local_aws.emulators.moto_types import ec2
+from rehearsal.local_aws.fsx.lustre import fsx
 
 
 def install() -> None:
-    """Refuse routes to detached or foreign gateways, and public NAT gateways in a VPC without a gateway."""
+    """Let moto refuse what EC2 refuses."""
     hooks.replace(moto_hooks.CREATE_ROUTE, _check_route)
     hooks.replace(moto_hooks.CREATE_NAT_GATEWAY, _check_nat_gateway)
+    hooks.replace(moto_hooks.DELETE_SUBNET, _check_subnet)
 
 
 def _check_route(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,3 +49,24 @@ def _check_nat_gateway(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, subnet_id, *arguments, **options)
 
     return create_nat_gateway
+
+
+def _check_subnet(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def delete_subnet(self: Any, subnet_id: str) -> Any:
+        if subnet_id in _used():
+            words = f"The subnet '{subnet_id}' has dependencies and cannot be deleted."
+            raise moto_actions.error("DependencyViolation", words)
+        return original(self, subnet_id)
+
+    return delete_subnet
+
+
+def _used() -> Iterator[str]:
+    """Yield the subnet of each network interface of a file system."""
+    for system in fsx().file_systems.values():
+        for interface in system.network_interface_ids:
+            if interface in ec2().enis:
+                yield ec2().enis[interface].subnet.id
+    for target in efs().mount_targets_by_id.values():
+        yield target.subnet_id
