@@ -13,7 +13,7 @@ import pytest
 from ops.account.deploy_command import deploy_command, deploy_words, repeated_flags
 from ops.account.deployed_flags import flags_of, flags_or_none, read_flags
 from tests.unit.ops.fake_account import Account, Refused
-from tests.unit.ops.plan.plan_account import deployed
+from tests.unit.ops.plan.test_plan import deployed
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings

@@ -11,7 +11,7 @@ from ops import __main__
 from ops.diagnose import bundle, masking
 from ops.diagnose.files import Files
 from ops.diagnose.masking import mask
-from tests.unit.ops.plan.plan_account import deployed
+from tests.unit.ops.plan.test_plan import deployed
 
 CORPUS = Path(__file__).parent / "logs"
 SECRETS = {

@@ -14,7 +14,7 @@ from ops.diagnose.causes import load_causes, placeholders
 from ops.diagnose.diagnose import diagnose_evidence
 from ops.diagnose.files import Files
 from ops.diagnose.render import Diagnosis
-from tests.unit.ops.plan.plan_account import deployed
+from tests.unit.ops.plan.test_plan import deployed
 
 CORPUS = Path(__file__).parent / "logs"
 THREADS = Path(__file__).parent / "threads"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.ops.jobs_head_node import UNKNOWN_JOB, Call, PlayedCluster, job_line, stack
-from tests.unit.ops.plan.plan_account import deployed
+from tests.unit.ops.plan.test_plan import deployed
 
 
 def submitted(cluster: PlayedCluster) -> list[str]:

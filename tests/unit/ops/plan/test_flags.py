@@ -9,7 +9,7 @@ from aws_cdk.assertions import Template
 from ops.account.deployed_flags import guarded_values
 from ops.plan.deployed import Deployed, DeployedStack
 from ops.plan.flags import former_settings
-from tests.unit.ops.plan.plan_account import templates_of
+from tests.unit.ops.plan.test_plan import templates_of
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags, read_given_flags
 from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import STACK_IDS

@@ -7,9 +7,8 @@ import pytest
 
 from ops.pcluster.dry_run import DryRun
 from ops.pcluster.update_policies import Refused
-from tests.unit.ops.plan.plan_account import BUNDLE_SHA256, deployed
 from tests.unit.ops.plan.policy_flags import POLICY_FLAGS, placeholders_in
-from tests.unit.ops.plan.test_plan import plan
+from tests.unit.ops.plan.test_plan import BUNDLE_SHA256, deployed, plan
 from tools.docs.flag_changes import SAMPLES
 
 _FLAGS: dict[str, dict[str, Any]] = {

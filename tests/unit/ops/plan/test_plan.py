@@ -1,24 +1,35 @@
 """`trainctl plan`: what a deploy would change, by the real library's policies and the guards' own rules."""
 
+import io
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from rich.console import Console
 
 from ops.pcluster.dry_run import DryRun, Message
-from ops.pcluster.update_policies import Config, Judge, Refused, ask_library
+from ops.pcluster.update_policies import Config, Judge, ask_library
+from ops.pcluster.update_policies import Refused as RefusedChange
 from ops.plan.change import Change
+from ops.plan.deployed import OWNER_TAG
 from ops.plan.plan import Plan, read_plan
 from ops.plan.render import show_plan
 from ops.price.price_book import catalog_book
-from tests.unit.ops import fake_account
-from tests.unit.ops.fake_account import Account
-from tests.unit.ops.jobs_head_node import job_line
-from tests.unit.ops.plan.plan_account import deployed
+from tests.unit.ops.fake_account import REGION, Account, FakeStack, Refused, stack_answers
+from tests.unit.ops.jobs_head_node import job_line, slurm_answer
+from training_cluster.cluster.bundle import bootstrap_budget_s
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.resource_ids import ResourceIds, existing_database, placeholders
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.flags.given import GIVEN_FLAGS, given_flags
+from training_cluster.flags.settings import Settings
+from training_cluster.network.guarded import guarded_network
 from training_cluster.rules.context import read_settings
+from training_cluster.storage.guarded import guarded_storage
 
 JOBS = job_line(id_="17", user="ana", name="gpt2") + job_line(id_="18", user="bo", nodes=1, name="my job")
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
@@ -58,13 +69,151 @@ CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
 OTHER = "arn:aws:cloudformation:us-east-1:123456789012:stack/Somebody/1"
 
 
+GROUP, HEAD_NODE = "TrainingClusterStack-PlacementGroup-x", "i-0123456789abcdef0"
+_IDS = placeholders(image_id=None, bootstrap_budget_s=0)
+POLICIES = {
+    construct: f"arn:aws:iam::123456789012:policy/parallelcluster-training-{construct}-us-east-1"
+    for construct in ResourceIds.own_policies().values()
+}
+BUNDLE_SHA256 = _IDS.bundle_sha256
+_OUTPUTS: dict[str, dict[str, str]] = {
+    "TrainingCluster-Network": {
+        "VpcId": "vpc-0123456789abcdef0",
+        "PublicSubnetId": _IDS.public_subnet_id,
+        "PrivateSubnetId": _IDS.private_subnet_id,
+        "NodeSecurityGroupId": _IDS.node_security_group_id,
+        "ZoneId": "use1-az4",
+        "ZoneName": "us-east-1a",
+    },
+    "TrainingCluster-Storage": {"BucketName": "bucket", "FileSystemId": _IDS.lustre_id, "EfsId": _IDS.efs_id},
+    "TrainingClusterStack": {"HeadNodeInstanceId": HEAD_NODE},
+}
+
+
+def _arn(name: str) -> str:
+    return f"arn:aws:cloudformation:{REGION}:123456789012:stack/{name}/1"
+
+
+def stored_config(**flags: str) -> dict[str, Any]:
+    """Return the stored config of a cluster that was deployed with these flags, by another bundle."""
+    settings = read_settings(flags)
+    name = settings.cluster_name
+    ids = replace(
+        _IDS,
+        region=REGION,
+        key_name=settings.key_name or f"{name}-key",
+        placement_group_name=GROUP,
+        bootstrap_budget_s=bootstrap_budget_s(settings),
+        image_id=settings.node_image if settings.node_image.startswith("ami-") else None,
+        database=existing_database(settings),
+        **{field: POLICIES[construct] for field, construct in ResourceIds.own_policies().items()},  # type: ignore[arg-type]
+    )
+    config = render_cluster_config(settings=settings, ids=ids)
+    config["Tags"].append({"Key": OWNER_TAG, "Value": _arn("TrainingClusterStack")})
+    return config
+
+
+def templates_of(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return the parts of our templates that the plan reads; test_flags.py compares with the real ones."""
+    network = {"vpc_id": {"Fn::ImportValue": "VpcId"}}
+    kept = {
+        "TrainingCluster-Network": guarded_network(settings),
+        "TrainingCluster-Storage": guarded_storage(
+            settings, vpc_id="", subnet_id="", node_security_group_id=""
+        ),
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for name, values in kept.items():
+        told = {flag: dict[str, Any](value.as_property()) for flag, value in values.items()}
+        if name == "TrainingCluster-Storage" and "vpc_id" in told:
+            told["vpc_id"]["value"] = network["vpc_id"]
+        found[name] = {"Resources": {"Guard": {"Type": "Custom::Guard", "Properties": {"Values": told}}}}
+    if settings.endpoints == "private":
+        endpoint = {"Type": "AWS::EC2::VPCEndpoint", "Properties": {"VpcEndpointType": "Interface"}}
+        found["TrainingCluster-Network"]["Resources"]["Endpoint"] = endpoint
+    found[settings.stack_name] = {"Metadata": {GIVEN_FLAGS: given_flags(settings)}, "Resources": {}}
+    return found
+
+
+def deployed(
+    *,
+    running: int = 0,
+    jobs: str = "",
+    status: str = "UPDATE_COMPLETE",
+    owner: str = "",
+    version: str = PCLUSTER_VERSION,
+    without: tuple[str, ...] = (),
+    **flags: str,
+) -> Account:
+    """Return an account with our stacks as these flags make them, and a cluster.
+
+    Args:
+        running: compute nodes that run now.
+        jobs: lines of squeue.
+        status: of ParallelCluster's stack.
+        without: names of stacks that are not there.
+    """
+    templates = templates_of(read_settings(flags))
+    config = stored_config(**flags)
+    own = {
+        f"{construct}7EE66815": (type_, physical)
+        for type_, made in (
+            ("AWS::IAM::ManagedPolicy", POLICIES),
+            ("AWS::EC2::PlacementGroup", {"PlacementGroup": GROUP}),
+        )
+        for construct, physical in made.items()
+        if f'"{physical}"' in json.dumps(config)
+    }
+    stacks = {
+        name: FakeStack(
+            template=template,
+            outputs=_OUTPUTS.get(name, {}),
+            resources=own if name == "TrainingClusterStack" else {},
+            members={"StackId": _arn(name)},
+        )
+        for name, template in templates.items()
+    }
+    tags = {OWNER_TAG: owner or _arn("TrainingClusterStack"), "parallelcluster:version": version}
+    parameters = {
+        "ResourcesS3Bucket": "parallelcluster-x",
+        "ArtifactS3RootDirectory": "parallelcluster/x",
+        "ConfigVersion": "v2",
+    }
+    stacks["training"] = FakeStack(
+        members={
+            "StackStatus": status,
+            "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+            "Parameters": [
+                {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
+            ],
+        }
+    )
+
+    def read(asked: dict[str, Any]) -> Any:
+        assert asked["Key"] == "parallelcluster/x/configs/cluster-config.yaml"
+        assert asked["VersionId"] == "v2"
+        return {"Body": io.BytesIO(yaml.safe_dump(config).encode())}
+
+    output = slurm_answer("squeue", jobs)
+    return Account(
+        {
+            **stack_answers({name: each for name, each in stacks.items() if name not in without}),
+            "GetObject": read,
+            "DescribeInstances": {"Reservations": [{"Instances": [{"InstanceId": HEAD_NODE}] * running}]},
+            "SendCommand": {"Command": {"CommandId": "0" * 36}},
+            "GetCommandInvocation": {"Status": "Success", "StandardOutputContent": output},
+            "GetParameter": Refused("ParameterNotFound"),
+        }
+    )
+
+
 class Library:
     """The real one, asked once for all cases: to load it takes a second."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, Refused] = {}
+        self._answers: dict[str, RefusedChange] = {}
 
-    def __call__(self, pairs: Sequence[tuple[Config, Config]]) -> list[Refused]:
+    def __call__(self, pairs: Sequence[tuple[Config, Config]]) -> list[RefusedChange]:
         new = [pair for pair in pairs if json.dumps(pair) not in self._answers]
         if new:
             answers = ask_library(new)
@@ -86,9 +235,9 @@ def _no_pause() -> Iterator[None]:
 def _ask_at_once(_no_pause: None) -> None:
     asked: list[tuple[Config, Config]] = []
 
-    def note(pairs: Sequence[tuple[Config, Config]]) -> list[Refused]:
+    def note(pairs: Sequence[tuple[Config, Config]]) -> list[RefusedChange]:
         asked.extend(pairs)
-        return [Refused()] * len(pairs)
+        return [RefusedChange()] * len(pairs)
 
     for before, after, _, _ in CASES:
         plan(deployed(**before), judge=note, **after)
@@ -211,7 +360,9 @@ def test_storage_changed_by_another_cluster_is_no_change() -> None:
 
 
 def test_without_former_flags_config_keys_are_judged() -> None:
-    found = plan(deployed(metadata=False), nodes="4", head_node_type="m6i.8xlarge")
+    account = deployed()
+    account.answers["GetTemplate"] = {"TemplateBody": "{}"}
+    found = plan(account, nodes="4", head_node_type="m6i.8xlarge")
     verdicts = {each.what: each.verdict for each in found.changes}
     assert verdicts["Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount"] == "live"
     assert verdicts["HeadNode.InstanceType"] == "impossible"
@@ -271,7 +422,7 @@ def test_another_version_of_parallelcluster_is_impossible() -> None:
 
 def test_a_silent_head_node_leaves_jobs_unknown() -> None:
     account = deployed(running=3)
-    account.answers["SendCommand"] = fake_account.Refused("InvalidInstanceId")
+    account.answers["SendCommand"] = Refused("InvalidInstanceId")
     text = shown(plan(account, nodes="4"))
     assert "Jobs: not known (The head node i-0123456789abcdef0 of training does not answer" in text
     assert "3 compute node(s) run" in text

@@ -11,7 +11,7 @@ import pytest
 from ops.__main__ import main
 from ops.plan.resources import parse_diff, read_resource_changes
 from ops.usage import OpsError
-from tests.unit.ops.plan.plan_account import deployed
+from tests.unit.ops.plan.test_plan import deployed
 from training_cluster.pcluster.config_diff import covers, differences, shown
 
 # As the pinned CLI's formatter writes (aws-cdk 2.1148.1, @aws-cdk/cloudformation-diff/lib/format.ts).

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from ops.cli import app
 from ops.usage import OpsError
 from tests.unit.ops.fake_account import Account, Refused
-from tests.unit.ops.plan.plan_account import deployed
+from tests.unit.ops.plan.test_plan import deployed
 from training_cluster.paths import ROOT
 
 FLAGS: dict[str, Any] = {"family": "p5", "nodes": "16", "budget_usd": "500", "alarm_email": "me@example.com"}
