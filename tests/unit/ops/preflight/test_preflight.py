@@ -201,6 +201,7 @@ def test_a_budget_unsupported_by_cloudformation_is_a_problem(
     monkeypatch.setattr("ops.preflight.account.name_conflicts.REGIONS_WITHOUT_BUDGETS", ("us-east-1",))
     (problem,) = bad(own, BUDGET)
     assert (problem.check, problem.verdict) == ("budget_usd in us-east-1", "problem")
+    assert problem.found == "CloudFormation has no budgets here"
 
 
 def _reported(*findings: Finding, width: int = 80) -> tuple[int, str]:
