@@ -179,6 +179,7 @@ class Story:
         happens: dict[str, Callable[[], object]] = {
             "other": lambda: self.other("CREATE_COMPLETE"),
             "poll": self.requests[-1].poll,
+            "deletion": lambda: self._request("delete").poll(),
         }
         self.library.meanwhile = happens.get(event, lambda: self.requests.append(self._request(event, "")))
 
