@@ -14,7 +14,9 @@ from training_cluster.stack_names import IMAGE_STACKS
 
 STACK_NAME = f"{IMAGE_STACKS}gpu-ubuntu2404-{PCLUSTER_VERSION.replace('.', '-')}"
 STACK = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{STACK_NAME}/1"
-OFFICIAL = {each["name"].rpartition("-")[0]: each["ami_id"] for each in official_images(PCLUSTER_VERSION)}
+OFFICIAL = {
+    str(each["name"]).rpartition("-")[0]: str(each["ami_id"]) for each in official_images(PCLUSTER_VERSION)
+}
 PREFIX = f"aws-parallelcluster-{PCLUSTER_VERSION}"
 NAME = f"{PREFIX}-ubuntu-2404-lts-hvm-x86_64"
 OLD, NEW, GONE = OFFICIAL[NAME], "ami-0bbbbbbbbbbbbbbbb", "ami-0aaaaaaaaaaaaaaaa"
@@ -35,13 +37,13 @@ def tagged(**tags: str | None) -> list[dict[str, str]]:
 def own() -> Iterator[list[str]]:
     """Yield the ids of two images of one's own; a third one has an official name and a later date."""
     ec2 = Account(real=True).client("ec2")
-    disk = [{"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}]
-    disk.append({"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}})
+    root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}
+    disks = [{"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}, root]
     ids = [
         ec2.register_image(
             Name=name,
             RootDeviceName="/dev/sda1",
-            BlockDeviceMappings=disk,
+            BlockDeviceMappings=disks,
             Architecture="x86_64",
             VirtualizationType="hvm",
             EnaSupport=True,
@@ -79,8 +81,13 @@ def change(region: FunctionAccount, **members: Any) -> None:
 def publish(region: FunctionAccount, name: str = NAME, **members: Any) -> None:
     """Have a newer official image."""
     disk = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 45}}
-    described = {"ImageId": NEW, "Name": f"{name}-299901010000", "CreationDate": LATER, "State": "available"}
-    described |= {"RootDeviceName": "/dev/sda1", "BlockDeviceMappings": [disk], **members}
+    described: dict[str, Any] = {"ImageId": NEW, "Name": f"{name}-299901010000", "CreationDate": LATER}
+    described |= {
+        "State": "available",
+        "RootDeviceName": "/dev/sda1",
+        "BlockDeviceMappings": [disk],
+        **members,
+    }
     region.amended["DescribeImages"] = lambda said: said["Images"].append(described)
 
 

@@ -152,8 +152,13 @@ def _event(name: str, status: str, reason: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
-def test_the_last_operation_alone_explains_a_failure(provider: Provider, operation: str) -> None:
+@pytest.mark.parametrize("rolls_back", [False, True])
+def test_the_last_operation_alone_explains_a_failure(
+    provider: Provider, operation: str, rolls_back: bool
+) -> None:
+    rollback = [_event("training", f"UPDATE_ROLLBACK_{state}") for state in ("COMPLETE", "IN_PROGRESS")]
     provider.library.events = [
+        *(rollback if rolls_back else []),
         _event("training", f"{operation}_FAILED", "it failed"),
         _event("Queue", f"{operation}_FAILED", "quota"),
         _event("Queue", f"{operation}_IN_PROGRESS"),
@@ -164,18 +169,6 @@ def test_the_last_operation_alone_explains_a_failure(provider: Provider, operati
     said = str(provider.failure_logs.failure("training", provider.library.cluster))
     assert said.endswith(" | Queue: quota | training: it failed")
     assert "of last week" not in said
-
-
-def test_a_rollback_belongs_to_its_operation(provider: Provider) -> None:
-    provider.library.events = [
-        _event("training", "UPDATE_ROLLBACK_COMPLETE"),
-        _event("training", "UPDATE_ROLLBACK_IN_PROGRESS"),
-        _event("Queue", "UPDATE_FAILED", "quota"),
-        _event("training", "UPDATE_IN_PROGRESS"),
-    ]
-    assert str(provider.failure_logs.failure("training", provider.library.cluster)).endswith(
-        " | Queue: quota"
-    )
 
 
 def test_a_console_of_the_boot_alone_is_taken(provider: Provider) -> None:

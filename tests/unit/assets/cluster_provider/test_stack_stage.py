@@ -41,33 +41,28 @@ def test_each_kind_of_resource_has_its_stage(provider: Provider, type_: str, sta
     assert provider.modules["stack_stage"].current([_event("R", type_)]) == stage
 
 
-def test_the_newest_of_what_is_under_way_counts(provider: Provider) -> None:
-    assert provider.modules["stack_stage"].current([ROLE, HEAD_NODE, STACK]) == "cluster resources"
-    assert provider.modules["stack_stage"].current([HEAD_NODE, ROLE, STACK]) == "head node booting"
+ENDED = [
+    _event("HeadNode", "AWS::EC2::Instance", status)
+    for status in ("CREATE_COMPLETE", "CREATE_FAILED", "DELETE_COMPLETE")
+]
+AGAIN = _event("HeadNode", "AWS::EC2::Instance", "DELETE_IN_PROGRESS")
+WITHOUT_ID = {key: value for key, value in HEAD_NODE.items() if key != "physicalResourceId"}
+VOLUME = _event("Volume", "AWS::EC2::Volume")
 
 
-@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_FAILED", "DELETE_COMPLETE"])
-def test_what_has_ended_does_not_count(provider: Provider, status: str) -> None:
-    ended = _event("HeadNode", "AWS::EC2::Instance", status)
-    volume = _event("Volume", "AWS::EC2::Volume")
-    assert provider.modules["stack_stage"].current([ended, HEAD_NODE, volume, STACK]) == "storage"
-
-
-def test_what_is_begun_again_counts_again(provider: Provider) -> None:
-    ended = _event("HeadNode", "AWS::EC2::Instance", "CREATE_COMPLETE")
-    again = _event("HeadNode", "AWS::EC2::Instance", "DELETE_IN_PROGRESS")
-    assert provider.modules["stack_stage"].current([again, ended, HEAD_NODE]) == "head node booting"
-
-
-def test_the_stack_itself_is_no_stage(provider: Provider) -> None:
-    assert provider.modules["stack_stage"].current([STACK]) == "cluster resources"
-
-
-def test_no_events_are_a_stage_too(provider: Provider) -> None:
-    assert provider.modules["stack_stage"].current([]) == "cluster resources"
-
-
-def test_a_resource_without_id_is_under_way(provider: Provider) -> None:
-    begun = _event("HeadNode", "AWS::EC2::Instance")
-    del begun["physicalResourceId"]
-    assert provider.modules["stack_stage"].current([begun]) == "head node booting"
+@pytest.mark.parametrize(
+    ("events", "stage"),
+    [
+        ([ROLE, HEAD_NODE, STACK], "cluster resources"),
+        ([HEAD_NODE, ROLE, STACK], "head node booting"),
+        *(([ended, HEAD_NODE, VOLUME, STACK], "storage") for ended in ENDED),
+        ([AGAIN, ENDED[0], HEAD_NODE], "head node booting"),
+        ([WITHOUT_ID], "head node booting"),
+        ([STACK], "cluster resources"),
+        ([], "cluster resources"),
+    ],
+)
+def test_the_newest_of_what_is_under_way_counts(
+    provider: Provider, events: list[dict[str, Any]], stage: str
+) -> None:
+    assert provider.modules["stack_stage"].current(events) == stage

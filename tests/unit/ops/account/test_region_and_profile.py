@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.httpsession import URLLib3Session
 
 from ops.account import region_and_profile
@@ -83,7 +84,7 @@ class Account:
 
 
 def _answer(status: int, text: str) -> AWSResponse:
-    return AWSResponse("", status, {}, SimpleNamespace(stream=lambda: [text.encode()]))
+    return AWSResponse("", status, HTTPHeaders(), SimpleNamespace(stream=lambda: [text.encode()]))
 
 
 @pytest.fixture
