@@ -18,13 +18,6 @@ def node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAMILY", "trn1")
 
 
-def test_the_defaults_are_phase_1(load: Import) -> None:
-    settings = load("settings").read_settings([])
-    assert (settings.bert_layers, settings.bert_width, settings.bert_context) == (24, 1024, 128)
-    assert (settings.batch_size, settings.gradient_accumulation, settings.max_steps) == (16, 32, 28125)
-    assert settings.device == "neuron"
-
-
 @pytest.mark.parametrize(
     ("environment", "said"),
     [

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from tests.unit.assets.training.workload_modules import Import
-from training_cluster.paths import ASSETS, ROOT
+from training_cluster.paths import ROOT
 
 
 @pytest.fixture
@@ -62,16 +62,6 @@ def test_a_wrong_setting_is_one_sentence(settings: ModuleType, monkeypatch: pyte
     assert settings.read_settings([]).transformer_impl == "local"
     monkeypatch.setenv("ACCELERATOR_KIND", "gpu")
     assert settings.read_settings([]).transformer_impl == "transformer_engine"
-
-
-def test_nothing_on_aws_has_the_shim_for_cpus() -> None:
-    shims = [file.stem for file in (ROOT / "rehearsal" / "shims").glob("*.py")]
-    assert "cuda_on_cpu" in shims
-    names = re.compile("|".join([*shims, "rehearsal/shims"]))
-    for file in (ASSETS).rglob("*"):
-        if file.is_file() and file.suffix != ".md" and "cache" not in str(file):
-            assert file.stem not in shims, file
-            assert not names.search(file.read_text(encoding="utf-8", errors="replace")), file
 
 
 def test_the_shim_works_in_rehearsals_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,45 @@
 """Files in the cluster's bucket: whole or not at all, and never sent twice."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+from trainkit.data import dataset_bucket
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.fetch import ensure_file
 from trainkit.data.shards import Manifest, Shard, sha256_of, write_manifest
 
-from tests.unit.assets.training.trainkit.data.folder_bucket import folder_bucket
+
+def folder_bucket(root: Path, monkeypatch: pytest.MonkeyPatch) -> DatasetBucket:
+    """Return the bucket of gpt2, whose objects are a folder's files; a nightly test has a real S3 and aws."""
+
+    def at(url: str) -> Path:
+        return root / url.removeprefix("s3://team/")
+
+    def aws(*arguments: str) -> str:
+        if arguments[1] == "head-object":
+            file = root / arguments[5]
+            if not file.is_file():
+                raise BucketError("aws s3api head-object: An error occurred (404) when calling HeadObject")
+            return json.dumps({"ContentLength": file.stat().st_size, "Metadata": metadata.get(str(file), {})})
+        source, target = arguments[-2:]
+        if target == "-":
+            return at(source).read_text()
+        file = at(target) if target.startswith("s3://") else Path(target)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes((at(source) if source.startswith("s3://") else Path(source)).read_bytes())
+        if "--metadata" in arguments:
+            pairs = arguments[arguments.index("--metadata") + 1].split(",")
+            metadata[str(file)] = dict(pair.split("=") for pair in pairs)
+        return ""
+
+    metadata: dict[str, dict[str, str]] = {}
+    monkeypatch.setattr(dataset_bucket, "_aws", aws)
+    monkeypatch.setenv("TRAINING_BUCKET", "team")
+    bucket = DatasetBucket.of_workload("gpt2")
+    assert bucket
+    return bucket
 
 
 def test_a_silent_bucket_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +58,7 @@ def test_shards_go_to_the_bucket_and_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert DatasetBucket.of_workload("gpt2") is None
-    bucket = folder_bucket(tmp_path / "bucket", monkeypatch, workload="gpt2")
+    bucket = folder_bucket(tmp_path / "bucket", monkeypatch)
     made = tmp_path / "made"
     made.mkdir()
     for name in ("train-00000.bin", "val-00000.bin", "tokenizer.json"):

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from trainkit.data import shards
 from trainkit.data.dataset_bucket import BucketError
+from trainkit.data.documents import documents_of
 from trainkit.data.text_shards import TextShards
+
+from training_cluster.paths import TRAINING
 
 SETTINGS: dict[str, Any] = {"vocab_size": 400, "validation_every": 5}
 
@@ -46,6 +49,23 @@ def test_a_text_is_found_by_its_name(tmp_path: Path) -> None:
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text("text")
         assert text.files == [tmp_path / file]
+
+
+def test_own_files_are_read_in_the_order_of_names(own: Made) -> None:
+    (own.data / "raw" / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    read = [text for unit in own.units() for text, _ in documents_of(unit)]  # type: ignore[arg-type]
+    assert read == ["one", "two", "text"]
+
+
+def test_every_environment_reads_parquet() -> None:
+    """In one version, since workloads share the text."""
+    requirements = [
+        (TRAINING / name / "requirements.txt").read_text()
+        for name in ("gpt2", "gpt2-megatron", "bert-trainium", "roberta")
+    ]
+    pins = [[line for line in text.splitlines() if line.startswith("pyarrow==")] for text in requirements]
+    assert pins[0]
+    assert pins == [pins[0]] * len(pins)
 
 
 def test_torn_and_other_shards_are_made_again(own: Made, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +15,6 @@ import pytest
 from trainkit.run import checkpoints, metrics, outcome, settings, stopping
 
 from tests.unit.assets.training.trainkit.run.runs import a_run, row
-from training_cluster.paths import TRAINING
 
 # A model of 8 billion parameters in fp32 with AdamW's two moments: 330 s at 292 MB/s.
 BYTES = 96_400_000_000
@@ -79,18 +77,6 @@ def test_a_measured_time_wins_over_the_estimate(
     assert "up to 200 steps (100 minutes) since" in line
     # A save of 100 s every 67 steps of 30 s takes 5 % of the time.
     assert "Lower CHECKPOINT_EVERY to 67 (5% of the time for saving), order" in line
-
-
-def test_a_job_hands_slurms_wait_to_ranks() -> None:
-    script = """
-        scontrol() { printf 'JobRequeue              = 1\nKillWait                = 600 sec\nLaunch = x\n'; }
-        source "$training/restarts.sh"
-        read_kill_wait
-        bash -c 'echo "$KILL_WAIT_S"'
-    """
-    env = {"PATH": os.environ["PATH"], "training": str(TRAINING)}
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=env, capture_output=True, text=True)
-    assert done.stdout == "600\n", done.stderr
 
 
 def saved_after(
