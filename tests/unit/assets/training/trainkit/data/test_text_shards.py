@@ -51,7 +51,7 @@ def test_a_text_is_found_by_its_name(tmp_path: Path) -> None:
         assert text.files == [tmp_path / file]
 
 
-def test_own_files_are_read_in_the_order_of_names(own: Made) -> None:
+def test_own_files_are_read_by_name(own: Made) -> None:
     (own.data / "raw" / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
     read = [text for unit in own.units() for text, _ in documents_of(unit)]  # type: ignore[arg-type]
     assert read == ["one", "two", "text"]
