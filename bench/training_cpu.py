@@ -92,7 +92,7 @@ def _roberta(folder: Path, *, threads: int) -> dict[str, list[float]]:
     workload = Workload(name="roberta", shared=folder)
     settings = {**ROBERTA, "omp_num_threads": threads}
     workload.prepare("data", settings)
-    data = next(file.parent for file in workload.data.glob("*/manifest.json"))
+    data = next(file.parent for file in workload.data.glob("*/fairseq/manifest.json"))
     environment = workload.environment("bare", settings)
     printed = run(
         [workload.python, _COMMAND, data, folder / "bare"],
@@ -103,7 +103,10 @@ def _roberta(folder: Path, *, threads: int) -> dict[str, list[float]]:
     runs = iter(range(ROUNDS))
 
     def ours() -> float:
-        return workload.train(f"run-{next(runs)}", settings).step_s(_UPDATE, after=_WARM_UP)
+        run_dir = workload.run_dir(f"run-{next(runs)}")
+        run_dir.mkdir(parents=True)
+        shutil.copyfile(workload.run_dir("data") / "data.json", run_dir / "data.json")
+        return workload.train(run_dir.name, settings).step_s(_UPDATE, after=_WARM_UP)
 
     def theirs() -> float:
         (folder / "bare" / "checkpoint_last.pt").unlink(missing_ok=True)

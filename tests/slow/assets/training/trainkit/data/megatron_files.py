@@ -4,9 +4,10 @@
 import sys
 from pathlib import Path
 
-import indexed
 import numpy as np
 from megatron.core.datasets.indexed_dataset import DType, IndexedDatasetBuilder
+from prepare import SMALL_VOCABULARY
+from trainkit.data import indexed
 from trainkit.data.shards import Manifest, Shard, dtype_of
 
 END, TOKENS = 0, 5000
@@ -14,7 +15,7 @@ END, TOKENS = 0, 5000
 
 def main(folder: Path) -> None:
     """Compare vocabularies of either size of Megatron's ids."""
-    for vocabulary in (4096, indexed.SMALL_VOCABULARY - 1, indexed.SMALL_VOCABULARY, 70_000):
+    for vocabulary in (4096, SMALL_VOCABULARY - 1, SMALL_VOCABULARY, 70_000):
         shards = folder / str(vocabulary)
         made, kind = shards / "megatron", dtype_of(vocabulary)
         made.mkdir(parents=True)
@@ -34,8 +35,9 @@ def main(folder: Path) -> None:
         builder.finalize(str(shards / "train.idx"))
         splits = {"train": tuple(names), "val": ()}
         manifest = Manifest(dtype=kind, vocab_size=vocabulary, tokenizer_sha256="", source={}, splits=splits)
-        indexed._join(shards, manifest, "train", folder=made, end_of_text=END)
-        for suffix in indexed.SUFFIXES:
+        dtype = "uint16" if vocabulary < SMALL_VOCABULARY else "int32"
+        indexed._join(manifest, "train", made / "train", end=END, dtype=dtype, documents=True)
+        for suffix in (".bin", ".idx"):
             name = f"train{suffix}"
             assert (made / name).read_bytes() == (shards / name).read_bytes(), f"{vocabulary}, {name}"
     print("equal")
