@@ -36,7 +36,7 @@ class Indexed:
     made_of: str
     """The sha256 of the manifest of the shards."""
     noted: dict[str, Any]
-    """Numbers that the program needs besides its files, by name."""
+    """Numbers that the program needs in addition to its files, by name."""
     tokens: dict[str, int]
     """The tokens of each split, by the program's name of it."""
     files: dict[str, tuple[int, str]]
