@@ -40,31 +40,18 @@ def _files_elsewhere() -> set[Path]:
     return {file for path in ours for file in [path, *path.rglob("*")]}
 
 
-def test_a_rehearsal_trains_and_leaves_nothing_running(
+@pytest.mark.nightly
+def test_a_rehearsal_tears_down_and_leaves_nothing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """tests/slow/ops/test_cli.py looks at what a rehearsal makes."""
     monkeypatch.setenv("HOME", str(tmp_path))  # tests beside this one write to the real ~/.cdk
-    monkeypatch.setenv("MAX_STEPS", "100")  # half of the default, which takes two cores a minute
     before = _files_elsewhere()
-    done = subprocess.run(_command(folder, "--family", "p5"), cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(_command(folder), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    for words in (
-        "ParallelCluster's own stack: CREATE_COMPLETE",
-        "gpu-dy-p5-1, gpu-dy-p5-2",
-        "world size 2",
-        "Emulated",
-        "Rehearsed in",
-    ):
-        assert words in done.stdout
+    assert "Rehearsed in" in done.stdout
     assert find({MARKER: str(folder)}) == set()
     assert _files_elsewhere() <= before
-
-    metrics = next((folder / "shared" / "runs" / "gpt2").glob("*/metrics.jsonl"))
-    rows = [row for row in map(json.loads, metrics.read_text().splitlines()) if "val_loss" not in row]
-    assert {row["world_size"] for row in rows} == {2}
-    assert rows[-1]["loss"] < rows[0]["loss"] - 1
-    assert (folder / "report" / "loss.png").read_bytes().startswith(b"\x89PNG")
-    assert list((folder / "shared" / "checkpoints" / "gpt2").glob("*/step-*"))
 
 
 @pytest.mark.nightly
@@ -103,11 +90,7 @@ def _typed(commands: str) -> str:
 
 @pytest.mark.parametrize(
     "step",
-    [
-        "1. Local AWS",
-        "TrainingCluster-Network: CREATE_COMPLETE",
-        pytest.param("4. Train", marks=pytest.mark.nightly),
-    ],
+    ["TrainingCluster-Network: CREATE_COMPLETE", pytest.param("4. Train", marks=pytest.mark.nightly)],
 )
 def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> None:
     with subprocess.Popen(
