@@ -1,26 +1,28 @@
-"""The whole app on a local AWS: deploy, refuse, update, destroy. The tests build on each other, in order."""
+"""The whole app on a local AWS: deploy, refuse, update, destroy, build images. In order."""
 
 import os
 import re
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rehearsal.cdk import CdkCli
 from rehearsal.deployed import read_deployed_cluster
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
-from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.recording import judged_calls
+from rehearsal.validation.custom_amis import register_image
 from tests.slow.conftest import Cloud
-from training_cluster.paths import ROOT
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.image.names import image_name, image_parameter, image_stack_name, parent_name
 from training_cluster.permissions.table import load
+from training_cluster.rules.context import read_settings
 
 pytestmark = pytest.mark.slow
+
+BUILT = ("family=m6i", "image=build")
+IMAGE = read_settings({"family": "m6i", "image": "build"})
+IMAGE_STACK = image_stack_name(IMAGE)
 
 
 def test_one_command_deploys_network_storage_and_cluster(cloud: Cloud) -> None:
@@ -60,13 +62,31 @@ def _fleet(cloud: Cloud) -> str:
 
 
 def test_one_deploy_stops_the_fleet_and_starts_it(cloud: Cloud) -> None:
-    """Spot instead of on demand: the library takes it from a stopped fleet only."""
+    """Spot instead of on demand: the library takes it from a stopped fleet only. The head node stays."""
+    before = _head_node(cloud)
     cloud.deploy("nodes=3", "capacity=spot", "cpu_queue=on")
+    after = _head_node(cloud)
+    assert after[0] == before[0], "the instance"
+    assert after[1] != before[1], "the checksum among the arguments of OnNodeUpdated"
     assert _capacity_type(cloud) == "SPOT"
     cluster = read_deployed_cluster(cloud.address, "training")
     assert cluster.stack_status == "UPDATE_COMPLETE"
     assert [(p.name, len(p.node_names)) for p in cluster.partitions] == [("gpu", 3), ("cpu", 4)]
     assert _fleet(cloud) == "RUNNING"
+
+
+def _head_node(cloud: Cloud) -> tuple[str, Any]:
+    actions = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["CustomActions"]
+    return _outputs(cloud, "TrainingClusterStack")["HeadNodeInstanceId"], actions["OnNodeUpdated"]["Args"]
+
+
+def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
+    done = cloud.trainctl("status")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^TrainingClusterStack +UPDATE_", done.stdout, re.MULTILINE)
+    assert "of the cluster, took" in done.stdout
+    assert "Z  validating" in done.stdout
+    assert "  stopping the fleet" in done.stdout
 
 
 @pytest.mark.nightly
@@ -129,20 +149,6 @@ def test_a_change_that_is_refused_rolls_back(cloud: Cloud) -> None:
     assert any("-c cluster_name=training-2" in reason for reason in _reasons(cloud)), "the way round"
 
 
-def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "ops", "status"],
-        cwd=ROOT,
-        env=cloud.address.client_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert re.search(r"^TrainingClusterStack +UPDATE_", done.stdout, re.MULTILINE)
-    assert "of the cluster, took" in done.stdout
-    assert "Z  validating" in done.stdout
-
-
 def _data(cloud: Cloud) -> dict[str, Any]:
     """List what must outlive every cluster: file systems, their links to the bucket, its objects."""
     fsx, efs = cloud.client("fsx"), cloud.client("efs")
@@ -156,14 +162,16 @@ def _data(cloud: Cloud) -> dict[str, Any]:
     }
 
 
-def test_destroy_leaves_network_storage_and_data(cloud: Cloud) -> None:
+def test_destroy_all_stops_at_the_data(cloud: Cloud) -> None:
     before = _data(cloud)
     assert len(before["associations"]) == 2
     # bootstrap.sh, and a bundle for each change of flags that nodes see.
     assert len(before["objects"]) >= 3
-    cloud.destroy("nodes=3", "cpu_queue=on", "capacity=spot")
-    assert cloud.stack("training") is None
+    with pytest.raises(RehearsalError, match="`cdk destroy` failed"):
+        cloud.cdk.run("destroy", "--all", "--force", output=cloud.folder / "cdk.out")
+    assert "TerminationProtection" in (cloud.folder / "cdk-destroy.log").read_text()
     assert cloud.stack("TrainingClusterStack") is None
+    assert cloud.stack("training") is None
     for name in ("TrainingCluster-Network", "TrainingCluster-Storage"):
         stack = cloud.stack(name)
         assert stack and stack["StackStatus"].endswith("_COMPLETE")
@@ -172,7 +180,7 @@ def test_destroy_leaves_network_storage_and_data(cloud: Cloud) -> None:
 
 def test_a_deploy_after_a_destroy_finds_storage(cloud: Cloud) -> None:
     before = _data(cloud)
-    cloud.deploy("family=m6i", "instance_type=m6i.16xlarge")
+    cloud.deploy(*BUILT)
     after = _data(cloud)
     scripts = set(after.pop("objects")) - set(before.pop("objects"))
     assert after == before
@@ -181,38 +189,70 @@ def test_a_deploy_after_a_destroy_finds_storage(cloud: Cloud) -> None:
     assert len(cluster.partitions[0].node_names) == 2
 
 
-def test_a_changed_script_keeps_the_head_node(cloud: Cloud, tmp_path: Path) -> None:
-    """From a copy of the project in which somebody edited a bootstrap step."""
-    copy = tmp_path / "project"
-    for name in ("assets", "cluster_configs", "constructs", "stacks"):
-        shutil.copytree(ROOT / name, copy / name)
-    for name in ("app.py", "cdk.json", "requirements-pcluster.txt"):
-        shutil.copy(ROOT / name, copy)
-    (copy / "node_modules").symlink_to(ROOT / "node_modules")
-    step = next((copy / "assets" / "bootstrap" / "steps").glob("30-*.sh"))
-    step.write_text(step.read_text() + "# edited\n")
-    before = _head_node(cloud)
-    environment = cloud.address.client_environment() | {"PYTHONPATH": f"{copy}:{copy / 'constructs'}"}
-    edited = CdkCli(project=copy, environment=environment, logs=tmp_path, narrator=Narrator())
-    flags = ("-c", "family=m6i", "-c", "instance_type=m6i.16xlarge", "--require-approval", "never")
-    edited.run("deploy", "TrainingClusterStack", *flags, output=tmp_path / "cdk.out")
-    after = _head_node(cloud)
-    assert after[0] == before[0], "the instance"
-    assert after[1] != before[1], "the checksum among the arguments of OnNodeUpdated"
-    assert _fleet(cloud) == "RUNNING"
+def _queue_image(cloud: Cloud) -> str | None:
+    """Return the image of the deployed cluster's queue."""
+    (queue,) = read_deployed_cluster(cloud.address, "training").config["Scheduling"]["SlurmQueues"]
+    image: str | None = queue.get("Image", {}).get("CustomAmi")
+    return image
 
 
-def _head_node(cloud: Cloud) -> tuple[str, Any]:
-    actions = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["CustomActions"]
-    return _outputs(cloud, "TrainingClusterStack")["HeadNodeInstanceId"], actions["OnNodeUpdated"]["Args"]
+def _newest(cloud: Cloud) -> str:
+    parameter = cloud.client("ssm").get_parameter(Name=image_parameter(IMAGE))["Parameter"]
+    assert parameter["DataType"] == "aws:ec2:image"
+    return str(parameter["Value"])
+
+
+def _image(cloud: Cloud, image_id: str) -> dict[str, Any]:
+    (image,) = cloud.client("ec2").describe_images(ImageIds=[image_id])["Images"]
+    return dict(image)
+
+
+def test_that_deploy_built_the_queues_image(cloud: Cloud) -> None:
+    image, outputs = _image(cloud, _newest(cloud)), _outputs(cloud, IMAGE_STACK)
+    assert _queue_image(cloud) == image["ImageId"] == outputs["ImageId"]
+    tags = {each["Key"]: each["Value"] for each in image["Tags"]}
+    assert tags["parallelcluster:version"] == PCLUSTER_VERSION
+    assert tags["parallelcluster:os"] == "ubuntu2404"
+    assert tags["parallelcluster:build_status"] == "available"
+    assert outputs["ParentImage"].startswith(parent_name(IMAGE))
+
+
+def test_the_next_deploy_takes_the_pipelines_image(cloud: Cloud) -> None:
+    former, outputs = _newest(cloud), _outputs(cloud, IMAGE_STACK)
+    done = subprocess.run(
+        outputs["BuildAgain"],
+        shell=True,
+        env=cloud.address.client_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"image/{image_name(IMAGE)}/1.0.0/2" in done.stdout
+    newer = _newest(cloud)
+    assert newer != former
+    assert _queue_image(cloud) == former
+    cloud.deploy(*BUILT)
+    assert _queue_image(cloud) == newer == _newest(cloud)
+    assert _outputs(cloud, IMAGE_STACK)["ImageId"] == former  # the stack built nothing
+
+
+def test_an_image_of_another_version_is_refused(cloud: Cloud) -> None:
+    before = _queue_image(cloud)
+    old = register_image(cloud.address, "ubuntu2204", version="3.15.0")
+    with pytest.raises(RehearsalError) as raised:
+        cloud.deploy(BUILT[0], f"image={old}")
+    said = re.sub(r"\s+", " ", str(raised.value))
+    assert f"image={old} (own-ubuntu2204-3.15.0) cannot be used: it is for ParallelCluster 3.15.0" in said
+    assert _queue_image(cloud) == before
+    stack = cloud.stack("TrainingClusterStack")
+    assert stack and stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
 
 
 @pytest.mark.nightly
 def test_login_nodes_are_added_and_tagged(cloud: Cloud) -> None:
     """A changed tag updates all resources of the cluster's stack."""
-    size = ("family=m6i", "instance_type=m6i.16xlarge")
-    cloud.deploy(*size, "login_nodes=1")
-    cloud.deploy(*size, "login_nodes=2", "tags=team=one")
+    cloud.deploy(*BUILT, "login_nodes=1")
+    cloud.deploy(*BUILT, "login_nodes=2", "tags=team=one")
     config = read_deployed_cluster(cloud.address, "training").config
     assert [pool["Count"] for pool in config["LoginNodes"]["Pools"]] == [2]
     assert {"Key": "team", "Value": "one"} in config["Tags"]
@@ -233,16 +273,3 @@ def test_no_call_of_the_provider_lacked_a_right(cloud: Cloud) -> None:
     assert judged_calls.types_of(recording) <= known, "type: make permissions"
     if os.environ.get("UPDATE_GOLDEN"):
         judged_calls.PATH.write_text(judged_calls.add(judged_calls.PATH.read_text(), lines))
-
-
-def test_destroy_all_stops_at_the_data(cloud: Cloud) -> None:
-    before = _data(cloud)
-    with pytest.raises(RehearsalError, match="`cdk destroy` failed"):
-        cloud.cdk.run("destroy", "--all", "--force", output=cloud.folder / "cdk.out")
-    assert "TerminationProtection" in (cloud.folder / "cdk-destroy.log").read_text()
-    assert cloud.stack("TrainingClusterStack") is None
-    assert cloud.stack("training") is None
-    for name in ("TrainingCluster-Network", "TrainingCluster-Storage"):
-        stack = cloud.stack(name)
-        assert stack and stack["StackStatus"].endswith("_COMPLETE")
-    assert _data(cloud) == before
