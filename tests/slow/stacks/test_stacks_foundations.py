@@ -8,6 +8,7 @@ import pytest
 
 from rehearsal.problems import RehearsalError
 from tests.slow.conftest import Cloud
+from training_cluster.flags.account import CLUSTER_TAG, SHARED
 
 pytestmark = pytest.mark.slow
 
@@ -121,6 +122,29 @@ def test_network_and_storage_are_one_deploy(cloud: Cloud) -> None:
     assert (flow_log["ResourceId"], flow_log["TrafficType"]) == (outputs["VpcId"], "ALL")
 
 
+def test_a_destroy_plan_names_what_was_made(cloud: Cloud) -> None:
+    made = _outputs(cloud, STORAGE)
+    done = cloud.trainctl("destroy", "--plan")
+    assert done.returncode == 0, done.stderr
+    assert "There is no cluster training here." in done.stdout
+    assert f"{made['FileSystemId']}  FSx for Lustre, PERSISTENT_2, 1200 GiB, 250 MB/s a TiB" in done.stdout
+    places = [
+        done.stdout.find(command)
+        for command in (
+            "--no-enable-termination-protection --stack-name TrainingCluster-Storage",
+            "npx cdk destroy StorageStack",
+            "aws fsx delete-data-repository-association",
+            f"aws fsx delete-file-system --file-system-id {made['FileSystemId']}",
+            f"aws efs delete-file-system --file-system-id {made['EfsId']}",
+            "aws ec2 delete-security-group",
+            f"aws s3api delete-bucket --bucket {made['BucketName']}",
+            "npx cdk destroy NetworkStack",
+        )
+    ]
+    assert places == sorted(places)
+    assert -1 not in places
+
+
 def test_a_family_that_the_zone_lacks_is_refused(cloud: Cloud) -> None:
     before = _outputs(cloud, NETWORK)
     with pytest.raises(RehearsalError):
@@ -194,9 +218,10 @@ def test_a_new_stack_takes_a_deleted_ones_data(cloud: Cloud) -> None:
     _delete(cloud, STORAGE)
     assert cloud.stack(NETWORK), "the file systems stand in it"
     assert _data(cloud) == before
-    flags = {"bucket_name": "BucketName", "fsx_id": "FileSystemId", "efs_id": "EfsId"}
-    bucket, lustre, efs = (f"{flag}={outputs[output]}" for flag, output in flags.items())
-    _deploy(cloud, "StorageStack", bucket, lustre, efs)
+    names = {"bucket_name": "BucketName", "fsx_id": "FileSystemId", "efs_id": "EfsId"}
+    flags = bucket, lustre, efs = [f"{flag}={outputs[output]}" for flag, output in names.items()]
+    _find_by_tag(cloud, outputs["BucketName"], flags)
+    _deploy(cloud, "StorageStack", *flags)
     stack = cloud.stack(STORAGE)
     assert stack and stack["EnableTerminationProtection"] is True
     assert (_outputs(cloud, STORAGE), _data(cloud)) == (outputs, before)
@@ -204,3 +229,20 @@ def test_a_new_stack_takes_a_deleted_ones_data(cloud: Cloud) -> None:
     reason = _refused(cloud, bucket, efs)
     assert f"fsx_id: {outputs['FileSystemId']} -> (own) would replace it with a new, empty one" in reason
     assert f"Type -c {lustre}" in reason
+
+
+def _find_by_tag(cloud: Cloud, bucket: str, flags: Sequence[str]) -> None:
+    """See that a plan finds the data of a deleted stack, and that preflight accepts it as one's own."""
+    # ministack drops the tags that a template gives a bucket; that it does is tested in
+    # tests/unit/ops/teardown/test_remaining.py.
+    tags = {"TagSet": [{"Key": CLUSTER_TAG, "Value": SHARED}]}
+    cloud.client("s3").put_bucket_tagging(Bucket=bucket, Tagging=tags)
+    context = [word for flag in flags for word in ("-c", flag)]
+    done = cloud.trainctl("destroy", "--plan")
+    assert done.returncode == 0, done.stderr
+    assert " ".join(context) in done.stdout
+    assert "aws ec2 delete-security-group" in done.stdout
+    assert "npx cdk destroy StorageStack" not in done.stdout
+    done = cloud.trainctl("preflight", "--json", *context)
+    found = {each["check"]: each["verdict"] for each in json.loads(done.stdout)["findings"]}
+    assert found["Lustre: open to the nodes on 988, 1018-1023"] == "ok"
