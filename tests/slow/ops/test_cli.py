@@ -54,7 +54,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     folder = tmp_path_factory.mktemp("k")
     rehearse = [sys.executable, "-m", "ops", "rehearse", "--folder", str(folder)]
     run = [*rehearse, "--family", "p5", "--keep"]
-    short = os.environ | {"MAX_STEPS": "60"}
+    short = os.environ | {"MAX_STEPS": "60", "WARMUP_STEPS": "10"}
     try:
         done = subprocess.run(run, cwd=ROOT, env=short, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
@@ -121,7 +121,7 @@ def test_plan_tells_impossible_changes(terminal: Terminal) -> None:
 def test_the_trained_run_is_listed_and_reported(terminal: Terminal) -> None:
     (job,) = terminal.json("jobs", "--all")["ended"]
     assert job["state"] == "COMPLETED"
-    assert re.search(rf"{job['id']}.* gpt2", terminal.trainctl("jobs", "--all"))
+    assert job["id"] in terminal.trainctl("jobs", "--all")
     page = terminal.own / "run.html"
     assert "60" in terminal.trainctl("report", f"gpt2/job-{job['id']}", "--html", str(page))
     assert "<html" in page.read_text()
