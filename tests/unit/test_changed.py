@@ -11,7 +11,7 @@ from training_cluster.paths import ROOT
 @pytest.mark.parametrize(
     ("path", "tests"),
     [
-        ("ops/jobs/listing.py", {"ops/jobs/test_listing.py"}),
+        ("ops/jobs/export.py", {"ops/jobs/test_export.py"}),
         ("assets/bootstrap/run-steps.sh", {"assets/bootstrap/test_run_steps.py"}),
         ("constructs/training_cluster/network/network.py", {"stacks/test_network_stack.py"}),
         ("tests/unit/test_app.py", {"test_app.py"}),

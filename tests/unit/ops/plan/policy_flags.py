@@ -1,6 +1,6 @@
 """Flags with which a cluster has policies that others lack, for `trainctl plan` and `preflight`."""
 
-from tests.unit.training_cluster.rules.test_monitoring import WORKSPACE
+from tests.unit.training_cluster.rules.test_rules import WORKSPACE
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 
 _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:webhook-AbCdEf"
