@@ -19,7 +19,7 @@ from ops.plan.deployed import OWNER_TAG
 from ops.plan.plan import Plan, read_plan
 from ops.plan.render import show_plan
 from ops.price.price_book import catalog_book
-from tests.unit.ops.fake_account import REGION, Account, FakeStack, Refused, stack_answers
+from tests.unit.ops.fake_account import READS, REGION, Account, FakeStack, Refused, stack_answers
 from tests.unit.ops.jobs_head_node import job_line, slurm_answer
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
@@ -267,8 +267,11 @@ def shown(found: Plan) -> str:
 
 
 def test_unchanged_flags_change_only_the_scripts() -> None:
-    found = plan(deployed(nodes="3"), nodes="3")
+    account = deployed(nodes="3")
+    found = plan(account, nodes="3")
     assert [(each.what, each.verdict) for each in found.changes] == [("scripts", "live")]
+    writes = {each for each in account.asked if not each.startswith(READS)}
+    assert writes <= {"SendCommand"}, "a plan only reads"
     assert found.cost_before == found.cost_after
     assert found.state == "update"
 

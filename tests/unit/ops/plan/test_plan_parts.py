@@ -1,17 +1,12 @@
-"""The parts of a plan that need no account: the CDK's lines, differences, messages, exit codes."""
+"""The parts of a plan that need no account: the CDK's lines and differences of configs."""
 
-import json
 import stat
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ops.__main__ import main
 from ops.plan.resources import parse_diff, read_resource_changes
 from ops.usage import OpsError
-from tests.unit.ops.plan.test_plan import deployed
 from training_cluster.pcluster.config_diff import covers, differences, shown
 
 # As the pinned CLI's formatter writes (aws-cdk 2.1148.1, @aws-cdk/cloudformation-diff/lib/format.ts).
@@ -98,36 +93,3 @@ def test_differences_have_the_librarys_paths() -> None:
     assert covers("Queues[gpu].Max", "Queues[gpu]")
     assert not covers("Queues[gpu].Max", "Queues[gpu].MaxCount")
     assert (shown(None), shown({"Name": "gpu"}), shown("x" * 99)) == ("-", "gpu", f"{'x' * 60} ...")
-
-
-def _trainctl(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["trainctl", "plan", "--no-diff", "--no-validate", *arguments])
-    monkeypatch.setattr("ops.account.head_node.time.sleep", lambda _: None)
-    try:
-        return main()
-    except SystemExit as end:
-        return int(end.code or 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("flag", "code"), [("nodes=4", 0), ("os=ubuntu2204", 1)])
-def test_exit_code_1_means_the_deploy_would_fail(
-    flag: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    account: Any = deployed()
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
-    assert _trainctl(monkeypatch, "--json", "--offline-prices", "-c", flag) == code
-    said = json.loads(capsys.readouterr().out)
-    assert bool(said["refused"]) == bool(code)
-    assert said["plan"]["cost_before"]["rows"]
-    assert "CreateChangeSet" not in account.asked
-    writes = ("Create", "Update", "Put", "Delete")
-    assert not [each for each in account.asked if each.startswith(writes)], "a plan only reads"
-
-
-def test_a_wrong_flag_asks_nobody(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: pytest.fail("asked"))
-    assert _trainctl(monkeypatch, "-c", "family=p55") == 2
-    assert "allowed:" in capsys.readouterr().err
