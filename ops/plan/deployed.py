@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -88,11 +88,7 @@ def read_deployed(settings: Settings, client: ClientOf) -> Deployed:
     )
     if described is None or deployed.creation_failed or deployed.is_foreign:
         return deployed
-    return _with_config(deployed, _stored_config(described, client("s3")))
-
-
-def _with_config(deployed: Deployed, config: Mapping[str, Any]) -> Deployed:
-    return Deployed(**{**deployed.__dict__, "config": config})
+    return replace(deployed, config=_stored_config(described, client("s3")))
 
 
 def read_cluster_config(name: str, client: ClientOf) -> Mapping[str, Any] | None:

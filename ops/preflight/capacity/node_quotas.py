@@ -22,14 +22,8 @@ def check_interface_quota(settings: Settings, client: ClientOf) -> Iterator[Find
     wanted = 1 + settings.login_nodes
     for queue in settings.all_queues:
         wanted += sum(each.interfaces * each.max_count for each in queue.compute_resources)
-    quota = load_base().quotas.network_interfaces
-    yield judge_quota(
-        quota,
-        service=quota.service,
-        used=found - _own_interfaces(settings.cluster_name, ec2),
-        wanted=wanted,
-        client=client("service-quotas"),
-    )
+    used = found - _own_interfaces(settings.cluster_name, ec2)
+    yield judge_quota(load_base().quotas.network_interfaces, client, used=used, wanted=wanted)
 
 
 def check_volume_quota(settings: Settings, client: ClientOf) -> Iterator[Finding]:
@@ -39,14 +33,8 @@ def check_volume_quota(settings: Settings, client: ClientOf) -> Iterator[Finding
         used += sum(each["Size"] for each in page["Volumes"] if not _is_of(settings.cluster_name, each))
     wanted = settings.head_root_gib or settings.family_facts.head_root_gib
     wanted += sum(queue.root_gib * queue.nodes for queue in settings.all_queues)
-    quota = load_base().quotas.gp3_tib
-    yield judge_quota(
-        quota,
-        service=quota.service,
-        used=round(used / _GIB_PER_TIB, 2),
-        wanted=round(wanted / _GIB_PER_TIB, 2),
-        client=client("service-quotas"),
-    )
+    used_tib, wanted_tib = (round(each / _GIB_PER_TIB, 2) for each in (used, wanted))
+    yield judge_quota(load_base().quotas.gp3_tib, client, used=used_tib, wanted=wanted_tib)
 
 
 def _own_interfaces(cluster_name: str, ec2: Any) -> int:

@@ -1,29 +1,21 @@
 """Compares a quota of the account with the needs of a cluster."""
 
-from typing import Any, Protocol
+from typing import Any
 
-from ops.account.session import unless
+from ops.account.session import ClientOf, unless
 from ops.preflight.finding import Finding, finding
+from training_cluster.catalog.quotas import Quota, VcpuQuota
 
 
-class Named(Protocol):
-    """A quota of the catalog, with its code and name."""
-
-    @property
-    def code(self) -> str: ...  # noqa: D102
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-
-def judge_quota(quota: Named, *, service: str, used: float, wanted: float, client: Any) -> Finding:
+def judge_quota(quota: Quota | VcpuQuota, client: ClientOf, *, used: float, wanted: float) -> Finding:
     """Compare a quota with the usage of the full cluster.
 
     Args:
         used: usage by others than the cluster.
         wanted: usage of a full cluster.
-        client: client of Service Quotas.
     """
-    allowed = _value(service, quota.code, client)
+    service = "ec2" if isinstance(quota, VcpuQuota) else quota.service
+    allowed = _value(service, quota.code, client("service-quotas"))
     return finding(
         f"quota: {quota.name}",
         f"{allowed:g}, of which {used:g} used by others, {wanted:g} needed",

@@ -49,9 +49,7 @@ def check_lustre_quota(settings: Settings, existing: ExistingNetwork, client: Cl
                 used += each.get("StorageCapacity", 0)
     quotas = load_base().quotas
     quota = quotas.fsx_persistent2_gib if settings.fsx_type == "persistent2" else quotas.fsx_scratch2_gib
-    yield judge_quota(
-        quota, service=quota.service, used=used, wanted=settings.fsx_gib, client=client("service-quotas")
-    )
+    yield judge_quota(quota, client, used=used, wanted=settings.fsx_gib)
 
 
 def _makes_network(settings: Settings, existing: ExistingNetwork) -> bool:
@@ -59,8 +57,7 @@ def _makes_network(settings: Settings, existing: ExistingNetwork) -> bool:
 
 
 def _one_more(name: str, used: int, client: ClientOf) -> Finding:
-    quota = getattr(load_base().quotas, name)
-    return judge_quota(quota, service=quota.service, used=used, wanted=1, client=client("service-quotas"))
+    return judge_quota(getattr(load_base().quotas, name), client, used=used, wanted=1)
 
 
 def _nat_gateways(zone_id: str, ec2: Any) -> int:

@@ -53,9 +53,7 @@ def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Ite
     used, asked = _by_quota(there, vcpus), _by_quota(wanted, vcpus)
     for quota, number in asked.items():
         if quota is not None:
-            yield judge_quota(
-                quota, service="ec2", used=used[quota], wanted=number, client=client("service-quotas")
-            )
+            yield judge_quota(quota, client, used=used[quota], wanted=number)
     for each in wanted:
         if _quota(each) is None:
             yield Finding(
