@@ -160,8 +160,9 @@ class Machine:
         pins = re.findall(r"^export (\w+)=", render_versions(), re.MULTILINE)
         node = {name: value for name, value in self.environment.items() if name not in pins}
         node |= {"NODE_TYPE": "ComputeFleet", "TRAINING_VENVS": f"{self.folder}/fsx/venvs"}
-        training = self.bundle / "training"
-        command = ["bash", "-euc", f'source "$2/environment.sh"; {code}', "_", training / workload, training]
+        training = f"{self.bundle}/training"
+        source = f'source "$2/environment.sh"; {code}'
+        command = ["bash", "-euc", source, "_", f"{training}/{workload}", training]
         return subprocess.run(command, env=node | environment, capture_output=True, text=True, check=False)
 
     def run(self, step: str, **environment: str) -> subprocess.CompletedProcess[str]:
