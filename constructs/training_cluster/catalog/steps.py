@@ -15,7 +15,8 @@ RECIPES = ("gpu", "volta", "neuron", "cpu")
 METRICS = ("cloudwatch", "prometheus", "amp")
 """Stores of a cluster's metrics: values of the flag `metrics`, the default first."""
 
-_LINE = re.compile(r"^# (Moment|Recipes|Nodes|Where|Required|Budget|Metrics|Reads): (.+)$")
+_LINE = re.compile(r"^# ([A-Z]\w+): (.+)$")
+_NAMES = ("Moment", "Recipes", "Nodes", "Where", "Required", "Budget", "Metrics", "Reads")
 _ALLOWED = {
     "Moment": re.compile(r"install|image|start"),
     "Recipes": re.compile(rf"all|({'|'.join(RECIPES)})( ({'|'.join(RECIPES)}))*"),
@@ -110,6 +111,10 @@ def _read(path: Path) -> Step:
         if not line.startswith("#"):
             break
         if stated := _LINE.match(line):
+            if stated[1] not in _NAMES:
+                raise ConfigurationError(
+                    f"{path.name}: its header has a line `# {stated[1]}:`\n    allowed: {', '.join(_NAMES)}"
+                )
             found[stated[1]] = stated[2]
     for name, allowed in _ALLOWED.items():
         if not allowed.fullmatch(found.get(name, "")):

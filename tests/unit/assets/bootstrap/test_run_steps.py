@@ -212,3 +212,6 @@ def test_an_unknown_header_is_refused(bundle: Bundle) -> None:
         bundle.step("10-a", **{name: wrong})
         with pytest.raises(ConfigurationError, match=rf"10-a\.sh: its header has no line `# {name}:"):
             load_steps(bundle.assets)
+    bundle.step("10-a", Recipe="gpu")
+    with pytest.raises(ConfigurationError, match=r"10-a\.sh: .* `# Recipe:`\n    allowed: .*Recipes"):
+        load_steps(bundle.assets)
