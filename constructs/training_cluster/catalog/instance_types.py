@@ -164,7 +164,8 @@ def add_ec2_facts(loaded: Mapping[str, Any]) -> dict[str, Any]:
         ConfigurationError: a fact in the file replaces EC2's without a source.
     """
     zones = _zones().get(str(loaded.get("main_size")), {})
-    family, sizes, rows = {"zones": zones, **loaded}, loaded.get("sizes"), _rows(str(loaded.get("name")))
+    family: dict[str, Any] = {"zones": zones, **loaded}
+    sizes, rows = loaded.get("sizes"), _rows(str(loaded.get("name")))
     if not rows or not isinstance(sizes, Mapping):
         return family
     main, sources = rows.get(str(loaded.get("main_size"))), loaded.get("sources")
