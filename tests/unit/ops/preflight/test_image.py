@@ -50,7 +50,7 @@ def _of_the_image(own: OwnAccount, wanted: str) -> list[Finding]:
     return [each for each in found if each.check.startswith(("image ", STACK))]
 
 
-def test_an_own_image_is_judged_like_a_deploy(own: OwnAccount, images: dict[str, dict[str, Any]]) -> None:
+def test_own_images_are_judged_as_the_deploy_does(own: OwnAccount, images: dict[str, dict[str, Any]]) -> None:
     (found,) = _of_the_image(own, OWN)
     assert (found.check, found.verdict) == (f"image {OWN}", "ok")
     assert found.found == f"{OWN} (training), of 2026-11-01, 35 GiB"
