@@ -40,8 +40,6 @@ class _Aws:
     """The gateway, and the event loop on which it answers."""
 
     def __init__(self) -> None:
-        self.emptied = 0
-        """How many times it was emptied."""
         self._folder = tempfile.TemporaryDirectory(prefix="aws-")
         address = LocalAwsAddress(port=1, folder=Path(self._folder.name), access_key=ACCESS_KEY)
         environment = dict(os.environ)
@@ -59,6 +57,7 @@ class _Aws:
         from moto.ec2.models import amis  # noqa: PLC0415
 
         amis.AMIS[:] = official_images(PCLUSTER_VERSION)  # moto read its own, where it was imported before
+        self.empty()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
@@ -67,7 +66,6 @@ class _Aws:
         from ministack.app import _reset_all_state  # noqa: PLC0415
         from moto.core.base_backend import BackendDict  # noqa: PLC0415
 
-        self.emptied += 1
         _reset_all_state()
         BackendDict.reset()
         for each in _OWN_RECORDS:

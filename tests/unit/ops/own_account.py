@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ops.account.stacks import DESCRIPTION, stack_status
+from rehearsal.local_aws.emulators.moto_types import ec2
 from tests.in_process import aws
 from tests.slow.account import make_network
 from tests.unit.ops.fake_account import READS, Account, FakeStack, Refused, stack_answers
@@ -44,7 +45,6 @@ class OwnAccount:
 
     def __init__(self) -> None:
         aws().empty()
-        self._emptied = aws().emptied
         self.account = Account(real=True)
         self.client = self.account.client
         self._undo: list[Callable[[], Any]] = []
@@ -95,12 +95,13 @@ class OwnAccount:
             "capacity": f"reservation:{self.reservation}",
         }
         self.reset()
-        self.account.memory = self._memory = {}
+        self._memory: dict[tuple[str, ...], bytes] = {}
+        self.account.memory = self._memory
 
     @property
     def exists(self) -> bool:
-        """True unless another test emptied the account."""
-        return self._emptied == aws().emptied
+        """True unless another test emptied the account, or moto."""
+        return self.network.vpc in ec2().vpcs
 
     def later(self, undo: Callable[..., Any], **arguments: Any) -> None:
         """Undo a change at the next reset."""

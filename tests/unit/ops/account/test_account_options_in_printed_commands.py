@@ -61,7 +61,7 @@ def check(said: str, *, has: str) -> None:
 
 @pytest.mark.parametrize("how", [(), ("--json",)])
 def test_the_plan_of_a_teardown(
-    how: tuple[str, ...], said: Said, everything: OwnAccount, monkeypatch: pytest.MonkeyPatch
+    how: tuple[str, ...], everything: OwnAccount, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.account.session.account_clients", lambda: everything.client)
     shown = said("destroy", "--plan", *how)

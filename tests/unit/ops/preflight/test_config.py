@@ -123,7 +123,7 @@ def test_validators_get_no_placeholder(deployed: OwnAccount, *, exists: bool) ->
     if exists:
         _deploy_cluster(deployed, _policies("NodesPolicy", "MetricsPolicy"))
     for flags in POLICY_FLAGS:
-        _, (config,) = _asked(deployed, **flags)
+        _, (config,) = _asked(deployed, NEW, **flags)
         text = json.dumps(config)
         assert placeholders_in(text) == []
         is_there = exists and read_settings(flags).head_node_sends

@@ -30,20 +30,20 @@ class Damage:
         self.paths: dict[tuple[str, tuple[str, ...]], Path] = {}
         """Every key of every answer once, by operation and keys above it."""
 
-    def receive(self, model: Any, asked: dict[str, Any], said: dict[str, Any]) -> None:
+    def receive(self, model: Any, asked: dict[str, Any], parsed: dict[str, Any]) -> None:
         """Note the keys of an answer, and damage it."""
-        self._receive(model, asked, said)
-        if "Error" in said:
+        self._receive(model, asked, parsed)
+        if "Error" in parsed:
             return
-        for path in _paths(said):
+        for path in _paths(parsed):
             keys = tuple(each for each in path if isinstance(each, str))
             if keys[0] != "ResponseMetadata":
                 self.paths.setdefault((model.name, keys), path)
         if self.cut and self.cut[0] == model.name:
-            self._damage(said, *self.cut[1])
+            self._damage(parsed, *self.cut[1])
 
-    def _damage(self, inside: Any, *above: str | int) -> None:
-        *above, last = above
+    def _damage(self, inside: Any, *keys: str | int) -> None:
+        *above, last = keys
         try:
             for each in above:
                 inside = inside[each]

@@ -3,6 +3,7 @@
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.unit.assets.bootstrap.health.test_check_node import CheckedNode
 SENTENCE, SCRATCH = "nvidia-smi lists 7 of 8 GPUs", "the local NVMe disks are not mounted on /scratch"
 # A line of a node's verdicts: minutes ago, the checks' version, failed checks.
 FIT, SICK = "1 now", "1 now 10-gpus"
-CASES = (
+CASES: tuple[tuple[Any, ...], ...] = (
     (False, SICK),
     (False, SICK, SICK),
     (True, SICK, SICK, SICK),
