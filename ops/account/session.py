@@ -1,5 +1,7 @@
 """Sessions and clients of boto3 for the user's account."""
 
+import contextlib
+import ipaddress
 import os
 from collections.abc import Callable
 from functools import cache
@@ -66,7 +68,9 @@ def if_there(call: Callable[[], Any]) -> Any | None:
 def local_endpoint(client: ClientOf) -> str:
     """Return the host of the local AWS of a rehearsal; "" for AWS."""
     host = urlsplit(client("ssm").meta.endpoint_url).hostname or ""
-    return host if host in {"localhost", "127.0.0.1", "::1"} else ""
+    with contextlib.suppress(ValueError):  # the name of a host
+        return host if ipaddress.ip_address(host).is_loopback else ""
+    return host if host == "localhost" else ""
 
 
 def read_parameter(name: str, ssm: Any) -> str | None:

@@ -44,6 +44,7 @@ class Pairs(TextShards):
     not_text: ClassVar[frozenset[str]] = frozenset({VOCABULARY})
     # A row of 130 numbers holds about 500 characters, and few of them are padding.
     shard_bytes_a_text_byte: ClassVar[float] = 0.7
+    other_text: ClassVar[str] = f"CORPUS={WIKIPEDIA}, or CORPUS={MACHINE}"
     context: int
     """Tokens of a row."""
     vocabulary: Vocabulary | None

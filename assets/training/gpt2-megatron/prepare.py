@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import published
 from settings import DATA_FOLDER, read_settings
@@ -27,7 +28,7 @@ from trainkit.data.hub_text import WIKIPEDIA, fetched_documents, wikipedia
 from trainkit.data.indexed import make_indexed
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
-from trainkit.data.text_shards import TextShards
+from trainkit.data.text_shards import MACHINE, TextShards
 from trainkit.data.tokenize_unit import Recipe, Unit
 
 WORKLOAD = "gpt2-megatron"
@@ -41,6 +42,7 @@ VALIDATION_EVERY = {WIKIPEDIA: 200, "machine": 20, OWN: 200}
 class Shards(TextShards):
     """The shards of a text, with GPT-2's vocabulary or one that is trained on the text."""
 
+    other_text: ClassVar[str] = f"CORPUS={WIKIPEDIA}, or CORPUS={MACHINE}"
     bucket: DatasetBucket | None
 
     @property

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from settings import read_settings
 from trainkit.data.dataset_bucket import DatasetBucket
@@ -22,7 +23,7 @@ from trainkit.data.documents import OWN, own_files
 from trainkit.data.hub_text import HubText
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import MANIFEST, read_manifest, sha256_of
-from trainkit.data.text_shards import TOKENIZER, TextShards
+from trainkit.data.text_shards import MACHINE, TOKENIZER, TextShards
 from weights import WeightsError, find_weights
 
 WORKLOAD = "gpt2"
@@ -41,6 +42,10 @@ VALIDATION_EVERY = {"openwebtext": 2000, "machine": 20, OWN: 20}
 @dataclass(frozen=True, kw_only=True)
 class Shards(TextShards):
     """The shards of a text, with the tokenizer of the weights or one of their own."""
+
+    # A token of GPT-2 has two bytes, and stands for about four of text.
+    shard_bytes_a_text_byte: ClassVar[float] = 0.5
+    other_text: ClassVar[str] = f"CORPUS={OPENWEBTEXT.name}, or CORPUS={MACHINE}"
 
     @property
     def folder(self) -> Path:

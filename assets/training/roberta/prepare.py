@@ -19,7 +19,7 @@ from pathlib import Path
 
 import line_bpe
 import wikitext
-from fairseq_format import END, read_numbering
+from fairseq_format import END, Numbering, read_numbering
 from line_bpe import FairseqBpe
 from lines import LineEncoder, read_lines, training_lines
 from settings import DATA_FOLDER, DICTIONARY, SPECIAL_SYMBOLS, read_settings
@@ -56,6 +56,8 @@ class Lines(TextShards):
 
     def make(self) -> Manifest:
         """Read the text and write the shards."""
+        if self.name == OWN:
+            self.units()  # a missing text is refused before anything is downloaded
         # The threads that train a BPE.
         os.environ.setdefault("RAYON_NUM_THREADS", str(prepare_workers()))
         if self.vocab_size == GPT2_VOCAB_SIZE:
@@ -104,15 +106,32 @@ def shards_of_run(bucket: DatasetBucket | None) -> Lines:
     )
 
 
+def numbering_of(bpe: FairseqBpe, manifest: Manifest) -> Numbering:
+    """Read the numbering beside shards.
+
+    Raises:
+        ShardError: a file of the BPE or the dictionary is missing, or is not what the shards were made with.
+    """
+    again = f"remove {bpe.folder}, and submit again."
+    try:
+        numbering = read_numbering(bpe.dictionary)
+        if numbering.sha256(bpe.bpe) == manifest.tokenizer_sha256:
+            return numbering
+    except OSError as error:
+        raise ShardError(f"{error}: {again}") from error
+    raise ShardError(f"{bpe.folder} has another BPE or {DICTIONARY} than its shards were made with: {again}")
+
+
 def run() -> None:
     """Find, download or make the shards and fairseq's files of them, and record them for train.py."""
     bucket = DatasetBucket.of_workload("roberta")
-    folder = shards_of_run(bucket).ensure(bucket)
+    shards = shards_of_run(bucket)
+    folder = shards.ensure(bucket)
     manifest = read_manifest(folder)
     tokens = {split: manifest.tokens(split) for split in manifest.splits}
     if not all(tokens.values()):
-        raise ShardError(f"the text is too short to train on ({tokens}): give more.")
-    numbering = read_numbering(folder / DICTIONARY)
+        raise ShardError(f"the text is too short to train on ({tokens}): put more into {shards.texts}.")
+    numbering = numbering_of(shards.own_bpe, manifest)
     make_indexed(
         folder / DATA_FOLDER,
         splits=SPLITS,

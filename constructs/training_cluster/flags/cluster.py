@@ -10,11 +10,11 @@ from training_cluster.flags.flag import flag
 from training_cluster.paths import ROOT
 from training_cluster.stack_names import DEFAULT_CLUSTER, is_taken
 
-(PCLUSTER_VERSION,) = re.findall(
-    r"^aws-parallelcluster==(\d+\.\d+\.\d+)$",
-    (ROOT / "requirements-pcluster.txt").read_text(),
-    re.MULTILINE,
-)
+_REQUIREMENTS = ROOT / "requirements-pcluster.txt"
+_PIN = re.compile(r"^aws-parallelcluster==(\d+\.\d+\.\d+)$", re.MULTILINE)
+if len(_PINS := _PIN.findall(_REQUIREMENTS.read_text())) != 1:
+    raise ValueError(f"{_REQUIREMENTS}: expected one line aws-parallelcluster==X.Y.Z, found {len(_PINS)}")
+PCLUSTER_VERSION = str(_PINS[0])
 """Version of ParallelCluster: the one line of its requirements, which pins the library."""
 
 

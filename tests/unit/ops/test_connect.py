@@ -158,7 +158,7 @@ def test_a_shell_that_cannot_be_says_why(
     assert said in err
 
 
-@pytest.mark.parametrize("endpoint", ["https://localhost:4566", "https://127.0.0.1:9", "http://[::1]:1"])
+@pytest.mark.parametrize("endpoint", ["https://localhost:4566", "https://127.0.1.1:9", "http://[::1]:1"])
 def test_a_local_aws_offers_commands_without_a_shell(endpoint: str, cluster: PlayedCluster) -> None:
     def client(service: str) -> Any:
         local = SimpleNamespace(meta=SimpleNamespace(endpoint_url=endpoint))

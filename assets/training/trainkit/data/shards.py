@@ -107,6 +107,8 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
                 f"{where} has format {found['format']}, and this program reads {FORMAT}: delete it and "
                 "submit again."
             )
+        if missing := {*SPLITS} - {*found["splits"]}:
+            raise KeyError(*missing)
         return Manifest(
             dtype=found["dtype"],
             vocab_size=found["vocab_size"],
@@ -114,7 +116,7 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
             source=found["source"],
             splits={name: tuple(Shard(**each) for each in of) for name, of in found["splits"].items()},
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ShardError(
             f"{where} is not a manifest of token shards ({error!r}): delete it and submit again."
         ) from error

@@ -56,6 +56,8 @@ class TextShards:
     not_text: ClassVar[frozenset[str]] = frozenset()
     """Files in raw/ that are no text."""
     shard_bytes_a_text_byte: ClassVar[float] = 1.0
+    other_text: ClassVar[str] = f"DATA={MACHINE}"
+    """What to type for a text that exists."""
 
     @property
     def folder(self) -> Path:
@@ -181,8 +183,7 @@ class TextShards:
         found = tuple(piece for file in self.files for piece in pieces_of(file))
         if not found:
             raise ShardError(
-                f"there is no text: put {PATTERNS} into {self.texts}, or train on the text of this machine, "
-                f"{MACHINE}."
+                f"there is no text: put {PATTERNS} into {self.texts}, or take another one: {self.other_text}."
             )
         return found
 

@@ -68,6 +68,7 @@ class Saves:
         self, run: Run, settings: TrainSettings, *, checkpoint_bytes: int, agree: Callable[[int], int]
     ) -> None:
         if run.is_first:
+            checkpoints.clear_partials(run.checkpoint_dir)  # of a start that was killed while saving
             checkpoints.check_space(run.checkpoint_dir, checkpoint_bytes * (settings.keep_checkpoints + 1))
         self._run, self._bytes, self._last, self._agree = run, checkpoint_bytes, settings.max_steps, agree
         self.every = every = settings.checkpoint_every

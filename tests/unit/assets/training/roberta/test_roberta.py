@@ -5,6 +5,7 @@ import json
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,9 +124,25 @@ def test_an_impossible_preparation_is_one_sentence(
         "books": 'CORPUS is "books"; allowed: wikitext-103, machine, raw',
     }.items():
         monkeypatch.setenv("CORPUS", corpus)
-        monkeypatch.setenv("VOCAB_SIZE", "300")
+        monkeypatch.setenv("VOCAB_SIZE", "50257")  # of GPT-2, whose files are not downloaded
         with pytest.raises(SystemExit, match=said):
             main(load("prepare").run)
+
+
+def test_shards_keep_their_dictionary(load: Import, tmp_path: Path) -> None:
+    prepare, bpe = load("prepare"), load("line_bpe").FairseqBpe(tmp_path)
+    for file, text in zip(bpe.files, ('{"a": 0}', "#version", "0 1\n"), strict=True):
+        file.write_text(text)
+    made = prepare.read_numbering(bpe.dictionary)
+    manifest = SimpleNamespace(tokenizer_sha256=made.sha256(bpe.bpe))
+    assert prepare.numbering_of(bpe, manifest) == made
+    bpe.dictionary.write_text("0 2\n")
+    with pytest.raises(ShardError, match=f"another BPE or dict.txt .*: remove {tmp_path}, and submit again"):
+        prepare.numbering_of(bpe, manifest)
+    for file in bpe.files:
+        file.unlink()
+        with pytest.raises(ShardError, match=f"No such file.*: remove {tmp_path}, and submit again"):
+            prepare.numbering_of(bpe, manifest)
 
 
 def test_inconsistent_gradients_are_finite(load: Import) -> None:

@@ -67,6 +67,8 @@ def test_a_wrong_manifest_is_refused(tmp_path: Path) -> None:
     for text, said in {
         "{": "is not a manifest",
         "{}": "is not a manifest",
+        '{"format": 1, "splits": []}': "is not a manifest",
+        '{"format": 1, "splits": {"train": []}}': "is not a manifest of token shards .KeyError..val",
         '{"format": 2}': "has format 2, and this program reads 1",
     }.items():
         (tmp_path / "manifest.json").write_text(text, encoding="utf-8")

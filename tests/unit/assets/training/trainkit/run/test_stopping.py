@@ -102,7 +102,10 @@ def test_a_run_on_spot_saves_more_often(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], job: pytest.MonkeyPatch
 ) -> None:
     usual = [1000, 2000, 3000, 4000]
+    unfinished = a_run(tmp_path, rank=0).checkpoint_dir / ".step-7.partial"
+    unfinished.mkdir(parents=True)
     assert saved_after(tmp_path, job) == usual
+    assert not unfinished.exists(), "its space is free before that of the next is asked for"
     job.setenv("CAPACITY", "spot")
     capsys.readouterr()
     assert saved_after(tmp_path, job) == [*range(LOWERED, 4000, LOWERED), 4000]
