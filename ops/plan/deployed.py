@@ -1,6 +1,5 @@
 """Reads the deployed state: templates and outputs of our stacks, and ParallelCluster's stored config."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import yaml
 
 from ops.account.session import ClientOf
-from ops.account.stacks import Resource, read_resources
+from ops.account.stacks import Resource, describe_stack, outputs_of, parse_template, read_resources
 from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import STACK_IDS
 
@@ -75,7 +74,7 @@ def read_deployed(settings: Settings, client: ClientOf) -> Deployed:
     cloudformation = client("cloudformation")
     found = {name: _read(name, cloudformation) for name in (*STACK_IDS, settings.stack_name)}
     stacks = {name: stack for name, stack in found.items() if stack}
-    own, described = stacks.get(settings.stack_name), _describe(settings.cluster_name, cloudformation)
+    own, described = stacks.get(settings.stack_name), describe_stack(settings.cluster_name, cloudformation)
     tags = {each["Key"]: each["Value"] for each in (described or {}).get("Tags", [])}
     deployed = Deployed(
         region=cloudformation.meta.region_name,
@@ -93,7 +92,7 @@ def read_deployed(settings: Settings, client: ClientOf) -> Deployed:
 
 def read_cluster_config(name: str, client: ClientOf) -> Mapping[str, Any] | None:
     """Return the config of any ParallelCluster cluster; None without one. Raises botocore's errors."""
-    described = _describe(name, client("cloudformation"))
+    described = describe_stack(name, client("cloudformation"))
     if described is None or "ResourcesS3Bucket" not in {
         each["ParameterKey"] for each in described.get("Parameters", [])
     }:
@@ -101,26 +100,16 @@ def read_cluster_config(name: str, client: ClientOf) -> Mapping[str, Any] | None
     return _stored_config(described, client("s3"))
 
 
-def _describe(name: str, cloudformation: Any) -> Mapping[str, Any] | None:
-    try:
-        described: Mapping[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
-    except cloudformation.exceptions.ClientError as error:
-        if "does not exist" in str(error):
-            return None
-        raise
-    return described
-
-
 def _read(name: str, cloudformation: Any) -> DeployedStack | None:
-    described = _describe(name, cloudformation)
+    described = describe_stack(name, cloudformation)
     if described is None or described["StackStatus"] in _NOTHING_THERE:
         return None
     template = cloudformation.get_template(StackName=name)["TemplateBody"]
     return DeployedStack(
         id=described["StackId"],
         status=described["StackStatus"],
-        outputs={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", [])},
-        template=json.loads(template) if isinstance(template, str) else template,
+        outputs=outputs_of(described),
+        template=parse_template(template),
     )
 
 
