@@ -2,7 +2,6 @@
 
 import datetime
 import io
-import json
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +12,7 @@ from ops.diagnose.diagnose import diagnose_evidence
 from ops.diagnose.render import Diagnosis
 from ops.diagnose.stacks import SUCCESSES
 from ops.diagnose.texts import Gathered
-from tests.unit.ops.fake_account import Account, Refused
+from tests.unit.ops.fake_account import Account, FakeStack, stack_answers
 from tests.unit.ops.jobs_head_node import job_line, slurm_answer
 
 HEAD, GROUP = "i-0aaaaaaaaaaaaaaaa", "/aws/parallelcluster/training-202611051010"
@@ -65,32 +64,26 @@ def failing(
 
 
 def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
-    def described(name: str) -> Answers:
-        outputs = [{"OutputKey": "BucketName", "OutputValue": "amzn-s3-demo-bucket"}]
-        return {
-            "StackName": name,
-            "StackId": f"arn:aws:cloudformation:us-east-1:111122223333:stack/{name}/1",
-            "StackStatus": stacks[name],
-            "CreationTime": AT,
-            "EnableTerminationProtection": name == "TrainingCluster-Storage",
-            "Outputs": outputs if name == "TrainingCluster-Storage" else [],
-        }
+    def stack_id(name: str) -> str:
+        return f"arn:aws:cloudformation:us-east-1:111122223333:stack/{name}/1"
 
-    def describe(asked: Answers) -> Any:
-        name = asked.get("StackName")
-        if name and name not in stacks:
-            return Refused("ValidationError", f"Stack with id {name} does not exist")
-        return {"Stacks": [described(each) for each in ([name] if name else stacks)]}
+    def described(name: str) -> FakeStack:
+        is_storage = name == "TrainingCluster-Storage"
+        members = {"StackId": stack_id(name), "StackStatus": stacks[name], "CreationTime": AT}
+        return FakeStack(
+            template={"Description": f"{DESCRIPTION} it"},
+            outputs={"BucketName": "amzn-s3-demo-bucket"} if is_storage else {},
+            members=members | {"EnableTerminationProtection": is_storage},
+        )
 
     def events(asked: Answers) -> Answers:
         name = asked["StackName"]
-        stack_id = described(name)["StackId"]
 
         def event(
             id_: str, status: str, why: str = "", physical_id: str = "x", at: datetime.datetime = AT
         ) -> Answers:
             return {
-                "StackId": stack_id,
+                "StackId": stack_id(name),
                 "EventId": id_ + status,
                 "StackName": name,
                 "LogicalResourceId": id_,
@@ -104,10 +97,10 @@ def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
         if stacks[name] in SUCCESSES:
             filter_ = "OtherInstanceLaunchFailuresFilter"
             ended = [
-                event(name, stacks[name], "", stack_id, SUCCEEDED),
+                event(name, stacks[name], "", stack_id(name), SUCCEEDED),
                 event(filter_, "CREATE_COMPLETE"),
                 event(filter_, "CREATE_IN_PROGRESS"),
-                event(name, "UPDATE_IN_PROGRESS", "", stack_id),
+                event(name, "UPDATE_IN_PROGRESS", "", stack_id(name)),
             ]
             rolled_back = event("HeadNode", "UPDATE_FAILED", "VcpuLimitExceeded of an update before")
             return {"StackEvents": [*ended, rolled_back]}
@@ -115,16 +108,11 @@ def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
         before = [event("Old", "UPDATE_FAILED", "VcpuLimitExceeded of an operation before")]
         # CDK creates a stack by a change set, whose own event is the stack's first.
         created = [
-            event(name, status, "", stack_id) for status in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
+            event(name, status, "", stack_id(name)) for status in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
         ]
         return {"StackEvents": [*failed, *created, *before]}
 
-    return {
-        "DescribeStacks": describe,
-        "DescribeStackEvents": events,
-        "GetTemplate": {"TemplateBody": json.dumps({"Description": f"{DESCRIPTION} it", "Resources": {}})},
-        "ListStackResources": {"StackResourceSummaries": []},
-    }
+    return stack_answers({name: described(name) for name in stacks}) | {"DescribeStackEvents": events}
 
 
 def _bucket_answers(saved: Mapping[str, str]) -> Answers:
