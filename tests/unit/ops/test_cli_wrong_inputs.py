@@ -183,6 +183,7 @@ WRONG = {
     "diagnose {d}/none.log": "There is no file or folder {d}/none.log. type: ls {d}",
     "diagnose {d}/nothing": "{d}/nothing has no file to read. type: ls -lR {d}/nothing",
     "diagnose {d}/bytes --job 3": "give one of them",
+    "diagnose --job mine": "give the number of a job",
     "diagnose --bundle x.zip": "--bundle x.zip: the name of a bundle ends with .tar.gz",
 }
 """A part of the message for each command line; white space and frames do not count."""

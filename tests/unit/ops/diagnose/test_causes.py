@@ -1,6 +1,5 @@
 """The causes of trainctl diagnose, tested with logs as AWS, Slurm, NCCL and our own scripts write them."""
 
-import contextlib
 import re
 import time
 from collections import Counter
@@ -9,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ops.__main__ import main
 from ops.diagnose.causes import load_causes, placeholders
 from ops.diagnose.diagnose import diagnose_evidence
 from ops.diagnose.files import Files
 from ops.diagnose.render import Diagnosis
+from tests.unit.ops.jobs_head_node import Call
 from tests.unit.ops.plan.test_plan import deployed
 
 CORPUS = Path(__file__).parent / "logs"
@@ -183,9 +182,7 @@ def test_an_s3_denial_names_right_and_flags(quote: str, tmp_path: Path) -> None:
         assert words in flags
 
 
-def test_deploys_keep_recorded_flags(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_deploys_keep_recorded_flags(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     log = CORPUS / "no-capacity-resume.log"
     account = deployed(family="p5", nodes="16")
     monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
@@ -195,10 +192,7 @@ def test_deploys_keep_recorded_flags(
         ([], f"{deploy} -c family=p5 -c nodes=16 {capacity} (or capacity-block"),
         ([str(log)], f"{deploy} {capacity}, with its flags (or capacity-block"),
     ):
-        monkeypatch.setattr("sys.argv", ["trainctl", "diagnose", *paths])
-        with contextlib.suppress(SystemExit):
-            main()
-        assert said in capsys.readouterr().out
+        assert said in call("diagnose", *paths)[1]
 
 
 def test_more_lines_raise_a_cause_and_are_counted(tmp_path: Path) -> None:

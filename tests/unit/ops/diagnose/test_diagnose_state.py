@@ -1,16 +1,14 @@
 """trainctl diagnose on an account: the state comes first, and what is over is no cause."""
 
 import datetime
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ops import __main__
 from tests.unit.ops.diagnose.diagnose_account import WELL, Answers, failing, head_node
 from tests.unit.ops.fake_account import Account, Refused
-from tests.unit.ops.jobs_head_node import job_line
+from tests.unit.ops.jobs_head_node import Call, job_line
 
 STEP = "10:12:43 bootstrap: step 20-install-python failed after 3 s: no wheel"
 STEP_TITLE = "A step of the bootstrap failed"
@@ -25,20 +23,15 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(call: Call, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command on an account; return its exit code and its output."""
     monkeypatch.setattr("ops.account.head_node.time.sleep", lambda _seconds: None)
 
-    def call(answers: Answers, *arguments: str) -> tuple[int, str]:
+    def diagnose(answers: Answers, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr("ops.account.session.account_clients", lambda: Account(answers).client)
-        monkeypatch.setattr(sys, "argv", ["trainctl", "diagnose", *arguments])
-        try:
-            code = __main__.main()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        return code, capsys.readouterr().out
+        return call("diagnose", *arguments)[:2]
 
-    return call
+    return diagnose
 
 
 def test_a_healthy_cluster_has_nothing_to_diagnose(run: Run) -> None:
