@@ -1,53 +1,37 @@
-"""Images as EC2 describes them."""
+"""Images in the local AWS: the official ones, and one's own."""
 
 from typing import Any
 
+from rehearsal.local_aws.publications import official_images
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 VERSION = PCLUSTER_VERSION.replace(".", "-")
 """ParallelCluster's version, as the names of ImageStacks and images end."""
-STACK_NAME = f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}"
-STACK = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{STACK_NAME}/1"
-OWN, OLD, NEW = "ami-0123456789abcdef0", "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
-TAGS = {
-    "parallelcluster:version": PCLUSTER_VERSION,
-    "parallelcluster:os": "ubuntu2404",
-    "parallelcluster:build_status": "available",
+OFFICIAL = {
+    str(each["name"]).rpartition("-")[0]: str(each["ami_id"]) for each in official_images(PCLUSTER_VERSION)
 }
-
-
-def official(
-    *,
-    os_part: str = "ubuntu-2404-lts-hvm",
-    version: str = PCLUSTER_VERSION,
-    created: str = "2026-10-01",
-    **more: Any,
-) -> dict[str, Any]:
-    """Describe an official image as EC2 does: without tags, which another account's image does not show."""
-    name = f"aws-parallelcluster-{version}-{os_part}-x86_64-{created.replace('-', '')}0000"
-    return image(name=name, ImageOwnerAlias="amazon", CreationDate=f"{created}T00:00:00.000Z", **more)
-
-
-def image(*, name: str = "training", root_gib: int = 35, **more: Any) -> dict[str, Any]:
-    """Describe an image as EC2 does; `more` are members of its own, None for one that it lacks."""
-    described = {
-        "Name": name,
-        "State": "available",
-        "Architecture": "x86_64",
-        "VirtualizationType": "hvm",
-        "EnaSupport": True,
-        "PlatformDetails": "Linux/UNIX",
-        "CreationDate": "2026-11-01T00:00:00.000Z",
-        "RootDeviceName": "/dev/sda1",
-        "BlockDeviceMappings": [
-            {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"},
-            {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": root_gib}},
-        ],
-    }
-    return {key: value for key, value in (described | more).items() if value is not None}
+PREFIX = f"aws-parallelcluster-{PCLUSTER_VERSION}"
+NAME = f"{PREFIX}-ubuntu-2404-lts-hvm-x86_64"
+OLD, GONE = OFFICIAL[NAME], "ami-0aaaaaaaaaaaaaaaa"
+TAGS = {"version": PCLUSTER_VERSION, "os": "ubuntu2404", "build_status": "available"}
 
 
 def tagged(**tags: str | None) -> list[dict[str, str]]:
     """Return TAGS in EC2's form, some with another value; None removes a tag."""
-    found = TAGS | {f"parallelcluster:{key}": value for key, value in tags.items()}
+    found = {f"parallelcluster:{key}": value for key, value in (TAGS | tags).items()}
     return [{"Key": key, "Value": value} for key, value in found.items() if value is not None]
+
+
+def register(ec2: Any, name: str = "training") -> str:
+    """Make an image with the tags of a build; return its id."""
+    root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}
+    made = ec2.register_image(
+        Name=name,
+        RootDeviceName="/dev/sda1",
+        BlockDeviceMappings=[{"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}, root],
+        Architecture="x86_64",
+        VirtualizationType="hvm",
+        EnaSupport=True,
+    )
+    ec2.create_tags(Resources=[made["ImageId"]], Tags=tagged())
+    return str(made["ImageId"])

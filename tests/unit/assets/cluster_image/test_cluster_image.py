@@ -6,51 +6,26 @@ from typing import Any
 
 import pytest
 
-from rehearsal.local_aws.publications import official_images
+from tests.unit.assets.cluster_image.image_fakes import GONE, NAME, OLD, PREFIX, VERSION, register, tagged
 from tests.unit.assets.functions import FunctionAccount, load, refusal
 from tests.unit.ops.fake_account import Account
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.stack_names import IMAGE_STACKS
 
-STACK_NAME = f"{IMAGE_STACKS}gpu-ubuntu2404-{PCLUSTER_VERSION.replace('.', '-')}"
+STACK_NAME = f"{IMAGE_STACKS}gpu-ubuntu2404-{VERSION}"
 STACK = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{STACK_NAME}/1"
-OFFICIAL = {
-    str(each["name"]).rpartition("-")[0]: str(each["ami_id"]) for each in official_images(PCLUSTER_VERSION)
-}
-PREFIX = f"aws-parallelcluster-{PCLUSTER_VERSION}"
-NAME = f"{PREFIX}-ubuntu-2404-lts-hvm-x86_64"
-OLD, NEW, GONE = OFFICIAL[NAME], "ami-0bbbbbbbbbbbbbbbb", "ami-0aaaaaaaaaaaaaaaa"
-TAGS = {"version": PCLUSTER_VERSION, "os": "ubuntu2404", "build_status": "available"}
+NEW = "ami-0bbbbbbbbbbbbbbbb"
 LATER = "2999-01-01T00:00:00.000Z"
 
 Ask = Callable[..., dict[str, Any]]
 Refuse = Callable[..., str]
 
 
-def tagged(**tags: str | None) -> list[dict[str, str]]:
-    """Return TAGS in EC2's form, some with another value; None removes a tag."""
-    found = {f"parallelcluster:{key}": value for key, value in (TAGS | tags).items()}
-    return [{"Key": key, "Value": value} for key, value in found.items() if value is not None]
-
-
 @pytest.fixture(scope="module")
 def own() -> Iterator[list[str]]:
     """Yield the ids of two images of one's own; a third one has an official name and a later date."""
     ec2 = Account(real=True).client("ec2")
-    root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}
-    disks = [{"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}, root]
-    ids = [
-        ec2.register_image(
-            Name=name,
-            RootDeviceName="/dev/sda1",
-            BlockDeviceMappings=disks,
-            Architecture="x86_64",
-            VirtualizationType="hvm",
-            EnaSupport=True,
-        )["ImageId"]
-        for name in ("training", "training", f"{NAME}-299901010000")
-    ]
-    ec2.create_tags(Resources=ids, Tags=tagged())
+    ids = [register(ec2, name) for name in ("training", "training", f"{NAME}-299901010000")]
     yield ids[:2]
     for each in ids:
         ec2.deregister_image(ImageId=each)
