@@ -37,6 +37,8 @@ GONE_FSX, GONE_EFS = "fs-0123456789abcdef0", "fs-0fedcba9876543210"
 OTHER_VPC = "vpc-0ffffffffffffffff"
 SPOT, BLOCK, LOGIN = {"capacity": "spot"}, {"capacity": "capacity-block:{}"}, {"login_nodes": "1"}
 RESERVED = {"capacity": "reservation:{}"}
+IN_A_GROUP = f"arn:aws:resource-groups:us-east-1:{ACCOUNT}:group/mine"
+GROUPED = {"family": "g5", "capacity": f"reservation:{IN_A_GROUP}"}
 """Flags; the id of the account's own reservation takes the place of {}."""
 MANY = {"nodes": "10", "cpu_queue": "on", "capacity": "ondemand"}
 BUDGET = {"budget_usd": "100", "alarm_email": "a@example.com"}
@@ -70,6 +72,20 @@ def amended(operation: str, key: str, **members: Any) -> Step:
 
 def reservation(**members: Any) -> Step:
     return amended("DescribeCapacityReservations", "CapacityReservations", **members)
+
+
+def answered(operation: str, answer: Any) -> Step:
+    return lambda own: own.account.answers.update({operation: answer})
+
+
+def reserved_group(*ids: str, **members: Any) -> Step:
+    """Answer with a group of these reservations, of which one has these members."""
+    arns = [f"arn:aws:ec2:us-east-1:{ACCOUNT}:capacity-reservation/{each}" for each in ids]
+    said = {"Resources": [{"Identifier": {"ResourceArn": each}} for each in arns]}
+    found = {"CapacityReservationId": NO_RESERVATION, "InstanceType": "g5.48xlarge", "State": "active"}
+    counts = {"TotalInstanceCount": 4, "AvailableInstanceCount": 0}
+    one = {"CapacityReservations": [found | counts | members]}
+    return all_of(answered("ListGroupResources", said), answered("DescribeCapacityReservations", one))
 
 
 def block(**members: Any) -> Step:
@@ -294,6 +310,15 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
     ),
     (block(), RESERVED, "reservation: kind", "-c capacity=capacity-block:{}"),
     (offers(TYPE, without=("use1-az6",)), RESERVED, ZONE_OF_NEW, "-c zone=use1-az"),
+    *(
+        (step, GROUPED, f"capacity {IN_A_GROUP}", "")
+        for step in (
+            refused("ListGroupResources", "NotFoundException"),
+            reserved_group(),
+            reserved_group(NO_RESERVATION, State="expired"),
+            reserved_group(NO_RESERVATION, InstanceType="p4d.24xlarge"),
+        )
+    ),
     (
         endpoints(sts="us-east-1z"),
         *({"endpoints": "private"}, "endpoints=private in us-east-1", "-c endpoints=none"),
@@ -526,6 +551,7 @@ WARNINGS: tuple[tuple[Step, bool, Flags, str, str], ...] = (
         "reservation: for named instances only",
         "open: any",
     ),
+    (reserved_group(NO_RESERVATION, TotalInstanceCount=1), False, GROUPED, f"capacity {IN_A_GROUP}", "1"),
     (
         block(State="scheduled", StartDate=NOW + DAY, TotalInstanceCount=0),
         *(False, BLOCK, "capacity cr-", f"scheduled: starts {NOW + DAY:%Y-%m-%d}"),
@@ -574,10 +600,6 @@ def test_what_works_worse_is_one_warning(
     assert told in f"{found.found}\n{found.mend}"
 
 
-def answered(operation: str, answer: Any) -> Step:
-    return lambda own: own.account.answers.update({operation: answer})
-
-
 def main_table_only(own: OwnAccount) -> None:
     """Answer as if the private subnet's route table were the main one."""
 
@@ -618,6 +640,7 @@ GOOD: tuple[tuple[Step, bool, Flags], ...] = (
     (nothing, False, {}),
     (nothing, False, SPOT),
     (nothing, False, RESERVED),
+    (reserved_group(NO_RESERVATION), False, GROUPED),
     (nothing, False, {"endpoints": "private", **LOGIN, **BUDGET}),
     (nothing, False, {"fsx_type": "scratch2"}),
     (nothing, False, {"write_buckets": f"{BUCKET}/runs"}),
