@@ -88,6 +88,7 @@ WRONG = {
     "new-workload none": "it means -c workloads=none",
     "new-workload ../evil": '"../evil" cannot name a workload',
     "new-workload mine --from nosuch": 'no workload "nosuch" in',
+    "new-workload mine --from gtp2": 'Did you mean "gpt2"?',
     "new-workload mine --into {d}/none": "{d}/none has no job.slurm",
     "rehearse --nodes 9": "--nodes 9: too many for one machine. allowed: 1 to 8",
     "rehearse --nodes two": "nodes=two: not allowed",

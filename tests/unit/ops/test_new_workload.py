@@ -8,7 +8,6 @@ import pytest
 
 from ops.lint.command import lint_files
 from ops.new_workload import TEMPLATE, create_workload
-from ops.usage import UsageError
 from training_cluster.paths import TRAINING
 from training_cluster.problems import ConfigurationError
 
@@ -69,18 +68,6 @@ def test_an_existing_folder_is_not_changed(training: Path) -> None:
     with pytest.raises(ConfigurationError, match="already exists and is not changed"):
         create_workload("bert", into=training)
     assert contents(training) == before
-
-
-def test_an_unknown_source_is_refused_with_the_choices(training: Path) -> None:
-    with pytest.raises(UsageError, match=r'Did you mean "bert"\?\n  allowed: bert'):
-        create_workload("my-bert", into=training, source="brt")
-    assert not (training / "my-bert").exists()
-
-
-def test_a_folder_without_the_job_script_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"has no job\.slurm, prepare\.sh, train\.sh, trainkit"):
-        create_workload("my-model", into=tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_creation_leaves_no_files(training: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,27 +84,18 @@ def test_a_command_runs_as_its_caller(
     script = script.replace("/etc/parallelcluster", str(tmp_path)).replace(
         "/etc/training-cluster", str(tmp_path)
     )
-    done = subprocess.run(
-        [shell, "-c", script],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def ran() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([shell, "-c", script], env=environment, capture_output=True, text=True)
+
+    if (done := ran()).returncode:
         assert done.stderr.startswith("trainctl: ") and runs_as in done.stderr
     else:
         assert done.stdout == runs_as
-
-
-def test_without_users_the_clusters_own_user_runs_it(tmp_path: Path) -> None:
-    (tmp_path / "cfnconfig").write_text("cfn_cluster_user=ubuntu\n")
-    (tmp_path / "sudo").write_text('#!/bin/sh\nprintf %s "$3"\n')
-    (tmp_path / "sudo").chmod(0o755)
-    script = as_user("true", callers=("me",)).replace("/etc/parallelcluster", str(tmp_path))
-    done = subprocess.run(
-        ["sh", "-c", script], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True, text=True
-    )
-    assert done.stdout == "ubuntu"
+    if not user:
+        (tmp_path / "users").unlink()
+        assert ran().stdout == "ubuntu", "without users, the cluster's own runs it"
 
 
 def test_an_unknown_user_is_told_what_to_type(cluster: PlayedCluster) -> None:

@@ -62,10 +62,6 @@ def written(name: str, folder: Path) -> str:
     return str(file)
 
 
-def test_there_are_forty_samples() -> None:
-    assert len(SAMPLES) >= 40
-
-
 QUEUE = "Scheduling.SlurmQueues[queue1]"
 STORAGE = "SharedStorage"
 OURS = "sg-0cccccccccccccccc"

@@ -13,7 +13,6 @@ from ops.report.panels import floors_of
 from ops.report.record import Run
 from ops.report.run_cost import cost_of
 from ops.report.source import read_folder, read_on_cluster
-from ops.report.text import bars
 from ops.usage import OpsError, UsageError
 from tests.unit.ops.jobs_head_node import Call
 from tests.unit.ops.report.example_run import P4D, write_all_reduce, write_training
@@ -149,12 +148,6 @@ def test_what_is_no_record_is_one_message(line: str, shared: Path) -> None:
 
     with pytest.raises(OpsError, match="not a record of a run"):
         read_on_cluster("mine", Torn(shared))  # type: ignore[arg-type]
-
-
-def test_bars_show_the_course_of_a_series() -> None:
-    assert bars([0.0, 1.0, 2.0, 4.0], height=2, least=0.0) == ["   █", "▁▄██"]
-    assert bars([3.0, 3.0], height=1, least=3.0) == ["▁▁"]
-    assert len(bars([1.0] * 500, least=0.0)[0]) == 60
 
 
 @pytest.mark.slow

@@ -63,14 +63,6 @@ def test_the_table_ends_with_the_sum_of_all() -> None:
     ]
 
 
-def test_a_run_of_seconds_is_not_rounded_away() -> None:
-    found = read_usage(Head("alice|gpu|1|10|80\nbob|gpu|1|1|0\n"), by="user", **WHEN)  # type: ignore[arg-type]
-    lines = render_usage(found, by="user", cluster_name="training", **WHEN).splitlines()
-    assert lines[1].split()[:4] == ["alice", "1", "0.0028", "0.022"]
-    assert lines[2].split()[2:4] == ["0.00028", "0.0022"]
-    assert float(lines[2].split()[4]) > 0
-
-
 @pytest.mark.parametrize(
     "said",
     ["Slurm accounting storage is disabled", "You are not running a supported accounting_storage plugin"],

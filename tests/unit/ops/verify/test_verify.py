@@ -49,12 +49,6 @@ def test_nodes_are_checked_only_on_request(results: list[Result], call: Call) ->
     assert "nodes" not in call("verify")[1]
 
 
-def test_quick_and_nodes_contradict_each_other(results: list[Result], call: Call) -> None:
-    code, _, said = call("verify", "--quick", "--nodes", "2")
-    assert code == 2
-    assert "--quick starts no node" in said
-
-
 def test_missing_credentials_give_exit_code_2(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise NoCredentialsError
