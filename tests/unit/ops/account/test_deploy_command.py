@@ -1,10 +1,7 @@
 """The deploys that trainctl prints and runs keep the flags of the last deploy."""
 
-import ast
 import json
-import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +12,10 @@ from ops.account.deployed_flags import flags_of, flags_or_none, read_flags
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.plan.test_plan import deployed
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
-from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import STORAGE_STACK
 
 RECORDED = {"family": "p5", "nodes": 16, "tags": "team=my team", "on_busy": "stop", "metrics": "cloudwatch"}
-ANY_DEPLOY = re.compile(r"cdk deploy(?: $| [A-Z{])")
 
 
 def test_changed_flags_replace_recorded_ones() -> None:
@@ -103,29 +98,3 @@ def test_no_answer_leaves_flags_unknown() -> None:
     assert flags_or_none("training", Account({"GetTemplate": Refused("AccessDenied")}).client) is None
     missing = Account({"GetTemplate": Refused("ValidationError", "Stack with id a does not exist")})
     assert flags_or_none("training", missing.client) == {}
-
-
-def _printed(path: Path) -> Iterator[str]:
-    """Yield the texts of a module that are no docstrings, and the words of its commands."""
-    tree = ast.parse(path.read_text())
-    docstrings = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            yield node.value
-        if isinstance(node, ast.List | ast.Tuple):
-            words = [each.value for each in node.elts if isinstance(each, ast.Constant)]
-            yield "".join(f"{word} " for word in words if isinstance(word, str))
-
-
-def test_every_deploy_is_written_by_one_module() -> None:
-    texts = [
-        (path, text)
-        for path in (ROOT / "ops").rglob("*.py")
-        if path.name != "deploy_command.py"
-        for text in _printed(path)
-    ]
-    texts += [
-        (path, line) for path in (ROOT / "ops").rglob("*.yaml") for line in path.read_text().splitlines()
-    ]
-    assert len(texts) > 1000
-    assert [(path.name, text) for path, text in texts if ANY_DEPLOY.search(text)] == []
