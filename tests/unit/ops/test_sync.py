@@ -83,11 +83,6 @@ def test_missing_objects_are_not_reported_as_copied(
     assert not (tmp_path / "new").exists()
 
 
-def test_nothing_is_ever_deleted(sync: Call, folder: Path) -> None:
-    for arguments in (("up", str(folder), "datasets/a"), ("down", "datasets/a", str(folder))):
-        assert "--delete" not in sync(*arguments)[1]
-
-
 def test_a_dry_run_copies_nothing_and_promises_nothing(sync: Call, folder: Path) -> None:
     code, said, _ = sync("up", str(folder), "datasets/a", "--dry-run")
     assert code == 0

@@ -1,36 +1,29 @@
 """`trainctl usage`: sums over partitions, prices of the catalog, and what it says without accounting."""
 
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from ops.account.head_node import CommandError, HeadNode
 from ops.usage import OpsError
-from ops.users.usage import read_usage, render_usage, sum_usage
+from ops.users.usage import Usage, read_usage, render_usage, sum_usage
+from tests.unit.ops.jobs_head_node import PlayedCluster
 
 P4D = {"INSTANCE_TYPE": "p4d.24xlarge", "ACCELERATORS_PER_NODE": "8"}
 CPU = {"INSTANCE_TYPE": "m6i.32xlarge", "ACCELERATORS_PER_NODE": "0"}
+Read = Callable[..., tuple[Usage, ...]]
 WHEN = {"since": "2026-11-01", "until": "2026-11-24"}
 
 
-class Head:
-    """A head node with one answer of sum-usage.sh, and the facts of the partition gpu."""
+@pytest.fixture
+def read(cluster: PlayedCluster) -> Read:
+    """Return a function that reads the use by users from lines of sacct."""
 
-    cluster_name, client = "training", None
-    deploy_command = HeadNode.deploy_command
+    def usage(*lines: str) -> tuple[Usage, ...]:
+        cluster.says("sacct", "".join(f"{line}\n" for line in lines))
+        return read_usage(cluster.head_node, by="user", **WHEN)
 
-    def __init__(self, said: str | CommandError) -> None:
-        self.said = said
-
-    def run_script(self, *_: str, **__: Any) -> str:
-        if isinstance(self.said, CommandError):
-            raise self.said
-        return self.said
-
-    def run(self, _: str, path: str, **__: Any) -> str:
-        if not path.endswith("/gpu.env"):
-            raise CommandError("cat: No such file")
-        return "".join(f"export {name}='{value}'\n" for name, value in P4D.items())
+    cluster.has_nodes("p4d.24xlarge", recipe="gpu", ACCELERATORS_PER_NODE="8")
+    return usage
 
 
 def test_usage_is_summed_over_partitions_and_sorted() -> None:
@@ -45,15 +38,15 @@ def test_usage_is_summed_over_partitions_and_sorted() -> None:
     assert alice.usd and bob.usd and 2 * bob.usd < alice.usd < 2 * bob.usd + 10
 
 
-def test_nodes_of_an_unknown_partition_have_no_price() -> None:
-    (found,) = read_usage(Head("alice|gone|1|3600|8\n"), by="user", **WHEN)  # type: ignore[arg-type]
+def test_nodes_of_an_unknown_partition_have_no_price(read: Read) -> None:
+    (found,) = read("alice|gone|3600|1|gres/gpu=8")
     assert (found.node_hours, found.usd) == (1, None)
     text = render_usage((found,), by="user", cluster_name="training", **WHEN)
-    assert text.splitlines()[1].split() == ["alice", "1", "1.00", "0.0022", "unknown"]
+    assert text.splitlines()[1].split() == ["alice", "1", "1.00", "8.00", "unknown"]
 
 
-def test_the_table_ends_with_the_sum_of_all() -> None:
-    found = read_usage(Head("alice|gpu|1|3600|28800\nbob|gpu|1|7200|57600\n"), by="user", **WHEN)  # type: ignore[arg-type]
+def test_the_table_ends_with_the_sum_of_all(read: Read) -> None:
+    found = read("alice|gpu|3600|1|gres/gpu=8", "bob|gpu|3600|2|node=2,gres/gpu=16", "bob|gpu|0|1|")
     lines = render_usage(found, by="user", cluster_name="training", **WHEN).splitlines()
     assert lines[0].split() == ["USER", "JOBS", "NODE", "HOURS", "GPU", "HOURS", "USD"]
     assert [line.split()[:4] for line in lines[1:4]] == [
@@ -67,6 +60,7 @@ def test_the_table_ends_with_the_sum_of_all() -> None:
     "said",
     ["Slurm accounting storage is disabled", "You are not running a supported accounting_storage plugin"],
 )
-def test_without_accounting_it_says_what_to_type(said: str) -> None:
+def test_without_accounting_it_says_what_to_type(said: str, cluster: PlayedCluster) -> None:
+    cluster.says("sacct", "", error=said, code=1)
     with pytest.raises(OpsError, match="type:   npx cdk deploy TrainingClusterStack -c accounting=new"):
-        read_usage(Head(CommandError(f"sum-usage.sh: {said}")), by="user", **WHEN)  # type: ignore[arg-type]
+        read_usage(cluster.head_node, by="user", **WHEN)
