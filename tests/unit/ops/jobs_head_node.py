@@ -131,6 +131,10 @@ class PlayedCluster:
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
         return [shlex.split(line) for line in lines]
 
+    def called(self, program: str) -> list[list[str]]:
+        """Return the calls of one of Slurm's programs."""
+        return [each for each in self.calls if each[0] == program]
+
     def says(self, program: str, output: str, *, error: str = "", code: int = 0) -> None:
         """Set the answer of one of Slurm's programs."""
         self.does(program, f"say {shlex.quote(output)}; printf %s {shlex.quote(error)} >&2; exit {code}")

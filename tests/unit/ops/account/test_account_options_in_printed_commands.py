@@ -1,23 +1,20 @@
 """Commands that trainctl prints are for its own account and region."""
 
 import ast
-import contextlib
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import boto3
 import pytest
 
-from ops.__main__ import main
 from ops.account import region_and_profile
 from ops.preflight.finding import Finding
 from tests.printed_aws_commands import printed_aws_commands
 from tests.unit.ops.fake_account import Refused
-from tests.unit.ops.jobs_head_node import PlayedCluster
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 from tests.unit.ops.own_account import OwnAccount
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.paths import ROOT
@@ -31,7 +28,7 @@ BARE = re.compile(
 
 
 @pytest.fixture
-def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Said:
     """Call trainctl in this process, for prod in eu-west-1; gives all that it printed."""
     config = tmp_path / "config"
     config.write_text("[profile prod]\naws_access_key_id = AKIA\naws_secret_access_key = secret\n")
@@ -42,16 +39,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     # Another test's session has read the profiles before this file was named.
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
-    def call(*arguments: str) -> str:
-        monkeypatch.setattr(
-            sys, "argv", ["trainctl", "--region", "eu-west-1", "--profile", "prod", *arguments]
-        )
-        with contextlib.suppress(SystemExit):
-            main()
-        shown = capsys.readouterr()
-        return shown.out + shown.err
-
-    return call
+    return lambda *words: "".join(call("--region", "eu-west-1", "--profile", "prod", *words)[1:])
 
 
 def check(said: str, *, has: str) -> None:

@@ -152,7 +152,7 @@ def test_an_undelivered_command_is_reported_as_not_run(cluster: PlayedCluster) -
         cluster.head_node.run("sinfo")
     busy.let_go()
     assert "so it was not run" in str(refused.value)
-    assert not [each for each in cluster.calls if each[0] == "sinfo"]
+    assert not cluster.called("sinfo")
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_a_delivered_command_that_waits_is_cancelled(
     assert "CancelCommand" in cluster.account.asked
     busy.let_go()
     time.sleep(0.5)
-    assert not [each for each in cluster.calls if each[0] == "sinfo"]
+    assert not cluster.called("sinfo")
 
 
 @pytest.mark.parametrize("details", ["DeliveryTimedOut", "Delivery Timed Out", "Undeliverable"])

@@ -1,6 +1,5 @@
 """`trainctl import`: configs with the keys that others set, and files that have none."""
 
-import datetime
 import io
 import json
 import re
@@ -18,7 +17,7 @@ from ops.importing.command import import_config
 from ops.importing.config_file import read_config_file
 from ops.importing.render import render_imported
 from rehearsal.validation.samples import import_samples
-from tests.unit.ops.fake_account import Account, Refused
+from tests.unit.ops.fake_account import Account, FakeStack, stack_answers
 from tests.unit.ops.jobs_head_node import Call
 from tests.unit.pcluster_library import refusals
 from training_cluster.directory.file import read_directory
@@ -190,35 +189,24 @@ def test_a_directory_is_imported_with_its_file(imported: Imports) -> None:
     assert sample.folder / "directory.yaml" in sample.found.files
 
 
-def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
+def test_numbers_in_quotes_groups_and_prologs_are_kept(tmp_path: Path) -> None:
     timeouts = {"HeadNodeBootstrapTimeout": "3600", "ComputeNodeBootstrapTimeout": "${SECONDS}"}
     theirs = changed(
-        HeadNode={"LocalStorage": {"RootVolume": {"Size": "100"}}}, DevSettings={"Timeouts": timeouts}
+        HeadNode={"LocalStorage": {"RootVolume": {"Size": "100"}}},
+        DevSettings={"Timeouts": timeouts},
+        Scheduling={
+            "SlurmSettings": {"CustomSlurmSettings": [{"PrologFlags": "contain"}, {"MaxJobCount": 1000}]}
+        },
     )
-    theirs["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"] = "8"
+    resource = theirs["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]
+    resource |= {"MaxCount": "8", "Networking": {"PlacementGroup": {"Name": "mine"}}}
     found = import_config(theirs, tmp_path)
     ours = config_before_deploy(read_settings(found.flags))
     assert found.is_complete
     assert value_at(ours, f"{QUEUE}.ComputeResources[queue1-1].MaxCount") == 8
+    assert value_at(ours, f"{QUEUE}.Networking.PlacementGroup") == {"Enabled": True, "Name": "mine"}
     assert value_at(ours, "HeadNode.LocalStorage.RootVolume.Size") == 100
     assert value_at(ours, "DevSettings.Timeouts.HeadNodeBootstrapTimeout") == 3600
-
-
-def test_a_resources_placement_group_is_kept(tmp_path: Path) -> None:
-    theirs = changed()
-    group = {"PlacementGroup": {"Name": "mine"}}
-    theirs["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["Networking"] = group
-    found = import_config(theirs, tmp_path)
-    assert found.is_complete
-    assert value_at(config_before_deploy(read_settings(found.flags)), QUEUE)["Networking"][
-        "PlacementGroup"
-    ] == {"Enabled": True, "Name": "mine"}
-
-
-def test_prolog_flags_are_kept(tmp_path: Path) -> None:
-    lines = [{"PrologFlags": "contain"}, {"MaxJobCount": 1000}]
-    theirs = changed(Scheduling={"SlurmSettings": {"CustomSlurmSettings": lines}})
-    assert import_config(theirs, tmp_path).is_complete
 
 
 def test_access_by_ssh_that_differs_is_told(tmp_path: Path) -> None:
@@ -382,22 +370,10 @@ def test_the_exit_code_says_whether_something_is_lost(tmp_path: Path, imports: C
 
 def test_a_running_cluster_is_read_from_its_bucket(imports: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = {"ResourcesS3Bucket": "b", "ArtifactS3RootDirectory": "d", "ConfigVersion": "v"}
-    stack = {
-        "StackName": "mine",
-        "StackStatus": "CREATE_COMPLETE",
-        "CreationTime": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
-        "Parameters": [{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()],
-    }
-    account = Account(
-        {
-            "DescribeStacks": lambda asked: (
-                {"Stacks": [stack]}
-                if asked["StackName"] == "mine"
-                else Refused("ValidationError", "Stack does not exist")
-            ),
-            "GetObject": lambda _: {"Body": io.BytesIO(yaml.safe_dump(PLAIN).encode())},
-        }
-    )
+    given = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
+    body = {"Body": io.BytesIO(yaml.safe_dump(PLAIN).encode())}
+    answers = stack_answers({"mine": FakeStack(members={"Parameters": given})})
+    account = Account(answers | {"GetObject": body})
     monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
     assert imports("--cluster", "mine")[0] == 0
     code, _, said = imports("--cluster", "other")

@@ -31,15 +31,10 @@ def swept_cluster(cluster: PlayedCluster) -> PlayedCluster:
     return cluster
 
 
-def sbatch(cluster: PlayedCluster) -> list[str]:
-    (call,) = [each for each in cluster.calls if each[0] == "sbatch"]
-    return call
-
-
 def test_idle_running_nodes_are_swept(swept_cluster: PlayedCluster) -> None:
     sweep = start_sweep(None, None, swept_cluster.head_node)
     assert sweep.nodes == ("gpu-dy-p4d-1", "gpu-dy-p4d-4")
-    call = sbatch(swept_cluster)
+    (call,) = swept_cluster.called("sbatch")
     assert {"--nodes=2", "--partition=gpu", "--nodelist=gpu-dy-p4d-1,gpu-dy-p4d-4"} <= set(call)
     assert call[-1] == "nccl-tests"
     assert "LAUNCHER=sweep" in sweep.submitted.command
@@ -71,7 +66,7 @@ def test_what_cannot_be_swept_is_refused(swept_cluster: PlayedCluster) -> None:
     swept_cluster.has_nodes("trn1.32xlarge", recipe="neuron", ACCELERATOR_KIND="neuron")
     with pytest.raises(OpsError, match="nccom-test"):
         start_sweep(None, None, swept_cluster.head_node)
-    assert [each for each in swept_cluster.calls if each[0] == "sbatch"] == []
+    assert swept_cluster.called("sbatch") == []
 
 
 def test_the_result_names_bad_and_undecided_nodes(swept_cluster: PlayedCluster) -> None:

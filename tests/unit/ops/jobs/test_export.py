@@ -26,11 +26,6 @@ def run(cluster: PlayedCluster) -> PlayedCluster:
     return cluster
 
 
-def submitted(cluster: PlayedCluster) -> list[str]:
-    (command,) = [each for each in cluster.calls if each[0] == "sbatch"]
-    return command
-
-
 @pytest.mark.slow
 def test_the_newest_checkpoint_is_exported_by_a_job(run: PlayedCluster, call: Call) -> None:
     code, said, _ = call("export", "my-titan", "--json")
@@ -41,7 +36,7 @@ def test_the_newest_checkpoint_is_exported_by_a_job(run: PlayedCluster, call: Ca
         "env EXPORT_RUN=my-titan EXPORT_STEP=10 EXPORT_TO=/fsx/runs/titan/my-titan/export-step-000010 "
         "RUN_NAME=my-titan-export-10 sbatch --parsable --nodes=1 --job-name=titan "
     )
-    assert submitted(run)[-2:] == [f"{run.shared}/training/job.slurm", "titan"]
+    assert run.called("sbatch")[0][-2:] == [f"{run.shared}/training/job.slurm", "titan"]
 
 
 @pytest.mark.slow
@@ -53,7 +48,7 @@ def test_a_checkpoint_and_a_folder_are_chosen(run: PlayedCluster, call: Call) ->
         0,
         "Job 31: weights of titan/my-titan at step 5, into /fsx/checkpoints/mine",
     )
-    assert "--nodes=1" in submitted(run)
+    assert "--nodes=1" in run.called("sbatch")[0]
 
 
 @pytest.mark.slow
@@ -75,4 +70,4 @@ def test_what_cannot_be_exported_is_not_submitted(
 ) -> None:
     ended, _, said = call("export", *arguments)
     assert (ended, sentence in said) == (code, True), said
-    assert not [each for each in run.calls if each[0] == "sbatch"]
+    assert not run.called("sbatch")

@@ -10,33 +10,15 @@ from tests.unit.ops.jobs_head_node import UNKNOWN_JOB, Call, PlayedCluster, job_
 from tests.unit.ops.plan.test_plan import deployed
 
 
-def submitted(cluster: PlayedCluster) -> list[str]:
-    (command,) = [each for each in cluster.calls if each[0] == "sbatch"]
-    return command
-
-
 def test_a_workload_is_submitted_as_requested(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     seen = cluster.shared / "seen"
     cluster.does("sbatch", f'printf "%s\\n" "$RUN_NAME" "$NOTE" >{seen}; echo 31')
     cluster.says("squeue", job_line("RUNNING"))
-    code, said, _ = call(
-        *(
-            "submit",
-            "gpt2",
-            "--nodes",
-            "2",
-            "--partition",
-            "gpu",
-            "--env",
-            "NOTE=a 'b' $c",
-            "--name",
-            "my-run",
-        ),
-        *("--after", "30", "--time", "1:00:00", "--", "--seed", "1"),
-    )
+    asked = "submit gpt2 --nodes 2 --partition gpu --name my-run --after 30 --time 1:00:00".split()
+    code, said, _ = call(*asked, "--env", "NOTE=a 'b' $c", "--", "--seed", "1")
     assert code == 0
-    command = submitted(cluster)
+    (command,) = cluster.called("sbatch")
     (token,) = [each for each in command if each.startswith("--comment=trainctl-")]
     assert command == [
         *("sbatch", "--parsable", "--nodes=2", "--job-name=gpt2", "--partition=gpu"),
@@ -69,7 +51,7 @@ def test_a_lost_answer_submits_one_job(
     slurm_with_a_queue(cluster, slow="sleep 20")
     code, said, _ = call("submit", "gpt2", "--nodes", "1")
     assert (code, said.splitlines()[0]) == (0, "Job 31: gpt2 on 1 node(s)")
-    submitted(cluster)
+    assert len(cluster.called("sbatch")) == 1
 
 
 @pytest.mark.slow
@@ -82,7 +64,7 @@ def test_simultaneous_equal_requests_are_one_job(cluster: PlayedCluster) -> None
     with ThreadPoolExecutor() as pool:
         said = [pool.submit(head_node.run_script, "submit-once.sh", *command) for _ in range(3)]
         assert [each.result().strip() for each in said] == ["31"] * 3
-    submitted(cluster)
+    assert len(cluster.called("sbatch")) == 1
 
 
 @pytest.mark.slow
@@ -120,7 +102,7 @@ def test_a_dry_run_checks_and_prints_its_command(cluster: PlayedCluster, call: C
     assert (code, json.loads(said)["notes"]) == (0, [])
     code, _, complaint = call(*asked[:-1], "INIT_FROM=/fsx/none")
     assert (code, "there is no such path" in complaint) == (1, True)
-    assert not [each for each in cluster.calls if each[0] == "sbatch"]
+    assert not cluster.called("sbatch")
 
 
 def test_refused_size_names_deploy_with_recorded_flags(cluster: PlayedCluster, call: Call) -> None:
@@ -156,7 +138,7 @@ def test_what_cannot_run_is_not_submitted(
     ended, out, err = call("submit", *arguments, *nodes)
     assert (ended, out) == (code, "")
     assert said in err
-    assert not [each for each in cluster.calls if each[0] == "sbatch"]
+    assert not cluster.called("sbatch")
 
 
 def test_a_folder_of_weights_must_exist(cluster: PlayedCluster, call: Call) -> None:
@@ -176,7 +158,7 @@ def test_a_model_too_large_for_nodes_is_refused(cluster: PlayedCluster, call: Ca
     code, _, said = call("submit", "titan", "--nodes", "1", "--set", "SIZE=70B")
     assert code == 2
     assert "titan would refuse to run on 1 x p4d.24xlarge: llama3 70B does not fit: " in said
-    assert not [each for each in cluster.calls if each[0] == "sbatch"]
+    assert not cluster.called("sbatch")
 
 
 def test_a_refusal_is_told_in_slurms_own_words(cluster: PlayedCluster, call: Call) -> None:
@@ -265,7 +247,7 @@ def test_cancel_says_what_becomes_of_each_job(cluster: PlayedCluster, call: Call
     assert first == "Job 33 (gpt2) is cancelled; it had not begun."
     assert second.startswith("Job 30 (gpt2) is cancelled: its training gets SIGTERM, and up to 10 minutes")
     assert resume == "  trainctl submit gpt2 --nodes 2 --name job-30"
-    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "33"], ["scancel", "30"]]
+    assert cluster.called("scancel") == [["scancel", "33"], ["scancel", "30"]]
 
 
 def test_without_a_head_node_every_command_says_so(cluster: PlayedCluster, call: Call) -> None:

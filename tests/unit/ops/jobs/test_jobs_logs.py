@@ -93,7 +93,7 @@ def test_an_interrupt_does_not_end_the_job(
     code, said, note = call("logs", "30", "--follow")
     assert (code, said) == (130, "a\n")
     assert "Job 30 continues. To end it: trainctl cancel 30" in note
-    assert not [each for each in cluster.calls if each[0] == "scancel"]
+    assert not cluster.called("scancel")
 
 
 def test_only_many_lost_answers_end_the_watch(cluster: PlayedCluster, call: Call) -> None:

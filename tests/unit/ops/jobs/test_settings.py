@@ -205,10 +205,6 @@ P4D = {
     ("settings", "said"),
     [
         ({"SIZE": "70B"}, r"on 2 x p4d.24xlarge: llama3 70B does not fit: .* take \d+ nodes or more"),
-        ({"SIZE": "8B", "TP": "16"}, "give at most 8"),
-        ({"MODEL": "qwen3", "SIZE": "30B-A3B", "TP": "8"}, "4 of keys and values: give a divisor of 4"),
-        ({"SIZE": "8B", "EP": "8"}, "the model has no experts: give EP=1"),
-        ({"SIZE": "8B", "SEQ_LEN": "262144"}, "has 131072 positions: give at most 131072"),
         ({"SIZE": "8B", "CP": "3"}, "give degrees whose product divides 16"),
         ({"SIZE": "debugmodel"}, "32000 tokens and the model 2048: give at most 2048 as VOCAB_SIZE"),
         ({"SIZE": "8B", "FLOAT8": "yes"}, "those of p4d.24xlarge have 8.0: give FLOAT8=no"),

@@ -159,7 +159,7 @@ def test_a_training_that_was_long_enough_is_cancelled(cluster: PlayedCluster) ->
     cluster.does("squeue", f"if [[ -e {ended} ]]; then say ${states[0]!r}; else say ${states[1]!r}; fi")
     found = run_job(TRAINING, scene_of(cluster), most_trained_s=0.05)
     assert found.was_stopped
-    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
+    assert cluster.called("scancel") == [["scancel", "31"]]
 
 
 def test_ctrl_c_cancels_the_job(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_ctrl_c_cancels_the_job(cluster: PlayedCluster, monkeypatch: pytest.Monk
     monkeypatch.setattr("ops.verify.node_jobs.follow", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_job(TRAINING, scene_of(cluster))
-    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
+    assert cluster.called("scancel") == [["scancel", "31"]]
 
 
 def test_ctrl_c_during_sbatch_cancels_the_job(
@@ -189,7 +189,7 @@ def test_ctrl_c_during_sbatch_cancels_the_job(
     scene = scene_of(cluster)
     with pytest.raises(KeyboardInterrupt):
         run_job(TRAINING, scene)
-    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
+    assert cluster.called("scancel") == [["scancel", "31"]]
     assert [job_id for job_id, _ in scene.jobs] == ["31"]
 
 
@@ -251,7 +251,7 @@ def test_a_training_takes_node_text_and_known_settings(cluster: PlayedCluster, w
 def test_a_job_whose_nodes_never_come_is_removed(cluster: PlayedCluster) -> None:
     running(cluster, "DEADLINE")
     found = run_job(NETWORK, scene_of(cluster))
-    (sbatch,) = [each for each in cluster.calls if each[0] == "sbatch"]
+    (sbatch,) = cluster.called("sbatch")
     assert {"--time=60", "--deadline=now+120minutes"} <= set(sbatch)
     assert found.ended is not None
     assert found.ended.state == "DEADLINE"
