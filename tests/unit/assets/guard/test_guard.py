@@ -69,7 +69,7 @@ def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, ol
     ("may", "old", "new", "why"),
     [
         ("never", "persistent2", "scratch2", "with an empty one"),
-        ("never", "", "mine", "with an empty one"),
+        ("never", "", "mine", r"x: \(own\) -> mine .* Keep \(own\), and not mine\."),
         ("grows", "2400", "1200", "it can only grow"),
         ("grows", "12000", "9600", "it can only grow"),
         ("grows", "1200", "many", "it can only grow"),
@@ -90,11 +90,6 @@ def test_a_refusal_names_values_and_safe_way(guard: Guard) -> None:
         "Nothing was changed. | fsx_type: persistent2 -> scratch2 would replace a resource that holds "
         "data with an empty one. Keep persistent2, and not scratch2."
     )
-
-
-def test_our_own_is_shown_as_such(guard: Guard) -> None:
-    with pytest.raises(RuntimeError, match=r"bucket_name: \(own\) -> mine .* Keep \(own\), and not mine\."):
-        guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine")})
 
 
 def test_several_refused_flags_are_one_message(guard: Guard) -> None:
@@ -219,10 +214,3 @@ def test_an_unknown_rollback_is_refused_with_a_remedy(guard: Guard, modules: dic
         refusal.value
     )
     assert sum(guard.slept) < 5 * 60, "the function's life"
-
-
-def test_the_physical_id_never_changes(guard: Guard) -> None:
-    """Another one would be a replacement, whose Delete CloudFormation sends."""
-    guard.account.statuses = ["CREATE_IN_PROGRESS"]
-    answers = (guard.ask("Create"), guard.update({}, {}), guard.ask("Delete"))
-    assert len({answer["PhysicalResourceId"] for answer in answers}) == 1

@@ -141,14 +141,17 @@ def running(cluster: PlayedCluster, state: str) -> None:
     cluster.has_log("31", "0: step 10: loss 5\n")
 
 
-def test_a_job_is_watched_to_its_end(cluster: PlayedCluster) -> None:
-    running(cluster, "COMPLETED")
+@pytest.mark.parametrize("state", ["COMPLETED", "DEADLINE"])
+def test_a_job_is_watched_to_its_end(cluster: PlayedCluster, state: str) -> None:
+    running(cluster, state)
     found = run_job(NETWORK, scene_of(cluster))
     assert found.text == "0: step 10: loss 5\n"
     assert found.began_s is not None
     assert found.ended is not None
-    assert found.ended.state == "COMPLETED"
-    assert all(each[0] != "scancel" for each in cluster.calls)
+    assert found.ended.state == state
+    (sbatch,) = cluster.called("sbatch")
+    assert {"--time=60", "--deadline=now+120minutes"} <= set(sbatch)
+    assert cluster.called("scancel") == []
 
 
 def test_a_training_that_was_long_enough_is_cancelled(cluster: PlayedCluster) -> None:
@@ -246,15 +249,6 @@ def test_a_training_takes_node_text_and_known_settings(cluster: PlayedCluster, w
     run_job(workload, scene_of(cluster))
     assert (cluster.shared / "corpus").read_text() == "machine\n"
     assert check_job_settings(workload, settings_of(workload), ()) == ""
-
-
-def test_a_job_whose_nodes_never_come_is_removed(cluster: PlayedCluster) -> None:
-    running(cluster, "DEADLINE")
-    found = run_job(NETWORK, scene_of(cluster))
-    (sbatch,) = cluster.called("sbatch")
-    assert {"--time=60", "--deadline=now+120minutes"} <= set(sbatch)
-    assert found.ended is not None
-    assert found.ended.state == "DEADLINE"
 
 
 def test_the_price_is_said_before_the_first_job(cluster: PlayedCluster) -> None:
