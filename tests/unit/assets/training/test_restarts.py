@@ -177,6 +177,17 @@ def test_ranks_before_their_first_step_may_end(job: Job) -> None:
     assert (code, is_queued, "failed" in output) == (1, False, False)
 
 
+def test_a_diverged_or_refused_run_is_not_requeued(job: Job) -> None:
+    for outcome, words in (
+        ("diverged 9", "the training diverged at step 9: not started again, since"),
+        ("refused NCCL sends over TCP", "not started again: NCCL sends over TCP\n"),
+    ):
+        (job.run_dir / "outcome").write_text(f"{outcome}\n")
+        code, is_queued, output = job.run("end_of_training 1")
+        assert (code, is_queued, words in output) == (1, False, True)
+        assert "RUN_NAME=mine sbatch --nodes 2 /fsx/training/job.slurm tiny\n" in output
+
+
 def test_a_finished_training_is_reported(job: Job) -> None:
     (job.run_dir / "outcome").write_text("finished\n")
     assert job.run("end_of_training 0")[::2] == (0, "the report\ndone\n")

@@ -1,12 +1,9 @@
 """The data of roberta: zip, BPE files, lines, dictionary; neither torch nor fairseq is here."""
 
-import array
 import json
 import sys
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from trainkit.data.documents import pieces_of
@@ -92,26 +89,6 @@ def test_lines_of_own_text_are_divided_by_documents(load: Import, tmp_path: Path
     assert texts[0][0].startswith("paragraph\n0 x"), "what ends a line elsewhere ends it here"
     kept = [line.split()[0] for line in lines.training_lines([piece], 3) if line.strip()]
     assert [word for word in kept if word != "paragraph"] == list("0134")
-
-
-def test_each_line_becomes_its_indices(load: Import, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An id is a byte; its index is four more, as behind fairseq's own symbols."""
-    lines = load("lines")
-
-    class Letters:
-        def open(self) -> None: ...
-
-    def text_encoder(_: None, to_bytes: Any) -> Any:
-        return lambda texts: [to_bytes(text.encode()) for text in texts]
-
-    monkeypatch.setattr(lines, "text_encoder", text_encoder)
-    indices = array.array("H", [*range(4, 260), 2])
-    encode = lines.LineEncoder(Letters(), indices).load()
-    assert [list(ids) for ids in encode(["ab\n\n", "\n", "\u00e9\n"])] == [
-        [101, 102, 2, 2],
-        [2],
-        [0xC3 + 4, 0xA9 + 4, 2],
-    ]
 
 
 def test_an_impossible_preparation_is_one_sentence(

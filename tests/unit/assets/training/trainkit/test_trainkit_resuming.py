@@ -3,7 +3,6 @@
 import dataclasses
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from trainkit import loggers, resuming
@@ -48,14 +47,6 @@ def test_another_global_batch_is_refused_unless_given(
     resuming.resumed_settings(run, SETTINGS, sequences=36)
     with pytest.raises(SystemExit, match="GLOBAL_BATCH is 36, and a step of this job has 24 sequences"):
         resuming.resumed_settings(run, given, sequences=24)
-
-
-def test_an_optimizer_keeps_its_options_over_a_load() -> None:
-    optimizer = SimpleNamespace(param_groups=[{"params": [1], "weight_decay": 0.3}])
-    with resuming.own_options(optimizer):
-        # As torch does: new groups, with the options of the state.
-        optimizer.param_groups = [{"params": [1], "weight_decay": 0.1, "betas": (0.9, 0.95)}]
-    assert optimizer.param_groups == [{"params": [1], "weight_decay": 0.3, "betas": (0.9, 0.95)}]
 
 
 def test_a_logger_has_a_key_and_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
-"""Files that data is made of: files of a BPE, text of the machine."""
+"""Files that data is made of, their space, and the end of a preparation."""
 
 import hashlib
 from pathlib import Path
 
 import pytest
-from trainkit.data import machine_text
+from trainkit.data import lifecycle, machine_text, shards
 from trainkit.data.bpe import Bpe
 
 
@@ -50,3 +50,19 @@ def test_text_of_the_machine_is_gathered_once(stdlib: Path, tmp_path: Path) -> N
     assert gather()[1].stat().st_mtime_ns == before
     (licences / "BSD").write_text("Redistribution and use are permitted.\n", encoding="utf-8")
     assert "Redistribution" in gather()[0].read_text(encoding="utf-8")
+
+
+def test_an_expected_error_ends_in_one_sentence() -> None:
+    def run() -> None:
+        raise OSError("the disk is gone")
+
+    with pytest.raises(SystemExit, match=r"^prepare\.py: the disk is gone$"):
+        lifecycle.main(run, OSError)
+    with pytest.raises(OSError, match="the disk is gone"):
+        lifecycle.main(run)
+
+
+def test_too_little_space_is_refused(tmp_path: Path) -> None:
+    lifecycle.check_space(tmp_path, 1.0)
+    with pytest.raises(shards.ShardError, match=r"the data needs about 1000000000\.0 GB and .* GB free"):
+        lifecycle.check_space(tmp_path, 1e18)

@@ -1,21 +1,20 @@
-"""Parts that trainers share: folders of a rank, finite numbers, precision, MFU, and the end of a run."""
+"""Parts that trainers share: settings and folders of a rank, rows, finite numbers, precision and MFU."""
 
+import dataclasses
+import json
 import math
-import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from trainkit.run import outcome, precision
+from trainkit.run import metrics, precision, steps
 from trainkit.run.finite import check_finite
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run, data_note
+from trainkit.run.settings import TrainSettings, fill_settings
 
-from tests.unit.assets.training.trainkit.run.runs import a_run, save
-from training_cluster.paths import TRAINING
+from tests.unit.assets.training.trainkit.run.runs import a_run, row, save
 
 
 def test_a_rank_reads_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,45 +61,7 @@ def test_a_step_without_finite_numbers_ends_a_run(
             loss_scale=scale,
             finish_saving=lambda: save(run, 8),
         )
-
-
-def end_of_training(run: Run) -> subprocess.CompletedProcess[str]:
-    """End a job whose ranks failed, after a start at step 0."""
-    # scontrol is all that needs a Slurm here.
-    script = """
-        log() { echo "$*"; }
-        die() { echo "$*"; exit 1; }
-        scontrol() { echo "asked Slurm: $*"; }
-        tell() { :; }
-        source "$TRAINING/restarts.sh"
-        end_of_training 1
-    """
-    env = {
-        **os.environ,
-        **{"TRAINING": str(TRAINING), "training": str(TRAINING), "workload": "gpt2", "run": "run"},
-        **{"RUN_DIR": str(run.run_dir), "CHECKPOINT_DIR": str(run.checkpoint_dir), "SPOT_NOTICE": "/none"},
-        **{"MAX_RESTARTS": "3", "NNODES": "2", "SLURM_JOB_ID": "7", "THIS_JOB": "7"},
-    }
-    return subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=env, capture_output=True, text=True)
-
-
-def test_a_diverged_or_refused_run_is_not_requeued(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    save(run, 8)
-    assert "asked Slurm: requeue 7" in end_of_training(run).stdout
-    with pytest.raises(SystemExit, match=r"the norm of the gradients 1\.0: no checkpoint is written\."):
-        check_finite(a_run(tmp_path, rank=1), step=9, loss=math.nan, gradient_norm=1.0)
-    done = end_of_training(run)
-    assert (done.returncode, "asked Slurm" in done.stdout) == (1, False), done.stderr
-    assert "the training diverged at step 9: not started again" in done.stdout
-    command = r": LEARNING_RATE=VALUE RUN_NAME=run sbatch --nodes 2 .*/job\.slurm gpt2$"
-    assert re.search(command, done.stdout, re.M)
-    assert "more WARMUP_STEPS" in done.stdout
-    outcome.refused(run, "NCCL sends over TCP")
-    done = end_of_training(run)
-    assert (done.returncode, "asked Slurm" in done.stdout) == (1, False), done.stderr
-    assert "not started again: NCCL sends over TCP\n" in done.stdout
-    assert "continue from step 8: RUN_NAME=run sbatch --nodes 2 " in done.stdout
+    assert (run.run_dir / "outcome").read_text() == "diverged 9\n"
 
 
 def test_a_precision_that_the_device_lacks_is_refused(tmp_path: Path) -> None:
@@ -146,3 +107,60 @@ def test_mfu_is_a_share_of_all_ranks() -> None:
     assert flops == pytest.approx(857.2e6, rel=1e-3)
     assert mfu(853_000, flops, 312, 8) == pytest.approx(0.293, rel=1e-2)
     assert mfu(853_000, flops, None, 8) is None
+
+
+def test_a_wrong_setting_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one table of ranges and words; workloads test their own rules."""
+    for name, value, sentence in (
+        ("MAX_STEPS", "many", "argument --max-steps: invalid int value: 'many'"),
+        ("MAX_STEPS", "0", "MAX_STEPS is 0: give 1 or more."),
+        ("SEED", "-1", "SEED is -1: give 0 or more."),
+        ("LEARNING_RATE", "nan", "LEARNING_RATE is nan: give 0 or more."),
+        ("LEARNING_RATE", "inf", "LEARNING_RATE is inf: give 0 or more."),
+        ("MIXED_PRECISION", "fp8", 'MIXED_PRECISION is "fp8"; allowed: bf16, fp16, no.'),
+        ("PREPARE_WORKERS", "0", "PREPARE_WORKERS is '0': give a whole number from 1 to 1024."),
+        ("PREPARE_WORKERS", "two", "PREPARE_WORKERS is 'two': give a whole number"),
+    ):
+        with monkeypatch.context() as given, pytest.raises(SystemExit) as ended:
+            given.setenv(name, value)
+            fill_settings(TrainSettings, [], about="")
+        assert sentence in str(ended.value)
+        assert "\n" not in str(ended.value)
+    with pytest.raises(SystemExit, match="unrecognized arguments: --sede 1"):
+        fill_settings(TrainSettings, ["--sede", "1"], about="")
+
+
+def test_an_argument_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    default = TrainSettings().seed
+    for value, arguments, seed in (("", [], default), ("2", [], 2), ("2", ["--seed", "3"], 3)):
+        monkeypatch.setenv("SEED", value)
+        assert fill_settings(TrainSettings, arguments, about="").seed == seed
+
+
+NOT_GIVEN = {"memory_bytes", "world_size"}
+
+
+def train(folder: Path, *, rank: int = 0, after: int = 0, last: int = 8) -> list[dict[str, object]]:
+    run = dataclasses.replace(a_run(folder, rank=rank), peak_tflops=1e-6)
+    given = TrainSettings(max_steps=last, log_every=4)
+    rows = steps.Steps(run=run, settings=given, after=after, device="cpu", flops_per_token=10.0)
+    for step in range(after + 1, last + 1):
+        rows.add(**{name: value for name, value in row(step).items() if name not in NOT_GIVEN})
+    rows.add_validation(step=last, loss=1.0, seconds=2.0)
+    file = run.run_dir / metrics.FILE
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+
+
+def test_each_step_is_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(tmp_path, rank=1) == []
+    assert capsys.readouterr().out == ""
+    found = train(tmp_path)
+    assert [each["step"] for each in found] == [*range(1, 9), 8]
+    assert (found[0]["world_size"], found[0]["mfu"]) == (2, pytest.approx(1000 * 10 / (1e-6 * 1e12 * 2)))
+    assert 2**20 < int(str(found[0]["memory_bytes"])) < 2**40
+    assert found[-1]["val_loss"] == 1.0
+    printed = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert printed == ["step 1", "step 4", "step 8", "step 8"]
+    # A start behind a checkpoint removes the rows that it repeats.
+    assert [each["step"] for each in train(tmp_path, after=5, last=7)] == [1, 2, 3, 4, 5, 6, 7, 7]
+    assert capsys.readouterr().out.startswith("step 6:")
