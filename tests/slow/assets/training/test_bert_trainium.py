@@ -16,9 +16,9 @@ import pytest
 
 from tests.slow.assets.training.training import (
     Training,
+    check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
     losses,
-    ranks,
     training_on_slurm,
 )
 from training_cluster.paths import TRAINING
@@ -68,17 +68,7 @@ def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[s
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    job_id = training.submit("killed")
-    training.wait_for_step(job_id, "killed", 2)
-    # Found before it is time, so that the run does not end meanwhile.
-    victim, *others = ranks("bert-trainium")
-    assert len(others) == 1, "a rank a node"
-    training.wait_for_step(job_id, "killed", SAVED_EVERY + 1)
-    victim.kill()
-    said = training.wait(job_id, state="COMPLETED")
-    assert f"resuming from {training.checkpoints('killed') / 'step-000005'}" in said
-    assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
-    assert losses(training.metrics("killed")) == losses(whole_run)
+    check_that_a_killed_run_resumes(training, saved_at=SAVED_EVERY)
     whole, killed = training.validations("whole"), training.validations("killed")
     assert [row["val_loss"] for row in killed] == [row["val_loss"] for row in whole]
 

@@ -10,10 +10,10 @@ import pytest
 from tests.slow.assets.training.training import (
     NODES,
     Training,
+    check_that_a_killed_run_resumes,
     hooked,
     in_environment,
     losses,
-    ranks,
     training_on_slurm,
 )
 
@@ -69,18 +69,8 @@ def test_each_rank_flushes_its_files_outside_of_steps(
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    job_id = training.submit("killed")
-    training.wait_for_step(job_id, "killed", 2)
-    # Found before it is time, so that the run does not end meanwhile.
-    victim, *others = ranks("gpt2")
-    assert len(others) == 1, "a rank a node"
-    training.wait_for_step(job_id, "killed", SAVED_EVERY + 1)
-    victim.kill()
-    said = training.wait(job_id, state="COMPLETED")
-    resumed_from = training.checkpoints("killed") / f"step-{SAVED_EVERY:06d}"
-    assert f"\n0: resuming from {resumed_from}" in said
+    job_id, said = check_that_a_killed_run_resumes(training, saved_at=SAVED_EVERY)
     assert "\n0: step 1: loss " in said
-    assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
     # Each start has a folder, and a folder in it for each node.
     for restart, step in ((0, 1), (1, SAVED_EVERY + 1)):
         logs = training.run_dir("killed") / "logs" / f"{job_id}-{restart}"
@@ -88,7 +78,6 @@ def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[
         first, other = (next((logs / name).glob("*/attempt_0/0/stdout.log")).read_text() for name in NODES)
         assert f"\nstep {step}: loss " in first
         assert "loss" not in other
-    assert losses(training.metrics("killed")) == losses(whole_run)
 
 
 def test_a_resume_has_its_own_settings(training: Training, whole_run: list[dict[str, Any]]) -> None:
@@ -143,24 +132,15 @@ def order(scene: dict[str, Any]) -> str:
     return " ".join(f"{kind[0]}{step}" for kind, step in scene["events"])
 
 
-def test_a_step_is_read_during_the_next(scenes: dict[str, dict[str, Any]]) -> None:
+def test_steps_are_read_one_behind_but_saved_whole(scenes: dict[str, dict[str, Any]]) -> None:
     whole = scenes["whole"]
     assert order(whole) == "g1 r1 g2 r2 g3 g4 r3 g5 r4 g6 r5 g7 r6 g8 r7 r8 s8"
     assert order(scenes["slow"]) == "g1 r1 g2 r2 g3 r3 g4 r4 g5 r5 g6 r6 g7 r7 g8 r8 s8"
     assert [row["step"] for row in whole["rows"]] == list(range(1, 9))
     assert 0.8 < sum(row["step_s"] for row in whole["rows"]) / whole["seconds"] <= 1
-
-
-def test_a_save_is_behind_its_step(scenes: dict[str, dict[str, Any]]) -> None:
     assert order(scenes["saved"]) == "g1 r1 g2 r2 g3 g4 r3 g5 r4 g6 r5 r6 s6 g7 g8 r7 r8 s8"
-
-
-def test_a_stop_saves_the_step_after(scenes: dict[str, dict[str, Any]]) -> None:
     assert order(scenes["stopped"]).endswith("g5 r4 g6 r5 r6 s6")
     assert scenes["stopped"]["stopped_at"] == 6
-
-
-def test_a_loss_not_finite_is_never_saved(scenes: dict[str, dict[str, Any]]) -> None:
     assert order(scenes["diverged"]).endswith("g5 r4 g6 r5")
     assert "step 5: the loss is nan" in scenes["diverged"]["ended"]
     assert scenes["diverged"]["rows"][-1]["loss"] is None
@@ -175,12 +155,9 @@ def test_weights_of_another_run_start_a_run(training: Training, whole_run: list[
     assert training.metrics("tuned")[0]["loss"] < whole_run[0]["loss"] - 0.5
 
 
-def test_a_run_refuses_other_data(scenes: dict[str, dict[str, Any]]) -> None:
+def test_other_data_or_one_rank_are_refused(scenes: dict[str, dict[str, Any]]) -> None:
     ended, checkpoint = scenes["other data"]["ended"], f"{scenes['other data']['folder']}/step-000004"
     assert f"{checkpoint} was trained on other data than" in ended
     assert f"(INIT_FROM={checkpoint})" in ended
-
-
-def test_ranks_that_would_train_alone_are_refused(scenes: dict[str, dict[str, Any]]) -> None:
     sentence = "the world size is 1 and EXPECTED_WORLD_SIZE is 2, so nodes would train alone"
     assert sentence in scenes["alone"]["ended"]

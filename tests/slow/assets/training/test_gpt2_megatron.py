@@ -11,11 +11,10 @@ import pytest
 from tests.slow.assets.training.training import (
     PROGRAMS,
     Training,
+    check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
     hooked,
     in_environment,
-    losses,
-    ranks,
     training_on_slurm,
 )
 from training_cluster.paths import ROOT, TRAINING
@@ -57,14 +56,7 @@ def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[s
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    job_id = training.submit("killed", GPT2_DROPOUT="0.1")
-    training.wait_for_step(job_id, "killed", SAVED_EVERY + 1, timeout_s=300)
-    victim, *others = ranks("gpt2-megatron")
-    assert len(others) == 1, "a rank a node"
-    victim.kill()
-    said = training.wait(job_id, state="COMPLETED")
-    assert f"resuming from {training.checkpoints('killed') / f'step-{SAVED_EVERY:06d}'}" in said
-    assert losses(training.metrics("killed")) == losses(whole_run)
+    check_that_a_killed_run_resumes(training, saved_at=SAVED_EVERY, GPT2_DROPOUT="0.1")
 
 
 def test_a_run_that_diverges_ends(training: Training) -> None:
@@ -187,15 +179,6 @@ def test_weights_of_nvidias_old_format_start_a_run(
 def python_of(training: Training) -> Path:
     """The workload's own Python, which prepare.sh has made."""
     return Path(training._env["TRAINING_VENVS"]) / "gpt2-megatron-local" / "bin" / "python"
-
-
-def test_fused_operations_train_as_plain_ones(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    fused, plain = (
-        [float(word) for word in run_program(training, "megatron_fusions.py", form).split()]
-        for form in ("fused", "plain")
-    )
-    assert len(fused) == 8
-    assert fused == pytest.approx(plain, rel=1e-5)
 
 
 def run_program(training: Training, name: str, *arguments: str) -> str:

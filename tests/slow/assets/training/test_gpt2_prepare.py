@@ -219,7 +219,6 @@ def test_another_cluster_takes_shards_from_the_bucket(
     node.prepare(**bucket)
     assert aws(bucket, "s3", "ls", key) == there, "nothing is brought twice"
 
-    shutil.copytree(node.data / "models", tmp_path / "models")
     other = Node(tmp_path / "other", node.python, node.environment)
     other.data.mkdir()
     shutil.copytree(node.data / "models", other.data / "models")

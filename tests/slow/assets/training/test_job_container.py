@@ -113,14 +113,6 @@ def test_plain_srun_runs_in_a_container(training: Training, image: Path) -> None
     assert sorted(done.stdout.splitlines()) == ["/etc/image-of-the-rehearsal"] * 2 + ["node 0", "node 1"]
 
 
-def test_a_failed_import_ends_the_job(training: Training) -> None:
-    job = training.submit("hub", CONTAINER_IMAGE="nvcr.io/nvidia/pytorch:25.09-py3")
-    said = training.wait(job, state="FAILED")
-    assert "importing docker://nvcr.io#nvidia/pytorch:25.09-py3 (minutes, once)" in said
-    assert "job.slurm: the image nvcr.io/nvidia/pytorch:25.09-py3 was not imported" in said
-    assert not list((training.shared / "images").glob("*/*.partial*"))
-
-
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)  # roberta's environment compiles for minutes
 @pytest.mark.parametrize("workload", ["gpt2", "bert-trainium", "gpt2-megatron", "roberta", "titan"])
@@ -161,10 +153,6 @@ def test_the_network_is_judged_in_a_container(tmp_path: Path) -> None:
         assert "all-reduce as it should be: 2 nodes, 2 ranks" in said
         sizes = [[row["message_bytes"] for row in training.metrics(run)] for run in ("inside", "outside")]
         assert sizes == [[1024 * 2**i for i in range(7)]] * 2
-        program = training.shared / "training" / "nccl-tests" / "all_reduce.py"
-        program.write_text(program.read_text().replace("total_wrong += wrong", "total_wrong += 1"))
-        said = training.wait(training.submit("bad", CONTAINER_IMAGE=own), state="FAILED")
-        assert "7 values came out wrong: a GPU or a card corrupts data" in said
         # A container has no program of the node's.
         gpu = {"DEVICE": "gpu", "TRAINING_REHEARSAL": "0", "MEASURE_WITH": "nccl-tests"}
         said = training.wait(training.submit("missing", CONTAINER_IMAGE=own, **gpu), state="FAILED")

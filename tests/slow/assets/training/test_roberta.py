@@ -13,13 +13,12 @@ from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.slow.assets.training.training import (
     Training,
+    check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
-    marked,
     training_on_slurm,
 )
 from training_cluster.paths import TRAINING
@@ -92,22 +91,6 @@ def whole_run(training: Training) -> str:
     return training.wait(training.submit("whole"), state="COMPLETED", timeout_s=FIRST_RUN_S)
 
 
-def equal_parts(rows: list[dict[str, Any]]) -> list[tuple[int, float, float, int]]:
-    """Return the values that have to be equal, bit by bit; the time of a step is not among them."""
-    return [(row["step"], row["loss"], row["learning_rate"], row["tokens"]) for row in rows]
-
-
-def ranks() -> list[psutil.Process]:
-    """The processes that train, of all nodes; the data's own processes left out."""
-    found = [
-        process
-        for process in marked("roberta")
-        if any(part.endswith("roberta/train.py") for part in process.cmdline())
-        and not any(part.endswith("/bin/torchrun") for part in process.cmdline())
-    ]
-    return [process for process in found if process.ppid() not in {other.pid for other in found}]
-
-
 def fairseq_log(said: str, name: str) -> list[dict[str, Any]]:
     """fairseq's own lines of measures."""
     return [json.loads(found) for found in re.findall(rf"\| {name} \| (\{{.*\}})", said)]
@@ -128,14 +111,6 @@ def test_two_nodes_train_as_one_world(training: Training, whole_run: str) -> Non
     # Its losses are in bits, and means over two updates; ours are in nats.
     nats = sum(row["loss"] for row in rows[-2:]) / 2
     assert nats == pytest.approx(float(inner[-1]["loss"]) * math.log(2), rel=0.01)
-
-
-def test_the_models_size_is_the_calculated_one(whole_run: str) -> None:
-    # 2 layers of width 128, 64 positions and the 2053 symbols of a BPE of 2048.
-    width, symbols = 128, 2053
-    layers = 2 * (12 * width**2 + 13 * width)
-    size = layers + (symbols + 66) * width + 2 * width + width**2 + 3 * width + symbols
-    assert f"num. shared model params: {size:,}" in whole_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,18 +208,8 @@ def test_data_files_equal_those_of_fairseq(
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: str) -> None:
-    job_id = training.submit("killed")
-    training.wait_for_step(job_id, "killed", 2)
-    # Found before it is time, so that the run does not end meanwhile.
-    victim, *others = ranks()
-    assert len(others) == 1, "a rank a node"
     # In the second epoch, whose masks are others than the first's.
-    training.wait_for_step(job_id, "killed", 2 * SAVED_EVERY + 1)
-    victim.kill()
-    said = training.wait(job_id, state="COMPLETED")
-    assert f"resuming from {training.checkpoints('killed') / f'step-{2 * SAVED_EVERY:06d}'}" in said
-    assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
-    assert equal_parts(training.metrics("killed")) == equal_parts(training.metrics("whole"))
+    check_that_a_killed_run_resumes(training, saved_at=2 * SAVED_EVERY)
 
 
 def test_a_run_that_diverges_ends(training: Training, whole_run: str) -> None:

@@ -73,13 +73,14 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def ranks(workload: str) -> list[psutil.Process]:
-    """The processes that train, of all nodes."""
-    return [
+    """The processes that train, of all nodes; their own processes for data left out."""
+    found = [
         process
         for process in marked(workload)
         if any(part.endswith(f"{workload}/train.py") for part in process.cmdline())
         and not any(part.endswith("/bin/torchrun") for part in process.cmdline())
     ]
+    return [process for process in found if process.ppid() not in {other.pid for other in found}]
 
 
 def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float, int]]:
@@ -244,6 +245,25 @@ def check_that_divergence_ends_a_run(training: Training, *, says: str = "the los
     assert not (folder / f"step-{step:06d}").exists()
     assert (training.run_dir("diverged") / "outcome").read_text() == f"diverged {step}\n"
     assert len((training.run_dir("diverged") / "starts").read_text().splitlines()) == 1
+
+
+def check_that_a_killed_run_resumes(training: Training, *, saved_at: int, **env: str) -> tuple[int, str]:
+    """Kill a rank behind a checkpoint: the run continues from it, with the losses of the run `whole`.
+
+    Returns the job, and what it printed.
+    """
+    job_id = training.submit("killed", **env)
+    training.wait_for_step(job_id, "killed", 2)
+    # Found before it is time, so that the run does not end meanwhile.
+    victim, *others = ranks(training.workload)
+    assert len(others) == 1, "a rank a node"
+    training.wait_for_step(job_id, "killed", saved_at + 1)
+    victim.kill()
+    said = training.wait(job_id, state="COMPLETED")
+    assert f"resuming from {training.checkpoints('killed') / f'step-{saved_at:06d}'}" in said
+    assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
+    assert losses(training.metrics("killed")) == losses(training.metrics("whole"))
+    return job_id, said
 
 
 def in_environment(workload: str, script: str, *arguments: str) -> str:

@@ -86,7 +86,6 @@ def save(run: Run, step: int, loss: float, *, disk_s: float = 0.0) -> None:
 
 def start_nccl(run: Run) -> None:
     """Write NCCL's lines about its network where the settings of this rank request them."""
-    network.LATE_S = float(os.environ.get("LATE_S", network.LATE_S))
     network.record(run)
     if run.local_rank == 0:
         shutil.copyfile(str(NCCL_LINES), os.environ["NCCL_DEBUG_FILE"])
