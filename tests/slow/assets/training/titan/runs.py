@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.slow.assets.training.training import Training, hooked, training_on_slurm
-from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 
 STEPS, SAVED_EVERY = 12, 5
 SETTINGS = {
@@ -41,13 +40,6 @@ def weights(training: Training, whole_run: list[dict[str, Any]]) -> Path:
     folder = training.run_dir("whole") / "export"
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
     return folder
-
-
-@pytest.fixture
-def trainctl(training: Training, cluster: PlayedCluster, call: Call) -> Call:
-    """trainctl, whose head node submits to this Slurm."""
-    cluster.environment = training.environment
-    return call
 
 
 def train_on_one_node(training: Training, run: str, *, ranks: int, **env: str) -> None:

@@ -14,7 +14,6 @@ from tests.slow.assets.training.titan.runs import (  # noqa: F401 (fixtures)
     SAVED_EVERY,
     STEPS,
     train_on_one_node,
-    trainctl,
     training,
     weights,
     whole_run,
@@ -27,8 +26,6 @@ from tests.slow.assets.training.training import (
     ranks,
     wait_until,
 )
-from tests.unit.ops.conftest import call, cluster  # noqa: F401 (fixtures)
-from tests.unit.ops.jobs_head_node import Call
 from training_cluster.paths import ROOT
 
 # ruff: noqa: F811 (fixtures are arguments)
@@ -138,23 +135,6 @@ def test_a_stop_waits_for_a_background_save(training: Training) -> None:
     checkpoints = training.checkpoints("stopped")
     assert [path.name for path in checkpoints.glob("step-*")] == [f"step-{int(stopped[1]):06d}"]
     assert not list(checkpoints.glob(".*partial"))
-
-
-def test_trainctl_submits_a_recipe_with_options_of_torchtitan(
-    training: Training, trainctl: Call, recipes: Path
-) -> None:
-    mine = RECIPE | {"PYTHONPATH": str(recipes), "MAX_STEPS": "2", "EXPORT": "no"}
-    settings = [word for name, value in mine.items() for word in ("--set", f"{name}={value}")]
-    code, said, complaint = trainctl(
-        *("submit", "titan", "--nodes", "2", "--name", "submitted", *settings),
-        *("--", "--", "--metrics.save-tb-folder", "curves"),
-    )
-    assert code == 0, said + complaint
-    training.wait(int(said.split()[1].strip(":.")), state="COMPLETED")
-    assert [row["learning_rate"] for row in training.metrics("submitted")][-1] <= 8e-4
-    assert list((training.run_dir("submitted") / "curves").rglob("events*"))
-    code, _, complaint = trainctl("submit", "titan", "--nodes", "2", "--set", "CONFIG=my_recipes")
-    assert (code, "give PACKAGE:FUNCTION" in complaint) == (2, True), complaint
 
 
 @pytest.mark.parametrize(

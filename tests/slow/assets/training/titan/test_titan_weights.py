@@ -10,14 +10,13 @@ import pytest
 from tests.slow.assets.training.titan.runs import (  # noqa: F401 (fixtures)
     STEPS,
     train_on_one_node,
-    trainctl,
     training,
     weights,
     whole_run,
 )
 from tests.slow.assets.training.training import Training, in_environment
 from tests.unit.ops.conftest import call, cluster  # noqa: F401 (fixtures)
-from tests.unit.ops.jobs_head_node import Call
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 
 # ruff: noqa: F811 (fixtures are arguments)
 
@@ -76,22 +75,20 @@ def difference(*, checkpoint: Path, weights: Path, folder: Path, model: str = "l
     return float(said.splitlines()[-1])
 
 
-def test_exported_weights_give_the_logits_of_transformers(
-    training: Training, weights: Path, whole_run: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    assert whole_run
-    assert {"config.json", "tokenizer.json", "tokenizer_config.json"} <= {x.name for x in weights.iterdir()}
-    last = training.checkpoints("whole") / f"step-{STEPS:06d}"
-    assert difference(checkpoint=last, weights=weights, folder=tmp_path) <= 1e-5
-
-
 def test_a_checkpoint_exported_by_trainctl_starts_a_run(
-    training: Training, trainctl: Call, whole_run: list[dict[str, Any]], tmp_path: Path
+    *,
+    training: Training,
+    cluster: PlayedCluster,
+    call: Call,
+    whole_run: list[dict[str, Any]],
+    tmp_path: Path,
 ) -> None:
     assert whole_run
+    # Its head node submits to this Slurm.
+    cluster.environment = training.environment
     exported = training.shared / "ten"
     export = ("export", "titan/whole", "--checkpoint", "10", "--out", "/fsx/ten")
-    code, said, complaint = trainctl(*export)
+    code, said, complaint = call(*export)
     assert code == 0, said + complaint
     training.wait(int(said.split()[1].strip(":")), state="COMPLETED")
     ten = training.checkpoints("whole") / "step-000010"
@@ -138,37 +135,11 @@ def test_ranks_share_the_export_of_a_state(whole_run: list[dict[str, Any]], tmp_
     assert verdict == "equal"
 
 
-def write_chats(training: Training, folder: str, *, count: int, words: int = 1) -> None:
-    """Write chats, whose answers have `words` parts, into a folder of datasets."""
-    raw = training.shared / "datasets" / folder
-    raw.mkdir(parents=True, exist_ok=True)
-    rows = [
-        {"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}." * words} for n in range(count)
-    ]
-    (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-@pytest.mark.parametrize(
-    ("count", "words", "sentence"),
-    [
-        (15, 1, "has 14 and 1 that fit SEQ_LEN=64: give EVAL_BATCHES=0 (no validation), VALIDATION_EVERY=7"),
-        (30, 100, "has 0 and 0 that fit SEQ_LEN=64: give SEQ_LEN="),
-    ],
-)
-def test_too_few_chats_end_the_preparation(
-    training: Training, weights: Path, count: int, words: int, sentence: str
-) -> None:
-    run = f"lacking-{count}"
-    write_chats(training, run, count=count, words=words)
-    job_id = training.submit(run, TASK="sft", DATA=run, INIT_FROM=str(weights))
-    said = training.wait(job_id, state="FAILED")
-    assert sentence in said
-    assert "Traceback" not in said
-    assert not (training.run_dir(run) / "starts").exists()
-
-
 def test_chats_fine_tune_exported_weights_with_lora(training: Training, weights: Path) -> None:
-    write_chats(training, "titan/raw", count=400)
+    raw = training.shared / "datasets" / "titan" / "raw"
+    raw.mkdir(parents=True)
+    rows = [{"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}."} for n in range(400)]
+    (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     lora = {"TASK": "sft", "DATA": "raw", "LORA_RANK": "4", "LEARNING_RATE": "3e-3"}
     said = training.run("chats", INIT_FROM=str(weights), **lora)
     assert "380 chats of " in said

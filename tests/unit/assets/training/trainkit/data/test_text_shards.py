@@ -10,8 +10,6 @@ from trainkit.data.dataset_bucket import BucketError
 from trainkit.data.documents import documents_of
 from trainkit.data.text_shards import TextShards
 
-from training_cluster.paths import TRAINING
-
 SETTINGS: dict[str, Any] = {"vocab_size": 400, "validation_every": 5}
 
 
@@ -55,17 +53,6 @@ def test_own_files_are_read_by_name(own: Made) -> None:
     (own.data / "raw" / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
     read = [text for unit in own.units() for text, _ in documents_of(unit)]  # type: ignore[arg-type]
     assert read == ["one", "two", "text"]
-
-
-def test_every_environment_reads_parquet() -> None:
-    """In one version, since workloads share the text."""
-    requirements = [
-        (TRAINING / name / "requirements.txt").read_text()
-        for name in ("gpt2", "gpt2-megatron", "bert-trainium", "roberta")
-    ]
-    pins = [[line for line in text.splitlines() if line.startswith("pyarrow==")] for text in requirements]
-    assert pins[0]
-    assert pins == [pins[0]] * len(pins)
 
 
 def test_torn_and_other_shards_are_made_again(own: Made, capsys: pytest.CaptureFixture[str]) -> None:

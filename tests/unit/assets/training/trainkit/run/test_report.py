@@ -124,18 +124,6 @@ def test_an_all_reduce_has_bandwidths_over_message_sizes(tmp_path: Path) -> None
     assert len(run.series["busbw_gb_per_s"].mean) == 25
 
 
-def test_a_run_tells_its_starts_and_settings(tmp_path: Path) -> None:
-    run = recorded(write_training(tmp_path, steps=1000))
-    assert [start.step for start in run.starts] == [0, 500]
-    assert run.starts[0].node_count == 2
-    assert [each.step for each in run.checkpoints] == [250, 500, 750, 1000]
-    assert run.checkpoints[0].bytes == 1_493_000_000
-    assert run.settings["LEARNING_RATE"] == "6e-4"
-    assert {figure.family for figure in run.figures} == {"p4d"}
-    assert (run.state, run.summary.restarts) == ("finished", 1)
-    assert run.use[0].node_s == pytest.approx(2 * sum(start.seconds for start in run.starts), abs=1)
-
-
 def test_a_run_tells_its_profiles(tmp_path: Path) -> None:
     run_dir = write_training(tmp_path, steps=1000)
     assert recorded(run_dir).profiles == []
