@@ -1,13 +1,10 @@
 """A job whose ranks, nodes, disk or daemons fail: job.slurm on a real Slurm, tiny trainer."""
 
 import contextlib
-import http.server
-import json
 import os
 import re
 import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 
 import psutil
@@ -15,10 +12,10 @@ import pytest
 
 from tests.slow.assets.training.tiny import let_go, losses, starts, steps, tiny_on_slurm
 from tests.slow.assets.training.training import Training, marked, wait_until
+from tests.unit.assets.training.webhook import SECRET, Webhook, webhook_server
 
 pytestmark = pytest.mark.slow
 
-SECRET = "B000/very-secret"
 NOTIFIED = {"NOTIFY": "webhook"}
 HANGS = {"HANG_TIMEOUT_S": "12", "DIES_BY": "SIGSTOP", "DIES_AFTER": "5"}
 # By run, the settings of jobs that need no hand: they run side by side, and tests wait for their ends.
@@ -36,31 +33,17 @@ JOBS = {
 
 
 @pytest.fixture(scope="module")
-def webhook() -> Iterator[tuple[str, list[str]]]:
-    """Yield the address of a webhook, and what it gets."""
-    messages: list[str] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"])
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/{SECRET}", messages
-        server.shutdown()
+def webhook() -> Iterator[Webhook]:
+    with webhook_server() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
-def training(tmp_path_factory: pytest.TempPathFactory, webhook: tuple[str, list[str]]) -> Iterator[Training]:
+def training(tmp_path_factory: pytest.TempPathFactory, webhook: Webhook) -> Iterator[Training]:
     folder = tmp_path_factory.mktemp("tiny")
     file = folder / "webhook"
     file.touch(mode=0o600)
-    file.write_text(webhook[0])
+    file.write_text(webhook.address)
     # Nodes see what is mounted before they start.
     small = folder / "fsx" / "checkpoints" / "tiny" / "full"
     small.mkdir(parents=True)
@@ -80,9 +63,9 @@ def jobs(training: Training) -> dict[str, int]:
     return submitted
 
 
-def events(webhook: tuple[str, list[str]], job_id: int) -> list[str]:
+def events(webhook: Webhook, job_id: int) -> list[str]:
     """Return the events of a job of which the user is notified."""
-    return [each.partition("]")[0].strip("[") for each in webhook[1] if f"] job {job_id} (" in each]
+    return [each.partition("]")[0].strip("[") for each in webhook.got if f"] job {job_id} (" in each]
 
 
 def assert_whole(training: Training, *runs: str) -> None:
@@ -128,7 +111,7 @@ def test_a_full_disk_keeps_earlier_checkpoints(training: Training) -> None:
     assert_whole(training, "full")
 
 
-def test_a_killed_preparation_is_finished_later(training: Training, webhook: tuple[str, list[str]]) -> None:
+def test_a_killed_preparation_is_finished_later(training: Training, webhook: Webhook) -> None:
     hold = training.shared / "hold"
     hold.touch()
     job_id = training.submit("unprepared", PREPARE_HOLD=str(hold), **NOTIFIED)
@@ -139,7 +122,7 @@ def test_a_killed_preparation_is_finished_later(training: Training, webhook: tup
     hold.unlink()
     training.wait(job_id, state="FAILED")
     assert (events(webhook, job_id), training.metrics("unprepared")) == (["given up"], [])
-    assert webhook[1][-1].endswith("the preparation failed")
+    assert webhook.got[-1].endswith("the preparation failed")
     assert "report" in training.run("unprepared", MAX_STEPS="2")
 
 
@@ -152,9 +135,7 @@ def running(script: str) -> list[int]:
     return found
 
 
-def test_a_killed_rank_restarts_the_job(
-    training: Training, jobs: dict[str, int], webhook: tuple[str, list[str]]
-) -> None:
+def test_a_killed_rank_restarts_the_job(training: Training, jobs: dict[str, int], webhook: Webhook) -> None:
     output = training.wait(jobs["killed"], state="COMPLETED")
     at = int(starts(training, "killed")[1][1])
     assert f"exit code 1); continues from step {at}; queued again" in output
@@ -167,7 +148,7 @@ def test_a_killed_rank_restarts_the_job(
 
 
 def test_ranks_without_checkpoint_end_the_job(
-    training: Training, jobs: dict[str, int], webhook: tuple[str, list[str]]
+    training: Training, jobs: dict[str, int], webhook: Webhook
 ) -> None:
     output = training.wait(jobs["early"], state="FAILED")
     failed = r"the training failed \(train-dy-p4d-\d: exit code 1\)"

@@ -1,4 +1,4 @@
-"""Names of container images: what is refused, with one message, and what enroot is asked for."""
+"""Names of container images and NOTIFY: what is refused, with one message, and what enroot is asked for."""
 
 import subprocess
 
@@ -72,6 +72,17 @@ def test_settings_that_exclude_a_container_are_refused() -> None:
     ):
         done = settings(**env)
         assert (done.returncode, done.stderr.startswith(what)) == (1, True), done.stderr
+
+
+def test_notify_takes_the_word_and_no_address() -> None:
+    for value in ("", "webhook", "mail"):
+        assert settings(NOTIFY=value).returncode == 0
+    for value, what in (
+        ("sms", "NOTIFY is 'sms'; allowed: webhook, mail."),
+        ("https://hooks.example.com/secret", "NOTIFY holds an address, which is a secret."),
+    ):
+        done = settings(NOTIFY=value)
+        assert (done.returncode, what in done.stderr, "example.com" in done.stderr) == (1, True, False)
 
 
 def test_names_of_docker_and_enroot_are_accepted() -> None:

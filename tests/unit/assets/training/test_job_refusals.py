@@ -63,7 +63,10 @@ def test_a_wrong_shared_folder_is_refused(shared: Path) -> None:
     shared.chmod(0o755)
 
 
-def test_gpt2_needs_a_new_python(tmp_path: Path) -> None:
+def test_gpt2_refuses_trainium_and_an_old_python(tmp_path: Path) -> None:
+    trainium = {"ACCELERATOR_KIND": "neuron", "FAMILY": "trn1"}
+    refused = ("gpt2 runs on GPUs and CPUs, not on the trn1 family",)
+    assert_refused(TRAINING / "gpt2" / "train.sh", words=refused, **trainium)
     folders = {"TRAINING_VENVS": str(tmp_path), "DATA_DIR": str(tmp_path)}
     words = ("no Python 3.10 3.11 3.12 3.13", "for the environment of gpt2", "TRAINING_PYTHON=")
     assert_refused(TRAINING / "gpt2" / "prepare.sh", words=words, TRAINING_PYTHON="python0", **folders)

@@ -1,53 +1,23 @@
 """trainkit.notify and trainkit.mail: what a webhook and `aws` get, and where an address never is."""
 
-import http.server
 import json
-import os
-import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from trainkit import mail, notify
 
-from training_cluster.paths import TRAINING
+from tests.unit.assets.training.webhook import SECRET, Webhook, webhook_server
 
-SECRET = "T000/B000/very-secret"
 CALLER = '{"Arn": "arn:aws-cn:sts::123456789012:assumed-role/node/i-1"}'
 Notify = Callable[..., str]
 
 
-class Webhook:
-    """A server on this machine that keeps what it gets."""
-
-    def __init__(self) -> None:
-        self.got: list[str] = []
-        self.answer = 200
-        webhook = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                webhook.got.append(json.loads(body)["text"])
-                self.send_response(webhook.answer)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-        self.address = f"http://127.0.0.1:{self.server.server_port}/services/{SECRET}"
-
-
 @pytest.fixture
 def webhook() -> Iterator[Webhook]:
-    made = Webhook()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with webhook_server() as running:
+        yield running
 
 
 @pytest.fixture
@@ -105,25 +75,6 @@ def test_a_failed_webhook_shows_no_address(webhook: Webhook, run: Notify, tmp_pa
     for address in (f"http://127.0.0.1:1/{SECRET}", f"https://hooks.example.com/{SECRET}\x7f"):
         write(tmp_path, address)
         assert "cannot be reached from this node" in run("started", "x")
-
-
-def test_job_settings_take_the_word_and_no_address() -> None:
-    for value, said in {
-        "": "",
-        "webhook": "",
-        "mail": "",
-        "sms": "NOTIFY is 'sms'; allowed: webhook, mail.",
-        f"https://hooks.example.com/{SECRET}": "NOTIFY holds an address, which is a secret.",
-    }.items():
-        done = subprocess.run(
-            ["bash", str(TRAINING / "job_settings.sh"), "gpt2"],
-            env={"PATH": os.environ["PATH"], "NOTIFY": value},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == (1 if said else 0), done
-        assert said in done.stderr
-        assert SECRET not in done.stderr
 
 
 @pytest.fixture
