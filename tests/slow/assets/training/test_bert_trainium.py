@@ -18,6 +18,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
+    check_whole_run,
     losses,
     training_on_slurm,
 )
@@ -53,13 +54,9 @@ def whole_run(training: Training) -> list[dict[str, Any]]:
 
 
 def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    assert [row["step"] for row in whole_run] == list(range(1, STEPS + 1))
-    assert {row["world_size"] for row in whole_run} == {2}
+    check_whole_run(training, steps=STEPS)
     # Two ranks, two micro-steps of 8 sequences of 64 tokens.
     assert whole_run[-1]["tokens"] == STEPS * 2 * 2 * 8 * 64
-    assert whole_run[-1]["loss"] < whole_run[0]["loss"] - 0.5
-    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
-    assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
     kept = sorted(folder.name for folder in training.checkpoints("whole").glob("step-*"))
     assert kept == ["step-000010", f"step-{STEPS:06d}"]
     validations = training.validations("whole")
@@ -88,14 +85,6 @@ def test_a_cancelled_run_refuses_another_model(training: Training, whole_run: li
     assert f"{training.checkpoints('ended') / f'step-{at:06d}'} holds another model" in said
 
 
-def python_of(training: Training) -> Path:
-    """The interpreter of the workload's environment for CPUs."""
-    return (
-        Path(os.environ.get("TRAINING_VENVS", str(training.shared / "venvs")))
-        / "bert-trainium-cpu/bin/python"
-    )
-
-
 def test_a_checkpoint_is_a_folder_that_transformers_reads(
     training: Training, whole_run: list[dict[str, Any]]
 ) -> None:
@@ -106,9 +95,7 @@ def test_a_checkpoint_is_a_folder_that_transformers_reads(
         "e = m.bert.embeddings.word_embeddings.weight; "
         "print(not i['missing_keys'], not i['unexpected_keys'], m.cls.predictions.decoder.weight is e)"
     )
-    done = subprocess.run(
-        [python_of(training), "-c", script, folder], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([training.python, "-c", script, folder], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True", "True"]
 
 
@@ -128,7 +115,7 @@ for kind in (CpuDevice, XlaDevice):
 """
     environment = os.environ | {"PYTHONPATH": f"{BERT}:{TRAINING}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [python_of(training), "-c", script],
+        [training.python, "-c", script],
         cwd=training.run_dir("whole"),
         env=environment,
         capture_output=True,

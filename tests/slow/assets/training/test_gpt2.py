@@ -11,6 +11,7 @@ from tests.slow.assets.training.training import (
     NODES,
     Training,
     check_that_a_killed_run_resumes,
+    check_whole_run,
     hooked,
     in_environment,
     losses,
@@ -43,12 +44,8 @@ def whole_run(training: Training, tmp_path_factory: pytest.TempPathFactory) -> l
 
 
 def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    assert [row["step"] for row in whole_run] == list(range(1, STEPS + 1))
-    assert {row["world_size"] for row in whole_run} == {2}
-    assert whole_run[-1]["loss"] < whole_run[0]["loss"] - 0.5
+    check_whole_run(training, steps=STEPS)
     assert all(row["memory_bytes"] > 1e8 for row in whole_run)
-    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
-    assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
 
 
 def test_each_rank_flushes_its_files_outside_of_steps(

@@ -13,6 +13,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
+    check_whole_run,
     hooked,
     in_environment,
     training_on_slurm,
@@ -48,11 +49,7 @@ def whole_run(training: Training) -> list[dict[str, Any]]:
 
 
 def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    assert [row["step"] for row in whole_run] == list(range(1, STEPS + 1))
-    assert {row["world_size"] for row in whole_run} == {2}
-    assert whole_run[-1]["loss"] < whole_run[0]["loss"] - 0.5
-    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
-    assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
+    check_whole_run(training, steps=STEPS)
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
@@ -122,7 +119,7 @@ def test_data_files_equal_those_of_megatrons_builder(
 ) -> None:
     script = Path(__file__).parent / "trainkit" / "data" / "megatron_files.py"
     done = subprocess.run(
-        [python_of(training), "-B", script, tmp_path],
+        [training.python, "-B", script, tmp_path],
         env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / 'gpt2-megatron'}"},
         capture_output=True,
         text=True,
@@ -167,7 +164,7 @@ def test_weights_of_nvidias_old_format_start_a_run(
 ) -> None:
     trained = training.checkpoints("whole") / f"step-{STEPS:06d}" / "tensor-00-pipeline-00.pt"
     weights = tmp_path / "model_optim_rng.pt"
-    subprocess.run([python_of(training), "-B", "-c", TO_OLD_FORMAT, trained, weights], check=True)
+    subprocess.run([training.python, "-B", "-c", TO_OLD_FORMAT, trained, weights], check=True)
     for run, shared in {"begun": {}, "begun-tensor": {"TENSOR_PARALLEL": "2"}}.items():
         training.run(run, INIT_FROM=str(weights), MAX_STEPS="1", **shared)
     begun, tensor = (training.metrics(run)[0]["loss"] for run in ("begun", "begun-tensor"))
@@ -176,16 +173,11 @@ def test_weights_of_nvidias_old_format_start_a_run(
     assert tensor == pytest.approx(begun, abs=2e-3)
 
 
-def python_of(training: Training) -> Path:
-    """The workload's own Python, which prepare.sh has made."""
-    return Path(training._env["TRAINING_VENVS"]) / "gpt2-megatron-local" / "bin" / "python"
-
-
 def run_program(training: Training, name: str, *arguments: str) -> str:
     """Run a program of the tests in the workload's environment, with the shim for CPUs; return its output."""
     paths = f"{SHIMS}:{TRAINING}:{TRAINING / 'gpt2-megatron'}"
     done = subprocess.run(
-        [str(python_of(training)), "-B", str(PROGRAMS / name), *arguments],
+        [str(training.python), "-B", str(PROGRAMS / name), *arguments],
         env=os.environ | {"PYTHONPATH": paths, "TRAINING_REHEARSAL": "1", "TORCHDYNAMO_DISABLE": "1"},
         capture_output=True,
         text=True,

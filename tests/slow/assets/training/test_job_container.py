@@ -126,7 +126,7 @@ def test_each_workloads_losses_are_equal_in_a_container(tmp_path: Path, workload
         sections = [section for page in pages for section in page.split("\n## ")]
         (raw / "docs.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in sections))
         training.wait(training.submit("outside"), state="COMPLETED", timeout_s=1500)
-        own = make_image(IMAGES, environment=environment_of(training, workload), say=print)
+        own = make_image(IMAGES, environment=training.python.parents[1], say=print)
         said = training.run(
             "inside",
             CONTAINER_IMAGE=str(own),
@@ -146,7 +146,7 @@ def test_the_network_is_judged_in_a_container(tmp_path: Path) -> None:
     env = {"MIN_BYTES": "1024", "MAX_BYTES": "65536"}
     with training_on_slurm(tmp_path, workload="nccl-tests", env=env) as training:
         training.run("outside")
-        own = str(make_image(IMAGES, environment=environment_of(training, "nccl-tests"), say=print))
+        own = str(make_image(IMAGES, environment=training.python.parents[1], say=print))
         # An environment that is made now says so.
         said = training.run("inside", CONTAINER_IMAGE=own, TRAINING_VENVS=str(tmp_path / "venvs"))
         assert "container: torch 2." in said
@@ -157,10 +157,3 @@ def test_the_network_is_judged_in_a_container(tmp_path: Path) -> None:
         gpu = {"DEVICE": "gpu", "TRAINING_REHEARSAL": "0", "MEASURE_WITH": "nccl-tests"}
         said = training.wait(training.submit("missing", CONTAINER_IMAGE=own, **gpu), state="FAILED")
         assert "has no all_reduce_perf" in said
-
-
-def environment_of(training: Training, workload: str) -> Path:
-    """Return the environment that the workload's job made, which may be of a variant."""
-    venvs = Path(os.environ.get("TRAINING_VENVS", training.shared / "venvs"))
-    variant = {"bert-trainium": "-cpu", "gpt2-megatron": "-local"}
-    return venvs / f"{workload}{variant.get(workload, '')}"

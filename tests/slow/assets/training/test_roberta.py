@@ -19,6 +19,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
+    check_whole_run,
     training_on_slurm,
 )
 from training_cluster.paths import TRAINING
@@ -72,10 +73,6 @@ def data_dir(training: Training) -> Path:
     return training.shared / "datasets" / "roberta"
 
 
-def venvs(training: Training) -> Path:
-    return Path(os.environ.get("TRAINING_VENVS", str(training.shared / "venvs")))
-
-
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
     with training_on_slurm(tmp_path_factory.mktemp("roberta"), workload="roberta", env=SETTINGS) as training:
@@ -97,13 +94,8 @@ def fairseq_log(said: str, name: str) -> list[dict[str, Any]]:
 
 
 def test_two_nodes_train_as_one_world(training: Training, whole_run: str) -> None:
-    rows = training.metrics("whole")
-    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
-    assert {row["world_size"] for row in rows} == {2}
-    assert rows[-1]["loss"] < rows[0]["loss"] - 0.4
+    rows = check_whole_run(training, steps=STEPS, falls_by=0.4)
     assert all(row["memory_bytes"] > 1e8 for row in rows)
-    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
-    assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
     # What fairseq itself says of the world: devices, and sentences an update (16 a rank and micro-step).
     assert whole_run.count("training on 2 devices") == 1
     inner = fairseq_log(whole_run, "train_inner")
@@ -174,7 +166,7 @@ class Preparation:
 
 
 def preparation(training: Training, folder: Path) -> Preparation:
-    return Preparation(folder=folder, python=venvs(training) / "roberta/bin/python")
+    return Preparation(folder=folder, python=training.python)
 
 
 def bpe_with_another_dictionary(trained: Path, folder: Path, *, made_up: int) -> Path:

@@ -133,6 +133,12 @@ class Training:
         }
 
     @property
+    def python(self) -> Path:
+        """Interpreter of the workload's environment on CPUs, which its first job makes."""
+        variant = {"bert-trainium": "-cpu", "gpt2-megatron": "-local"}.get(self.workload, "")
+        return Path(self._env["TRAINING_VENVS"]) / f"{self.workload}{variant}" / "bin" / "python"
+
+    @property
     def environment(self) -> dict[str, str]:
         """Return the environment of a head node whose jobs are those of this Slurm."""
         return self.slurm.client_env() | self._env
@@ -245,6 +251,17 @@ def check_that_divergence_ends_a_run(training: Training, *, says: str = "the los
     assert not (folder / f"step-{step:06d}").exists()
     assert (training.run_dir("diverged") / "outcome").read_text() == f"diverged {step}\n"
     assert len((training.run_dir("diverged") / "starts").read_text().splitlines()) == 1
+
+
+def check_whole_run(training: Training, *, steps: int, falls_by: float = 0.5) -> list[dict[str, Any]]:
+    """Check that the run `whole` has trained two ranks to its end with a falling loss; return its rows."""
+    rows = training.metrics("whole")
+    assert [row["step"] for row in rows] == list(range(1, steps + 1))
+    assert {row["world_size"] for row in rows} == {2}
+    assert rows[-1]["loss"] < rows[0]["loss"] - falls_by
+    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
+    assert (training.checkpoints("whole") / "latest_step").read_text() == f"{steps}\n"
+    return rows
 
 
 def check_that_a_killed_run_resumes(training: Training, *, saved_at: int, **env: str) -> tuple[int, str]:

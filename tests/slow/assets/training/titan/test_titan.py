@@ -1,7 +1,6 @@
 """The titan workload on two nodes of a real Slurm on this machine."""
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.slow.assets.training.titan.runs import (  # noqa: F401 (fixtures)
 from tests.slow.assets.training.training import (
     Training,
     check_that_divergence_ends_a_run,
+    check_whole_run,
     in_environment,
     losses,
     ranks,
@@ -81,10 +81,7 @@ def texts(training: Training, *names: str) -> list[Path]:
 
 
 def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    assert [row["step"] for row in whole_run] == list(range(1, STEPS + 1))
-    assert {row["world_size"] for row in whole_run} == {2}
-    assert whole_run[-1]["loss"] < whole_run[0]["loss"] - 0.5
-    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
+    check_whole_run(training, steps=STEPS)
     first, last = training.validations("whole")
     assert (first["step"], last["step"]) == (6, 12)
     assert last["val_loss"] < first["val_loss"]
@@ -291,6 +288,4 @@ def test_a_run_that_diverges_ends(training: Training) -> None:
 
 def test_the_table_of_models_is_torchtitan_s(training: Training, whole_run: list[dict[str, Any]]) -> None:
     assert whole_run, "the first run installs the environment"
-    venvs = Path(os.environ.get("TRAINING_VENVS", training.shared / "venvs"))
-    python = venvs / "titan" / "bin" / "python"
-    subprocess.run([python, "-m", "tools.titan_models", "--check"], cwd=ROOT, check=True)
+    subprocess.run([training.python, "-m", "tools.titan_models", "--check"], cwd=ROOT, check=True)
