@@ -54,32 +54,30 @@ class Node:
     python: Path
     environment: dict[str, str]
 
-    def start(self, **env: str) -> subprocess.Popen[str]:
-        """Start prepare.py as prepare.sh does."""
+    def prepare(self, **env: str) -> str:
+        """Run prepare.py as prepare.sh does, to its end; return its output."""
+        done = self.run(**env)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def refused(self, **env: str) -> str:
+        """Return the last line of a preparation that is refused."""
+        done = self.run(**env)
+        assert done.returncode == 1, done.stdout
+        return done.stdout.strip().splitlines()[-1]
+
+    def run(self, **env: str) -> subprocess.CompletedProcess[str]:
         run_dir = self.data.parent / "run"
         run_dir.mkdir(exist_ok=True)
         self.data.mkdir(exist_ok=True)
-        return subprocess.Popen(
+        return subprocess.run(
             [self.python, "-B", str(GPT2 / "prepare.py")],
             env={**self.environment, "DATA_DIR": str(self.data), "RUN_DIR": str(run_dir), **env},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            check=False,
         )
-
-    def prepare(self, **env: str) -> str:
-        """Prepare to the end; what was said."""
-        process = self.start(**env)
-        said, _ = process.communicate()
-        assert process.returncode == 0, said
-        return said
-
-    def refused(self, **env: str) -> str:
-        """Prepare, and be refused; the last line that was said."""
-        process = self.start(**env)
-        said, _ = process.communicate()
-        assert process.returncode == 1, said
-        return said.strip().splitlines()[-1]
 
     @property
     def shards(self) -> Path:

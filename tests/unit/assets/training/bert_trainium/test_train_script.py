@@ -1,7 +1,6 @@
 """bert-trainium's shell scripts on a node of Trainium: what they start, by programs that note it."""
 
 import getpass
-import os
 import shutil
 import subprocess
 import time
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.shell import bash, printed
 from tests.unit.assets.training.workload_modules import BERT
 from training_cluster.paths import TRAINING
 
@@ -44,21 +44,14 @@ class Node:
     """A node with the shared folder, and an environment whose programs only note how they are called."""
 
     def __init__(self, folder: Path) -> None:
-        self.training = folder / "training"
         self.notes = folder / "notes"
         self.run_dir = folder / "runs" / "bert-trainium" / "job-1"
         self.venv = folder / "venvs" / "bert-trainium"
-        for script in (*TRAINING.glob("*environment*.sh"), TRAINING / "launch.sh", TRAINING / "prepare.sh"):
-            self.training.mkdir(exist_ok=True)
-            shutil.copy(script, self.training)
-        shutil.copytree(BERT, self.training / "bert-trainium")
-        shutil.copytree(TRAINING / "trainkit", self.training / "trainkit")
         self.run_dir.mkdir(parents=True)
         (self.venv / "bin").mkdir(parents=True)
         self.program("python", PYTHON)
         self.program("neuron_parallel_compile", COMPILER)
         self.env = {
-            **{name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG"}},
             **NODE,
             "NOTES": str(self.notes),
             "RUN_DIR": str(self.run_dir),
@@ -72,10 +65,7 @@ class Node:
         file.chmod(0o755)
 
     def script(self, name: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = ["bash", str(self.training / "bert-trainium" / name), *arguments]
-        return subprocess.run(
-            command, env=self.env | env, capture_output=True, text=True, check=False, timeout=60
-        )
+        return bash('exec bash "$@"', BERT / name, *arguments, **self.env | env)
 
     def said(self) -> str:
         return self.notes.read_text() if self.notes.is_file() else ""
@@ -154,11 +144,8 @@ def test_environments_of_trainium_and_cpus_differ(node: Node) -> None:
         ("TRAINING_REHEARSAL", "1", "bert-trainium-cpu"),
         ("IMAGE_RECIPE", "cpu", "bert-trainium-cpu"),
     ):
-        command = ["bash", "-euc", script, "_", str(node.training)]
-        done = subprocess.run(
-            command, env=node.env | {name: value}, capture_output=True, text=True, check=True
-        )
-        assert done.stdout == f"{node.venv.parent / environment}\n"
+        found = printed(script, TRAINING, **node.env | {name: value})
+        assert found == f"{node.venv.parent / environment}\n"
 
 
 def test_a_wrong_setting_installs_nothing(node: Node) -> None:

@@ -1,6 +1,5 @@
 """The verdicts on nccl-tests' output: recorded and composed logs (nccl_logs/), good and bad."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -56,15 +55,6 @@ SLOW, UNUSED, P4D_2 = "bad-no-placement-group", "bad-efa-unused", "good-p4d-2-no
 def test_a_run_has_one_verdict(code: int, log: str, environment: dict[str, str], said: str) -> None:
     found, output = judge(log, **environment)
     assert (found, said in output, output.count("judge.py: ")) == (code, True, code), output
-
-
-def test_metrics_have_a_line_a_size(tmp_path: Path) -> None:
-    metrics = tmp_path / "metrics.jsonl"
-    assert judge("good-p4d-2-nodes", "--metrics", str(metrics), **P4D)[0] == 0
-    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
-    assert [row["message_bytes"] for row in rows] == [2**24, 2**28, 2**30]
-    assert {row["world_size"] for row in rows} == {16}
-    assert rows[-1]["busbw_gb_per_s"] == pytest.approx(45.8)
 
 
 def test_wrong_calls_get_a_sentence(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """nccl-tests' shell scripts: which device they measure, and where they find libraries."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.unit.assets.training.shell import bash
 from training_cluster.paths import TRAINING
 
 NCCL = TRAINING / "nccl-tests"
@@ -24,7 +24,6 @@ class Node:
     def __init__(self, folder: Path) -> None:
         self.folder, self.opt = folder, folder / "opt"
         self.env = {
-            "PATH": os.environ["PATH"],
             "ACCELERATOR_KIND": "gpu",
             "LAUNCHER": "srun",
             "MASTER_ADDR": "node-1",
@@ -39,12 +38,7 @@ class Node:
         }
 
     def run(self, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", NCCL / script, *arguments],
-            env={**self.env, **environment},
-            capture_output=True,
-            text=True,
-        )
+        return bash('exec bash "$@"', NCCL / script, *arguments, **self.env | environment)
 
     def compile_tests(self) -> None:
         program = self.opt / "bin" / "all_reduce_perf"

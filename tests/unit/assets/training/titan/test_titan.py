@@ -97,16 +97,6 @@ def test_a_run_keeps_its_rate_unless_given(load: Import, tmp_path: Path) -> None
     assert read(["--config", "a:b"]).as_run_began(tmp_path).learning_rate == 0.0
 
 
-def test_a_start_says_its_epochs(load: Import) -> None:
-    read, describe = load("settings").read_settings, load("settings").describe_length
-    settings = read(["--data", "books:0.75,code:0.25", "--global-batch", "64", "--max-steps", "2000"])
-    settings = dataclasses.replace(settings, learning_rate=3e-4)
-    assert describe(settings, [4800, 160_000]) == (
-        "LEARNING_RATE=0.0003, 2,000 steps of 64 sequences: 20 epochs of books, 0.2 epochs of code"
-    )
-    assert describe(settings, []) == "LEARNING_RATE=0.0003, 2,000 steps of 64 sequences"
-
-
 def test_the_corpus_of_other_workloads_is_refused(load: Import, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORPUS", "raw")
     with pytest.raises(SystemExit, match="give DATA=raw, and no CORPUS"):

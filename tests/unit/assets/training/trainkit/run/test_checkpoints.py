@@ -48,12 +48,6 @@ def test_only_the_runs_own_oldest_checkpoints_go(tmp_path: Path) -> None:
     assert (run.checkpoint_dir / "step-x").is_dir()
 
 
-def test_too_little_space_is_refused(tmp_path: Path) -> None:
-    checkpoints.check_space(tmp_path, 1)
-    with pytest.raises(SystemExit, match=r"checkpoints need 1000000000\.0 GB .* GB free"):
-        checkpoints.check_space(tmp_path, 10**18)
-
-
 def truncate(checkpoint: Path) -> None:
     (checkpoint / "weights").write_text("")
 

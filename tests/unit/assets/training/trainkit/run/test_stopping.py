@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from trainkit.run import checkpoints, metrics, outcome, settings, stopping
+from trainkit.run import checkpoints, metrics, settings, stopping
 
 from tests.unit.assets.training.trainkit.run.runs import a_run, row
 
@@ -160,16 +160,3 @@ def test_sigterm_is_noted_once_a_rank_asks() -> None:
         assert stop.asked
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def test_the_first_rank_records_how_a_run_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = a_run(tmp_path).run_dir / outcome.FILE
-    for stopped_at, written, line in (
-        (7, "stopped 7", "stopped on request, saved at step 7: submit with the same RUN_NAME to continue"),
-        (None, "finished", "finished: no step was left to do"),
-    ):
-        file.unlink(missing_ok=True)
-        outcome.ended(a_run(tmp_path, rank=1), stopped_at)
-        assert (capsys.readouterr().out, file.exists()) == ("", False)
-        outcome.ended(a_run(tmp_path), stopped_at)
-        assert (capsys.readouterr().out, file.read_text()) == (f"{line}\n", f"{written}\n")
