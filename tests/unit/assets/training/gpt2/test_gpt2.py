@@ -49,15 +49,6 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield running
 
 
-def test_published_weights_are_fetched_once(load: Import, served: Hub, tmp_path: Path) -> None:
-    weights = load("weights")
-    for _ in range(2):
-        folder = weights.find_weights("gpt2", data=tmp_path, bucket=None)
-        assert folder == tmp_path / "models" / "gpt2"
-    assert sorted(file.name for file in folder.iterdir()) == sorted(weights.FILES)
-    assert len(served.requests) == 3
-
-
 def test_missing_weights_are_told_with_a_way(load: Import, served: Hub, tmp_path: Path) -> None:
     weights = load("weights")
     (served.folder / "models" / "openai-community" / "gpt2" / "model.safetensors").unlink()
