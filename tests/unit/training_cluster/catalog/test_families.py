@@ -91,10 +91,6 @@ def test_base_yaml_offers_head_nodes_smallest_first() -> None:
     assert found[0].accelerator.kind == "none"
 
 
-def _copy(tmp_path: Path) -> Path:
-    return shutil.copytree(CATALOG, tmp_path / "catalog")
-
-
 @pytest.mark.parametrize(
     ("typed", "wrong", "words"),
     [
@@ -121,6 +117,22 @@ def test_a_typing_error_names_the_closest_key(
         load_family("p5", tmp_path)
     for word in ["p5.yaml", *words]:
         assert word in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "wrong"),
+    [
+        ("base.yaml", "shared_dir", "shared_dri"),
+        ("prices.yaml", "s3_gb_month", "s3_gb_mnth"),
+        ("quotas.yaml", "nat_gateways", "nat_gatewys"),
+    ],
+)
+def test_the_shared_files_are_strict_too(tmp_path: Path, file: str, key: str, wrong: str) -> None:
+    catalog = shutil.copytree(CATALOG, tmp_path / "catalog")
+    (catalog / file).write_text((CATALOG / file).read_text().replace(key, wrong))
+    with pytest.raises(ConfigurationError, match=re.escape(f'Did you mean "{key}"?')) as raised:
+        load_base(catalog)
+    assert str(raised.value).startswith(f"{file}: ")
 
 
 def test_fact_with_its_source_replaces_ec2s(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Context flags: what is allowed, and what a person reads when one is wrong."""
 
+import subprocess
+
 import pytest
 
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.flag import takes_in_words
 from training_cluster.flags.settings import Settings
+from training_cluster.paths import PCLUSTER_PYTHON
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -22,7 +25,10 @@ def test_keys_of_the_cdk_itself_are_not_checked() -> None:
         ({"nodes": "many"}, ["nodes=many", "a whole number from 1 to 4096", "-c nodes=2"]),
         ({"zone": "us-east-1"}, ["zone=us-east-1", "use1-az4"]),
         ({"fsx_gib": "3600"}, ["fsx_gib=3600", "the next is 4800"]),
-        ({"cluster_name": "MyTeam"}, ["type:    -c cluster_name=my-team"]),
+        # IAM and the private zone ignore case.
+        ({"cluster_name": "MyTeam"}, ["ignore case", "type:    -c cluster_name=my-team"]),
+        ({"cluster_name": "slurm-x"}, ["parallelcluster-slurm-x is also a table of the cluster x"]),
+        ({"cluster_name": "slurm-slurm-x"}, ["slurm-slurm-x is also a table of the cluster slurm-x"]),
         ({"cluster_name": "trainingcluster-network"}, ["the name of another stack of this app"]),
         ({"capacity": "reservation:cr-12"}, ["17 hex digits"]),
         ({"image": "ami-1"}, ["image=ami-1", "official, build, an AMI id", "-c image=official"]),
@@ -34,6 +40,10 @@ def test_keys_of_the_cdk_itself_are_not_checked() -> None:
         ({"tags": "team"}, ['"team" is not KEY=VALUE', "-c tags=team=nlp,project=gpt2"]),
         ({"tags": "aws:team=1"}, ["keys that start with aws:"]),
         ({"permissions_boundary": "boundary"}, ["an ARN such as arn:aws:iam::123456789012:policy/boundary"]),
+        *(
+            ({"permissions_boundary": f"arn:aws:iam::123456789012:policy/{name}"}, ["permissions_boundary"])
+            for name in ("cdk-${Qualifier}-b", "NA ME", "a;b")
+        ),
         ({"bucket_name": "My_Bucket"}, ["bucket_name=My_Bucket", "lower-case letters"]),
         ({"tags": "AWS:team=1"}, ["keys that start with aws:"]),
         ({"pcluster_version": "3.15.0"}, ["another version's", f"-c pcluster_version={PCLUSTER_VERSION}"]),
@@ -54,3 +64,45 @@ def test_every_pattern_has_its_words() -> None:
             assert takes_in_words(info)
             with pytest.raises(ConfigurationError, match=r"allowed: .*\n    type:    -c "):
                 read_settings({name: "\t"})
+
+
+def test_names_that_share_nothing_are_allowed() -> None:
+    for name in ("slurm", "slurmy", "a-slurm-x", "training-2", "image"):
+        assert read_settings({"cluster_name": name}).cluster_name == name
+
+
+def test_parallelcluster_still_names_its_tables_so() -> None:
+    """The reason of the refusal, in the library itself."""
+    ask = (
+        "from pcluster.constants import PCLUSTER_DYNAMODB_PREFIX as a, PCLUSTER_SLURM_DYNAMODB_PREFIX as b\n"
+        "assert a + 'slurm-x' == b + 'x', (a, b)"
+    )
+    subprocess.run([PCLUSTER_PYTHON, "-c", ask], check=True)
+
+
+def test_the_cdks_own_boundary_needs_the_flag() -> None:
+    """The CDK applies it to the app's roles alone, not to those that ParallelCluster makes."""
+    key, boundary = "@aws-cdk/core:permissionsBoundary", "arn:aws:iam::123456789012:policy/team/bound"
+    example = "arn:aws:iam::ACCOUNT:policy/NAME"
+    for given, flag in (({"arn": boundary}, boundary), ({"name": "a"}, example), ('{"name": "a"}', example)):
+        with pytest.raises(ConfigurationError, match="roles that ParallelCluster makes") as raised:
+            read_settings({key: given})
+        assert f"-c permissions_boundary={flag} (" in str(raised.value)
+        assert f"-c '{key}='" in str(raised.value), "to have none"
+    assert read_settings({key: ""}).permissions_boundary is None
+    taken = read_settings({key: {"arn": boundary}, "permissions_boundary": boundary})
+    assert taken.permissions_boundary == boundary
+
+
+def test_a_value_of_another_type_is_clear() -> None:
+    """As cdk.json may have."""
+    refused = 0
+    values = [0, 1.5, True, None, [], ["p4d"], {"a": "b"}]
+    for flag in Settings.model_fields:
+        for value in values:
+            try:
+                read_settings({flag: value})
+            except ConfigurationError as error:
+                refused += 1
+                assert f"-c {flag}=" in str(error) or "type: " in str(error), (flag, value)
+    assert refused > len(values) * len(Settings.model_fields) / 2

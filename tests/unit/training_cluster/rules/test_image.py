@@ -117,12 +117,6 @@ def test_rebuilds_are_of_a_built_image() -> None:
     assert settings(image_rebuild="monthly", family="p3dn")
 
 
-def test_no_cluster_is_named_as_a_stack() -> None:
-    for name in ("TrainingCluster-Network", "trainingcluster-image-gpu-ubuntu2404", "TrainingClusterStack-b"):
-        assert "that is the name of another stack of this app" in refusal(cluster_name=name)
-    assert settings(cluster_name="image")
-
-
 def test_the_zone_offers_what_builds_the_image() -> None:
     builds = load_base().image_recipes["gpu"].build_instance_type
     assert builds in settings(image="build").instance_types

@@ -1,0 +1,250 @@
+"""Overrides in the rendered config: what is merged, added, replaced, removed, refused, and kept."""
+
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.training_cluster.overrides.conftest import Write
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.flags.settings import Settings
+from training_cluster.overrides.isolated import is_isolated
+from training_cluster.overrides.merge import merge, scripts_of
+from training_cluster.overrides.nodes import own_roles
+from training_cluster.overrides.reserved import RESERVED, reserved_keys
+from training_cluster.overrides.storage import managed_storage, with_retention
+from training_cluster.pcluster.check import check_cluster_config, config_before_deploy, override_changes
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+
+
+def _rendered(**flags: str) -> dict[str, Any]:
+    ids = placeholders(image_id=None, bootstrap_budget_s=600)
+    return render_cluster_config(settings=read_settings(flags), ids=ids)
+
+
+def _checked(flags: dict[str, str]) -> tuple[Settings, dict[str, Any]]:
+    settings = read_settings(flags)
+    config = config_before_deploy(settings)
+    check_cluster_config(config, settings)
+    return settings, config
+
+
+def _slurm(*settings: dict[str, Any]) -> dict[str, Any]:
+    return {"S": {"CustomSlurmSettings": list(settings)}}
+
+
+KILL_WAIT = _slurm({"JobRequeue": 1, "KillWait": 30})
+BOOTSTRAP = {"BucketName": "b", "KeyName": "bootstrap/*"}
+# Ours, the file's, and what becomes of both.
+MERGED: tuple[tuple[dict[str, Any], ...], ...] = (
+    # Mappings deep; null removes.
+    (
+        {"HeadNode": {"Imds": {"Secured": True}, "InstanceType": "c5.xlarge"}, "Monitoring": {"Logs": 1}},
+        {"HeadNode": {"Imds": {"More": 1}}, "Monitoring": None, "New": {"A": {"B": None, "C": 1}}},
+        {
+            "HeadNode": {"Imds": {"Secured": True, "More": 1}, "InstanceType": "c5.xlarge"},
+            "New": {"A": {"C": 1}},
+        },
+    ),
+    # Items by name.
+    (
+        {"SharedStorage": [{"Name": "a", "X": {"Y": 1}}, {"Name": "b"}], "L": [1, 2]},
+        {"SharedStorage": [{"Name": "a", "X": {"Z": 2}}, {"Name": "c"}], "L": [3]},
+        {"SharedStorage": [{"Name": "a", "X": {"Y": 1, "Z": 2}}, {"Name": "b"}, {"Name": "c"}], "L": [3]},
+    ),
+    # Rights to buckets are added, even to the same one.
+    (
+        {"Iam": {"S3Access": [BOOTSTRAP]}},
+        {"Iam": {"S3Access": [BOOTSTRAP | {"KeyName": "more/*"}]}},
+        {"Iam": {"S3Access": [BOOTSTRAP, BOOTSTRAP | {"KeyName": "more/*"}]}},
+    ),
+    # A setting of Slurm, in any case.
+    (KILL_WAIT, _slurm({"killwait": 600}), _slurm({"JobRequeue": 1}, {"killwait": 600})),
+    (KILL_WAIT, _slurm({"killwait": None}), _slurm({"JobRequeue": 1})),
+)
+
+
+def test_each_kind_of_value_is_merged() -> None:
+    for ours, theirs, merged in MERGED:
+        before = deepcopy(ours)
+        assert merge(ours, theirs) == merged
+        assert ours == before, "the rendered config is not changed"
+
+
+def test_prolog_flags_are_added_to_ours() -> None:
+    ours = _slurm({"KillWait": 30, "PrologFlags": "Alloc,DeferBatch"})
+    merged = merge(ours, _slurm({"prologflags": "alloc, X11"}))
+    assert merged == _slurm({"KillWait": 30}, {"prologflags": "alloc,DeferBatch,X11"})
+    for contrary in ("NoHold", None):
+        with pytest.raises(ConfigurationError, match="remove it; the app sets Alloc,DeferBatch"):
+            merge(ours, _slurm({"PrologFlags": contrary}))
+
+
+def test_scripts_of_users_run_after_ours(write: Write) -> None:
+    script = "{Script: 's3://other/x.sh', Args: [a]}"
+    name = write(
+        f"HeadNode: {{CustomActions: {{OnNodeConfigured: {script}, OnNodeUpdated: {script}}}}}\n"
+        f"Scheduling: {{SlurmQueues: [{{Name: gpu, CustomActions: {{OnNodeConfigured: "
+        f"{{Sequence: [{script}, {script}]}}}}}}]}}\n"
+        f"LoginNodes: {{Pools: [{{Name: login, CustomActions: {{OnNodeConfigured: {script}}}}}]}}\n"
+    )
+
+    def scripts(**flags: str) -> list[list[Any]]:
+        config = _rendered(login_nodes="1", **flags)
+        head, queue, pool = (
+            each["CustomActions"]
+            for each in (
+                config["HeadNode"],
+                config["Scheduling"]["SlurmQueues"][0],
+                config["LoginNodes"]["Pools"][0],
+            )
+        )
+        found = [each["OnNodeConfigured"] for each in (head, pool, queue)]
+        return [scripts_of(each) for each in (head["OnNodeUpdated"], *found)]
+
+    theirs = {"Script": "s3://other/x.sh", "Args": ["a"]}
+    added = ([theirs], [theirs], [theirs], [theirs, theirs])
+    assert scripts(overrides=name) == [ours + more for ours, more in zip(scripts(), added, strict=True)]
+
+
+def test_the_changes_are_listed_key_by_key(write: Write) -> None:
+    name = write(
+        "Monitoring: {DetailedMonitoring: true}\nSharedStorage:\n  - {Name: apps, "
+        "StorageType: Ebs, MountDir: /apps, EbsSettings: {VolumeId: vol-0123456789abcdef0}}\n"
+    )
+    settings, _ = _checked({"overrides": name})
+    assert override_changes(settings) == [
+        "SharedStorage[apps]: - -> apps",
+        "Monitoring.DetailedMonitoring: - -> true",
+    ]
+
+
+HEAD, NODES = (f"arn:aws:iam::123456789012:role/{name}" for name in ("head", "nodes"))
+
+
+def test_a_role_stands_alone_where_it_is_given(write: Write) -> None:
+    name = write(
+        f"HeadNode: {{Iam: {{InstanceRole: '{HEAD}'}}}}\n"
+        f"Scheduling: {{SlurmQueues: [{{Name: gpu, Iam: {{InstanceRole: '{NODES}'}}}}]}}\n"
+    )
+    _, config = _checked({"overrides": name, "login_nodes": "1"})
+    assert config["HeadNode"]["Iam"] == {"InstanceRole": HEAD}
+    assert config["Scheduling"]["SlurmQueues"][0]["Iam"] == {"InstanceRole": NODES}
+    assert config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"]
+    assert own_roles(config) == (HEAD, NODES)
+    assert own_roles(config_before_deploy(read_settings({}))) == ()
+
+
+def test_more_groups_are_listed_after_ours(write: Write) -> None:
+    name = write(
+        "HeadNode: {Networking: {AdditionalSecurityGroups: [sg-0123456789abcdef0]}}\n"
+        "Scheduling: {SlurmQueues: [{Name: gpu, Networking: "
+        "{AdditionalSecurityGroups: [sg-0123456789abcdef1]}}]}\n"
+    )
+    config, plain = (
+        config_before_deploy(read_settings(flags)) for flags in ({"overrides": name}, dict[str, str]())
+    )
+    ours = plain["HeadNode"]["Networking"]["SecurityGroups"]
+    assert config["HeadNode"]["Networking"] == {
+        **plain["HeadNode"]["Networking"],
+        "SecurityGroups": [*ours, "sg-0123456789abcdef0"],
+    }
+    queue = config["Scheduling"]["SlurmQueues"][0]["Networking"]
+    assert queue["SecurityGroups"] == [*ours, "sg-0123456789abcdef1"]
+    assert "AdditionalSecurityGroups" not in queue
+
+
+STORAGE: list[dict[str, Any]] = [
+    {"Name": "plain", "StorageType": "Ebs", "MountDir": "/plain"},
+    {
+        "Name": "kept",
+        "StorageType": "Ebs",
+        "MountDir": "/kept",
+        "EbsSettings": {"Size": 9, "DeletionPolicy": "Snapshot"},
+    },
+    {"Name": "mine", "StorageType": "Ebs", "MountDir": "/mine", "EbsSettings": {"VolumeId": "vol-1"}},
+    {"Name": "more", "StorageType": "Efs", "MountDir": "/more", "EfsSettings": {"DeletionPolicy": "Delete"}},
+    {"Name": "zfs", "StorageType": "FsxOpenZfs", "MountDir": "/zfs", "FsxOpenZfsSettings": {"VolumeId": "f"}},
+    {"Name": "lustre", "StorageType": "FsxLustre", "MountDir": "/l", "FsxLustreSettings": {"BackupId": "b"}},
+]
+
+
+def test_new_storage_is_kept_unless_the_file_says() -> None:
+    policies = {each.name: each.deletion_policy for each in managed_storage({"SharedStorage": STORAGE})}
+    assert policies == {"plain": "Retain", "kept": "Snapshot", "more": "Delete", "lustre": "Retain"}
+    before: dict[str, Any] = {"SharedStorage": STORAGE, "Region": "x"}
+    after = {each["Name"]: each for each in with_retention(before)["SharedStorage"]}
+    assert after["plain"]["EbsSettings"] == {"DeletionPolicy": "Retain"}
+    assert after["lustre"]["FsxLustreSettings"] == {"BackupId": "b", "DeletionPolicy": "Retain"}
+    assert [after[each["Name"]] for each in STORAGE if each["Name"] in ("kept", "mine", "more", "zfs")] == [
+        each for each in STORAGE if each["Name"] in ("kept", "mine", "more", "zfs")
+    ]
+
+
+def test_lustre_is_made_in_one_subnet_only(write: Write, tmp_path: Path) -> None:
+    queues = tmp_path / "queues.yaml"
+    queues.write_text("far: {instance_types: c5.large, subnet_ids: subnet-0123456789abcdef0}\n")
+    overrides = write(
+        "SharedStorage: [{Name: more, MountDir: /more, StorageType: FsxLustre, "
+        "FsxLustreSettings: {StorageCapacity: 1200}}]"
+    )
+    assert _checked({"overrides": overrides})
+    with pytest.raises(ConfigurationError, match="only where all queues have one subnet"):
+        _checked({"overrides": overrides, "queues": str(queues)})
+
+
+CASES = {
+    "Image: {Os: alinux2023}": "-c os",
+    "Tags: null": "-c tags",
+    "SharedStorage: []": "not to be replaced",
+    "SharedStorage: [{Name: efs, EfsSettings: {FileSystemId: fs-1}}]": "-c fsx_type",
+    "Scheduling: {SlurmSettings: {Database: {Uri: x}}}": "-c accounting",
+    "Scheduling: {SlurmSettings: {CustomSlurmSettings: null}}": "PrologFlags let jobs wait",
+    "Scheduling: {SlurmQueues: [{Name: gpu, Networking: {SubnetIds: [subnet-1]}}]}": "-c vpc_id",
+    "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: [{Name: p4d, MinCount: 1}]}]}": "-c min_nodes",
+    "HeadNode: {LocalStorage: null}": "-c head_root_gib",
+    "HeadNode: {Networking: {SecurityGroups: [sg-1]}}": "AdditionalSecurityGroups",
+    "HeadNode: {Iam: {AdditionalIamPolicies: null}}": "-c node_policies",
+    "HeadNode: {CustomActions: {OnNodeConfigured: null}}": "yours run after them",
+    "LoginNodes: {Pools: [{Name: login}]}": "not to be removed",
+}
+FREE = (
+    "LoginNodes: {Pools: [{Name: more, Count: 3, Networking: {SubnetIds: [subnet-1]}}]}",
+    "Scheduling: {SlurmSettings: {Database: {DatabaseName: x}}}",
+    "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: [{Name: p4d, Efa: {GdrSupport: true}}]}]}",
+    "SharedStorage: [{Name: efs, EfsSettings: {AccessPointId: fsap-1}}]",
+    "HeadNode: {LocalStorage: {RootVolume: {Iops: 6000}}}",
+    "HeadNode: {Iam: {S3Access: [{BucketName: other}]}}",
+)
+
+
+def test_keys_of_flags_are_refused_and_others_taken() -> None:
+    for text, flag in CASES.items():
+        found = list(reserved_keys(yaml.safe_load(text)))
+        assert found and all(flag in each for each in found), text
+    assert [text for text in FREE if list(reserved_keys(yaml.safe_load(text)))] == []
+
+
+def test_the_flags_that_are_named_exist() -> None:
+    words = {
+        word.strip(" ,:;").partition("=")[0]
+        for instead in RESERVED.values()
+        if instead.startswith("-c ")
+        for word in re.split(r" \(|, (?:or|for|a)\b", instead.removeprefix("-c "))[0].split(",")
+    }
+    assert words - set(Settings.model_fields) == set()
+
+
+def test_one_key_marks_a_network_without_internet(write: Write) -> None:
+    dns = "Scheduling: {SlurmSettings: {Dns: {DisableManagedDns: %s}}}"
+    for text, isolated in (
+        (dns % "true, UseEc2Hostnames: true", True),
+        (dns % "false", False),
+        ("Monitoring: {DetailedMonitoring: true}", False),
+    ):
+        assert is_isolated(read_settings({"overrides": write(text)})) is isolated
