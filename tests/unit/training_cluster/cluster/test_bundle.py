@@ -1,14 +1,14 @@
-"""The bundle of scripts: its bytes depend on content alone, and a partition's environment is in it."""
+"""The bundle of scripts: its bytes depend on content alone, and settings of jobs and metrics are in it."""
 
 import io
 import os
 import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 
+from tests.unit.training_cluster.rules.test_rules import WORKSPACE
 from training_cluster.catalog.families import family_names
-from training_cluster.cluster.bundle import build_bundle
+from training_cluster.cluster.bundle import bootstrap_budget_s, build_bundle, render_metrics, render_prices
 from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.paths import ASSETS
 from training_cluster.rules.context import read_settings
@@ -40,13 +40,6 @@ def test_the_bundle_holds_the_scripts_with_their_modes() -> None:
         assert archive.getmember("partitions/gpu.env").mode == 0o644
 
 
-def test_a_shell_reads_the_environment_of_a_partition() -> None:
-    text = render_job_environments(read_settings({}))["gpu"]
-    script = f'{text}\necho "$FAMILY $ACCELERATORS_PER_NODE $RANKS_PER_NODE $NCCL_SOCKET_IFNAME"'
-    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["p4d", "8", "8", "^docker,lo,veth"]
-
-
 def test_no_job_gets_a_variable_that_is_harmful() -> None:
     """Settings of the seeds that no current stack wants."""
     dead = ("NCCL_TREE_THRESHOLD", "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_TX_MIN_CREDITS", "FI_PROVIDER")
@@ -54,3 +47,36 @@ def test_no_job_gets_a_variable_that_is_harmful() -> None:
         for text in render_job_environments(read_settings({"family": family})).values():
             for name in (*dead, "XLA_USE_BF16", "=eth0", "LD_LIBRARY_PATH"):
                 assert name not in text
+
+
+def test_the_bundle_has_the_settings_of_the_steps() -> None:
+    lines = render_metrics(
+        read_settings(
+            {
+                **{"metrics": "amp", "metrics_workspace": WORKSPACE},
+                **{"alarm_email": "me@example.com", "budget_usd": "500"},
+            }
+        )
+    )
+    assert lines.splitlines() == [
+        "export METRICS='amp'",
+        "export METRICS_WORKSPACE='https://aps-workspaces.us-east-1.amazonaws.com/workspaces/"
+        "ws-01234567-0123-4567-89ab-0123456789ab'",
+        "export METRICS_TOPIC='TrainingCluster_training_Alarms'",
+        "export METRICS_WEBHOOK_SECRET=''",
+        "export METRICS_BUDGET_USD='500'",
+    ]
+
+
+def test_every_compute_resource_has_a_price() -> None:
+    lines = render_prices(read_settings({"family": "p4d", "cpu_queue": "on"})).splitlines()
+    words = [line.split() for line in lines]
+    assert [line[:2] for line in words] == [["head", "-"], ["gpu", "p4d"], ["cpu", "m6i-16xlarge"]]
+    assert all(float(usd) > 0 for *_, usd in words)
+
+
+def test_prometheus_is_paid_in_time_only_when_asked() -> None:
+    default, prometheus = read_settings({}), read_settings({"metrics": "prometheus"})
+    assert bootstrap_budget_s(prometheus) == bootstrap_budget_s(default) + 60
+    assert not default.head_node_sends and not prometheus.head_node_sends, "its alerts go nowhere"
+    assert read_settings({"metrics": "prometheus", "alarm_email": "me@example.com"}).head_node_sends

@@ -138,37 +138,24 @@ def test_compute_nodes_have_time_for_their_bootstrap() -> None:
     assert timeouts(30) == {"HeadNodeBootstrapTimeout": 2700, "ComputeNodeBootstrapTimeout": 2130}
 
 
-@pytest.mark.parametrize(
-    ("flags", "capacity_type", "reservation", "group"),
-    [
-        ({}, "ONDEMAND", None, {"Enabled": True, "Name": "group"}),
-        ({"capacity": "spot"}, "SPOT", None, {"Enabled": True, "Name": "group"}),
-        ({"capacity": f"reservation:{CR}"}, "ONDEMAND", CR, {"Enabled": False}),
-        (
-            {"capacity": f"reservation:{CR}", "placement_group": "tied"},
-            "ONDEMAND",
-            CR,
-            {"Enabled": True, "Name": "tied"},
-        ),
-        ({"capacity": f"capacity-block:{CR}"}, "CAPACITY_BLOCK", CR, {"Enabled": False}),
-        ({"placement_group": "off"}, "ONDEMAND", None, {"Enabled": False}),
-    ],
-)
-def test_capacity_decides_the_placement_group(
-    flags: dict[str, str], capacity_type: str, reservation: str | None, group: Config
-) -> None:
-    found = queue(**flags)
-    assert found["CapacityType"] == capacity_type
-    assert found.get("CapacityReservationTarget", {}).get("CapacityReservationId") == reservation
-    assert found["Networking"]["PlacementGroup"] == group
-
-
-def test_nodes_of_a_capacity_block_always_run() -> None:
-    block = queue(capacity=f"capacity-block:{CR}", nodes="4")["ComputeResources"][0]
-    assert (block["MinCount"], block["MaxCount"]) == (4, 4)
-    for capacity in ("ondemand", "spot", f"reservation:{CR}"):
-        other = queue(capacity=capacity, nodes="5")["ComputeResources"][0]
-        assert (other["MinCount"], other["MaxCount"]) == (0, 5)
+def test_capacity_decides_nodes_and_their_placement_group() -> None:
+    own, none = {"Enabled": True, "Name": "group"}, {"Enabled": False}
+    tied = {"capacity": f"reservation:{CR}", "placement_group": "tied"}
+    cases: tuple[tuple[dict[str, str], str, str | None, Config, int], ...] = (
+        ({}, "ONDEMAND", None, own, 0),
+        ({"capacity": "spot"}, "SPOT", None, own, 0),
+        ({"capacity": f"reservation:{CR}"}, "ONDEMAND", CR, none, 0),
+        (tied, "ONDEMAND", CR, {"Enabled": True, "Name": "tied"}, 0),
+        ({"capacity": f"capacity-block:{CR}"}, "CAPACITY_BLOCK", CR, none, 5),
+        ({"placement_group": "off"}, "ONDEMAND", None, none, 0),
+    )
+    for flags, capacity_type, reservation, group, running in cases:
+        found = queue(**flags, nodes="5")
+        assert found["CapacityType"] == capacity_type
+        assert found.get("CapacityReservationTarget", {}).get("CapacityReservationId") == reservation
+        assert found["Networking"]["PlacementGroup"] == group
+        (resource,) = found["ComputeResources"]
+        assert (resource["MinCount"], resource["MaxCount"]) == (running, 5)
 
 
 def test_homes_on_efs_are_its_one_mount() -> None:
@@ -225,12 +212,9 @@ def test_without_public_access_all_nodes_are_private() -> None:
 
 
 def test_fifty_queues_are_the_most() -> None:
-    config = render()
-    many = [config["Scheduling"]["SlurmQueues"][0] | {"Name": f"q{number}"} for number in range(51)]
-    config["Scheduling"]["SlurmQueues"] = many[:50]
-    assert config_problems(config) == []
-    config["Scheduling"]["SlurmQueues"] = many
-    assert [problem for problem in config_problems(config) if "51 queues" in problem]
+    many = [queue() | {"Name": f"q{number}"} for number in range(51)]
+    assert config_problems(_changed("Scheduling.SlurmQueues", many[:50])) == []
+    assert "51 queues" in str(list(config_problems(_changed("Scheduling.SlurmQueues", many))))
 
 
 def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:

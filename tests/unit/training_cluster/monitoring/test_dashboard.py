@@ -1,14 +1,12 @@
 """The dashboard: whether it fits, and whether anything publishes what it shows."""
 
-import importlib.util
 import itertools
 import re
-import sys
-from types import ModuleType
 
 import pytest
 import yaml
 
+from ops.asset_code import asset_code
 from tests.unit.training_cluster.monitoring.monitored import (
     EMAIL,
     GOLDEN,
@@ -114,29 +112,15 @@ def test_all_alarms_are_shown_with_their_names() -> None:
     assert len(shown) == len(monitored().find_resources("AWS::CloudWatch::Alarm")) + len(LIBRARY_ALARMS)
 
 
-def _node_program(name: str) -> ModuleType:
-    """Import a program of the nodes; it has its neighbours on the path."""
-    folder = ASSETS / "bootstrap" / "metrics"
-    sys.path.insert(0, str(folder))
-    try:
-        specification = importlib.util.spec_from_file_location(f"node_{name}", folder / f"{name}.py")
-        assert specification and specification.loader
-        module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(folder))
-        for path in folder.glob("*.py"):
-            sys.modules.pop(path.stem, None)
-    return module
-
-
 def test_nodes_publish_what_is_shown() -> None:
     shown = {
         (name, *sorted(dimensions.items()))
         for namespace, name, dimensions in metrics_of(monitored(cpu_queue="on"))
         if namespace == "TrainingCluster"
     }
-    states, accelerators = _node_program("head_node"), _node_program("compute_node")
+    modules = [path.stem for path in (ASSETS / "bootstrap" / "metrics").glob("*.py")]
+    programs = asset_code("bootstrap/metrics", "head_node", *modules)
+    states, accelerators = programs.head_node, programs.compute_node
     published = {
         (each.name, *sorted({"ClusterName": "training", **each.dimensions}.items()))
         for each in states.metrics_of(

@@ -224,33 +224,6 @@ def test_a_role_reaches_names_that_cloudformation_shortens(length: int) -> None:
     assert not _reaches(role, "Roles", f"{ROLES}/training/training-RoleHeadNode-1A2B3C")
 
 
-# What the user of an action needs besides (Elastic Load Balancing user guide, API permissions), of the
-# actions that a login node's resources take.
-OF_LOAD_BALANCERS = {
-    "CreateLoadBalancer": {
-        "ec2:DescribeAccountAttributes",
-        "ec2:DescribeAddresses",
-        "ec2:DescribeInternetGateways",
-        "ec2:DescribeSecurityGroups",
-        "ec2:DescribeSubnets",
-        "ec2:DescribeVpcs",
-        "iam:CreateServiceLinkedRole",
-    },
-    "CreateTargetGroup": {
-        "ec2:DescribeInternetGateways",
-        "ec2:DescribeVpcs",
-        "iam:CreateServiceLinkedRole",
-    },
-    "SetSubnets": {"ec2:DescribeSubnets"},
-}
-
-
-def test_login_nodes_get_an_accounts_first_load_balancer(role: Template) -> None:
-    for action, needs in OF_LOAD_BALANCERS.items():
-        for needed in (f"elasticloadbalancing:{action}", *needs):
-            assert allowing(role, needed)
-
-
 def test_roles_are_passed_to_lambda_and_ec2_alone(role: Template) -> None:
     (statement,) = allowing(role, "iam:PassRole")
     assert listed(statement["Action"]) == ["iam:PassRole"]
