@@ -5,8 +5,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from rehearsal.faults.cases import Case
 from rehearsal.faults.run import _Table, _work
 from rehearsal.faults.verdict import Results, Verdict, summary
@@ -25,30 +23,22 @@ ANSWER: dict[str, Any] = {
 }
 
 
-def test_last_line_counts_what_is_wrong() -> None:
-    verdicts = [
-        Verdict(**ANSWER | changes)
-        for changes in (
-            {},
-            {"stuck": ["UPDATE_ROLLBACK_FAILED"]},
-            {"orphans": ["instance i-1", "instance i-2"]},
-            {"lost": ["fsx fs-1"], "stuck": ["x"]},
-            {"fired": False},  # does not count
-        )
-    ]
+def test_what_is_wrong_is_said_and_counted() -> None:
+    wrong: tuple[dict[str, Any], ...] = (
+        {"stuck": ["UPDATE_ROLLBACK_FAILED"]},
+        {"orphans": ["instance i-1", "instance i-2"]},
+        {"lost": ["fsx fs-1"], "stuck": ["x"]},
+    )
+    denied = Verdict(**ANSWER | {"denied": ["request ec2:RunInstances: role x is not authorized"]})
+    verdicts = [Verdict(**ANSWER | changes) for changes in wrong]
+    for each in (*verdicts, denied):
+        assert not each.is_good
+        assert [kind for kind in ("stuck", "orphans", "lost", "denied") if getattr(each, kind)] == [
+            kind for kind in ("stuck", "orphans", "lost", "denied") if f"{kind.upper()}: " in each.row(1, 2)
+        ]
+    verdicts += [Verdict(**ANSWER), Verdict(**ANSWER | {"fired": False})]  # the last one does not count
     assert summary(verdicts) == "4 cases: 2 stuck, 1 orphans, 1 lost"
-    denied = [
-        *verdicts,
-        Verdict(**ANSWER | {"denied": ["request ec2:RunInstances: role x is not authorized"]}),
-    ]
-    assert summary(denied) == "5 cases: 2 stuck, 1 orphans, 1 lost, 1 with denied calls"
-
-
-@pytest.mark.parametrize("wrong", ["stuck", "orphans", "lost", "denied"])
-def test_row_says_what_is_wrong(wrong: str) -> None:
-    verdict = Verdict(**ANSWER | {wrong: ["the fleet"]})
-    assert not verdict.is_good
-    assert f"{wrong.upper()}: the fleet" in verdict.row(1, 2)
+    assert summary([*verdicts, denied]) == "5 cases: 2 stuck, 1 orphans, 1 lost, 1 with denied calls"
 
 
 def test_denied_call_fails_its_case_alone(tmp_path: Path) -> None:

@@ -135,17 +135,6 @@ def test_rows_without_a_recorded_call_have_reasons(table: list[Row]) -> None:
     assert all(re.match("# (No local run can|Not recorded yet): ", reason) for reason in listed.values())
 
 
-def test_rows_of_the_published_policy_are_named(table: list[Row]) -> None:
-    by_policy_alone = {action for action, reason in reasons().items() if "published policy" in reason}
-    assert by_policy_alone == {
-        row.action
-        for row in table
-        if row.scopes
-        and row.action not in RECORDED
-        and not (row.calls or row.types or row.provider or row.documentation)
-    }
-
-
 def test_recorded_calls_are_of_the_table(table: list[Row]) -> None:
     assert set(RECORDED) <= {row.action for row in table if row.scopes}, MEND
 

@@ -69,22 +69,3 @@ def test_agent_runs_five_and_holds_five_commands(tmp_path: Path) -> None:
         assert len(begun) == WORKERS
         cancelled.set()
         assert {each.result(10).status for each in hung} == {"Cancelled"}
-
-
-@pytest.mark.slow
-def test_held_command_starts_late(tmp_path: Path) -> None:
-    agent, cancelled, begun = Agent(), threading.Event(), threading.Semaphore(0)
-    shell = played(tmp_path, f"[[ $1 == late ]] && touch {tmp_path}/ran || sleep 60")
-    with ThreadPoolExecutor(WORKERS) as pool:
-        for _ in range(WORKERS):
-            pool.submit(run, as_user("squeue"), shell, agent=agent, cancelled=cancelled, start=begun.release)
-        assert all(begun.acquire(timeout=10) for _ in range(WORKERS))
-        ended = run(as_user("squeue", "late"), shell, agent=agent, delivery_s=0.1, execution_s=0.1)
-        assert (ended.status, ended.code) == ("TimedOut", -1)
-        assert not (tmp_path / "ran").exists()
-        cancelled.set()
-    for _ in range(100):
-        if (tmp_path / "ran").exists():
-            return
-        time.sleep(0.05)
-    pytest.fail("it never started")

@@ -1,10 +1,12 @@
-"""Needs at creation in templates other than ours."""
+"""Needs at creation and unlucky orders, of other templates; a slow test of local_aws deploys one."""
 
 from typing import Any
 
 import pytest
 
 from rehearsal.creation_order.needs import missing
+from rehearsal.creation_order.orders import unlucky_order
+from rehearsal.creation_order.template import Dependencies
 
 
 def _found(resources: dict[str, dict[str, Any]]) -> list[tuple[str, str, list[str]]]:
@@ -59,3 +61,33 @@ def test_a_log_group_is_also_found_by_name(function: dict[str, Any]) -> None:
     )
     template["Files"]["DependsOn"] = "Log"
     assert missing(template) == []
+
+
+WAITS = {
+    "file-system": {"group"},
+    "group": {"vpc"},
+    "rule": {"group"},
+    "vpc": set[str](),
+    "link": {"file-system"},
+}
+
+
+def test_what_nothing_waits_for_comes_last() -> None:
+    orders = [unlucky_order(WAITS, seed) for seed in range(20)]
+    assert {(*order[:3],) for order in orders} == {("vpc", "group", "file-system")}
+    assert {order[-1] for order in orders} == {"rule", "link"}
+    assert orders == [unlucky_order(dict(reversed(WAITS.items())), seed) for seed in range(20)]
+
+    with pytest.raises(ValueError, match="Circular dependency between resources: a, b"):
+        unlucky_order({"a": {"b"}, "b": {"a"}}, 1)
+
+
+def test_dependencies_are_found_in_all_forms() -> None:
+    value = {
+        "a": [{"Ref": "One"}, {"Fn::GetAtt": ["Two", "Arn"]}, {"Fn::GetAtt": "Three.Arn"}],
+        "b": {"Fn::Sub": "x-${Four}-${!No}-${AWS::Region}"},
+        "c": {"Fn::Sub": ["${Own}${Five.Arn}", {"Own": {"Ref": "Six"}}]},
+    }
+    names = ("One", "Two", "Three", "Four", "Five", "Six", "Own", "No")
+    resources = {name: {"Type": "T"} for name in names} | {"It": {"Type": "T", "Properties": value}}
+    assert Dependencies(resources).direct["It"] == {"One", "Two", "Three", "Four", "Five", "Six", "Own"}
