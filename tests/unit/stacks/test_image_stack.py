@@ -33,8 +33,8 @@ def of(everything: App) -> Any:
     return lambda kind: everything.only(f"{IB}{kind}")
 
 
-def _alone(**flags: str) -> ImageStack:
-    """Build the stack with the names of a network and of storage."""
+def _resources(**flags: str) -> dict[str, Any]:
+    """Return the resources of the stack with the names of a network and of storage."""
     app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"])
     others = cdk.Stack(app, "Others")
     bucket = s3.Bucket.from_bucket_name(others, "Bucket", "training-data")
@@ -42,32 +42,9 @@ def _alone(**flags: str) -> ImageStack:
     group = "sg-0123456789abcdef0"
     network = Network(others, "Network", node_security_group_id=group, **OWN_NETWORK)  # type: ignore[arg-type]
     settings = read_settings({"image": "build", **flags})
-    return ImageStack(app, STACK, settings=settings, network=network, storage=storage)
-
-
-def _resources(**flags: str) -> dict[str, Any]:
-    found: dict[str, Any] = Template.from_stack(_alone(**flags)).to_json()["Resources"]
+    stack = ImageStack(app, STACK, settings=settings, network=network, storage=storage)
+    found: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
     return found
-
-
-def test_another_parallelcluster_shares_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clusters of both run side by side: neither takes the other's stack, recipe, logs or parameter."""
-
-    def names() -> set[str]:
-        stack = _alone()
-        resources = Template.from_stack(stack).to_json()["Resources"].values()
-        named = {
-            value
-            for each in resources
-            for key, value in each.get("Properties", {}).items()
-            if key in ("Name", "LogGroupName") and isinstance(value, str)
-        }
-        assert named
-        return named | {stack.stack_name, image_parameter(read_settings({}))}
-
-    ours = names()
-    monkeypatch.setattr("training_cluster.image.names.PCLUSTER_VERSION", "3.99.0")
-    assert not names() & ours
 
 
 def test_the_image_changes_with_its_content_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +141,8 @@ def test_the_instance_reads_its_own_bundle_alone(everything: App, of: Any) -> No
         f"{arn}{bucket}/logs/images/{NAME}/*",
     }
     logs = of("InfrastructureConfiguration")["Logging"]["S3Logs"]
+    groups = everything.resources("AWS::Logs::LogGroup", STACK).values()
+    assert f"/aws/imagebuilder/{NAME}" in [each.get("LogGroupName") for each in groups]
     assert (flat(logs["S3BucketName"]), logs["S3KeyPrefix"]) == (bucket, f"logs/images/{NAME}")
 
 
@@ -247,10 +226,3 @@ def test_old_images_go_but_none_launched_of_late(everything: App, of: Any) -> No
     # By these the policies find the builds of the deploy, and of the pipeline.
     assert tags[IMAGE_TAG] == NAME
     assert of("ImagePipeline")["ImageTags"] == {key: tags[key] for key in (IMAGE_TAG, CONTENT_TAG)}
-
-
-def test_the_outputs_say_how_to_build_again(everything: App) -> None:
-    outputs = {name: flat(each["Value"]) for name, each in everything.templates[STACK]["Outputs"].items()}
-    assert "start-image-pipeline-execution" in outputs["BuildAgain"]
-    assert outputs["Logs"] == f"/aws/imagebuilder/{NAME} in CloudWatch; logs/images/{NAME}/ in the bucket"
-    assert f"{IMAGE_TAG}={NAME}" in outputs["StaysAfterDestroy"]

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -12,8 +11,6 @@ import pytest
 from tools import build_layer
 from tools.build_layer import BuildError, pack
 from training_cluster.flags.cluster import PCLUSTER_VERSION
-from training_cluster.functions.built_layer import PYTHON
-from training_cluster.paths import ROOT
 
 
 def _install(folder: Path) -> None:
@@ -87,30 +84,3 @@ def test_interrupted_build_leaves_nothing(
         signal.signal(signal.SIGTERM, handler)
     assert "interrupted; nothing was left behind" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def _builder(folder: Path, **pip: str) -> subprocess.Popen[str]:
-    folder.mkdir()
-    nothing_else = {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""}
-    nothing_else["TMPDIR"] = str(folder)  # what pip leaves there is left behind as well
-    return subprocess.Popen(
-        [sys.executable, "-m", "tools.build_layer", "--folder", str(folder)],
-        cwd=ROOT,
-        env=os.environ | nothing_else | pip,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-@pytest.mark.slow
-def test_without_packages_nothing_is_left(tmp_path: Path) -> None:
-    folder = tmp_path / "a folder"
-    build = _builder(folder, PIP_NO_INDEX="1")
-    path, words = build.communicate(timeout=60)
-    assert (build.returncode, path) == (1, "")
-    assert "pip could not get the packages" in words
-    assert "No matching distribution found for aiohappyeyeballs" in words
-    assert "type: make layer" in words
-    assert "Traceback" not in words
-    assert [each.name for each in folder.iterdir()] == [f"pip-{PYTHON}.log"]

@@ -47,8 +47,3 @@ def test_findings_need_reasons_and_reasons_findings(
 ) -> None:
     assert main([report(tmp_path, acknowledged, **plugin)]) == bool(problem)
     assert problem in capsys.readouterr().err
-
-
-def test_app_without_a_report_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        main([tmp_path])

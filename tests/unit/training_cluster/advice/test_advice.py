@@ -39,17 +39,10 @@ def test_a_small_head_node_is_a_warning() -> None:
     assert "was not checked" in _advice(head_node_type="x9.16xlarge")["head-node-unknown"]
 
 
-def test_p3dn_says_which_image_it_takes_and_why() -> None:
+def test_p3dn_says_which_image_it_takes() -> None:
     said = _advice(family="p3dn")["image-build"]
-    for word in (
-        "recipe volta",
-        "do not support Volta",
-        "580",
-        "12.6",
-        f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2404/volta",
-        f"TrainingCluster-Image-volta-ubuntu2404-{VERSION} builds it",
-    ):
-        assert word in said
+    assert f"TrainingCluster-Image-volta-ubuntu2404-{VERSION} builds it" in said
+    assert f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2404/volta" in said
     assert "image-build" not in _advice(family="p3dn", image="ami-0123456789abcdef0")
 
 

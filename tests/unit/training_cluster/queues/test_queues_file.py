@@ -104,7 +104,6 @@ def test_values_of_yaml_are_those_of_slurm(write: Write) -> None:
     ("text", "words"),
     [
         ("", ["the file is empty"]),
-        ("a: {family: g5}\na: {family: g6}", ["line 2: the key a is on line 1 already"]),
         ("a:", ["a: has no keys; instance_types or family is missing"]),
         ("A: {family: g5}", ["A: not allowed as a queue's name", "a lower-case letter"]),
         (
