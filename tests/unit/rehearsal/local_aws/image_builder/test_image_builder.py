@@ -1,6 +1,7 @@
-"""Image Builder on the local AWS: versions, builds, pipelines, and what AWS refuses."""
+"""Image Builder on the local AWS: documents, versions, builds, pipelines, and what AWS refuses."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,16 +12,68 @@ from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Handler, Properties, ec2
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
 from rehearsal.local_aws.image_builder import resources as image_builder
+from rehearsal.local_aws.image_builder.documents import DocumentError, missing_parameters, read
 from rehearsal.local_aws.image_builder.records import RECORDS, RefusedError
 from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.paths import ASSETS, ROOT
 
 ARN = "arn:aws:imagebuilder:us-east-1:123456789012"
 PARAMETER = "/imagebuilder/training-cluster/gpu"
+OURS = sorted((ASSETS / "images").glob("*.yaml"))
+# ParallelCluster's own components, which AWS takes.
+THEIRS = sorted(ROOT.glob(".venv-pcluster/lib/python*/site-packages/pcluster/resources/imagebuilder/*.yaml"))
 
 
-def document(*phases: dict[str, Any], **more: Any) -> str:
-    build = {"name": "build", "steps": [{"name": "Do", "action": "Reboot"}]}
-    return yaml.safe_dump({"schemaVersion": 1.0, "phases": list(phases or [build]), **more})
+def step(name: str = "Do", *, action: str = "ExecuteBash", **more: Any) -> dict[str, Any]:
+    return {"name": name, "action": action, "inputs": {"commands": ["true"]}, **more}
+
+
+def document(*steps: dict[str, Any], phase: str = "build", **more: Any) -> str:
+    phases = [{"name": phase, "steps": list(steps or [step()])}]
+    return yaml.safe_dump({"schemaVersion": 1.0, "phases": phases, **more})
+
+
+def test_documents_that_aws_takes_are_taken() -> None:
+    assert OURS
+    assert len(THEIRS) > 3
+    assert all(read(path.read_text())["phases"] for path in (*OURS, *THEIRS))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("a: [", "is not YAML"),
+        ("- a", "is not a mapping"),
+        (document(schemaVersion=2), "schemaVersion is 2, not 1.0"),
+        (document(phases=[]), "the phases are []; at least one of"),
+        (document(phase="install"), "are ['install']; at least one of ['build', 'test', 'validate']"),
+        (document(phases=2 * yaml.safe_load(document())["phases"]), "a phase's name occurs twice"),
+        (document(phases=[{"name": "build", "steps": []}]), "build: it has no steps"),
+        (document(step(), step()), "a step's name occurs twice"),
+        (document(step(action="ExecuteShell")), "build.Do: there is no action ExecuteShell on Linux"),
+        (document(step(timeout=3)), "build.Do: a step cannot have ['timeout']"),
+        (document(step(timeoutSeconds="3 s")), "timeoutSeconds is '3 s', not a number"),
+        (document(step(onFailure="Retry")), "onFailure is Retry"),
+        (document(step(inputs={"commands": []})), "ExecuteBash lacks ['commands']"),
+        (document(step(inputs={"commands": "true"})), "commands is not a list of strings"),
+        (document(step(action="S3Download", inputs=[{"source": "s3://a"}])), "lacks ['destination']"),
+        (
+            document(step(inputs={"commands": ["echo {{ Recipe }}"]})),
+            "build.Do: {{ Recipe }} is not a parameter, constant or output of a step",
+        ),
+    ],
+)
+def test_a_wrong_document_is_refused_with_the_place(data: str, words: str) -> None:
+    with pytest.raises(DocumentError, match=re.escape(words)):
+        read(data)
+
+
+def test_parameters_are_given_or_have_a_default() -> None:
+    parameters = [{"Recipe": {"type": "string"}}, {"Speed": {"type": "string", "default": "1"}}]
+    found = read(document(step(inputs={"commands": ["echo {{ Recipe }}"]}), parameters=parameters))
+    assert missing_parameters(found, {"Recipe"}) == ""
+    assert missing_parameters(found, set()) == "parameters without a value: Recipe"
+    assert missing_parameters(found, {"Recipe", "Colour"}).endswith("does not declare: Colour")
 
 
 @pytest.fixture
@@ -118,13 +171,10 @@ def test_versions_count_up(stack: Stack) -> None:
     assert recipes[0][1]["LatestVersion.Minor"] == f"{ARN}:image-recipe/node-image/1.0.x"
 
 
-@pytest.mark.parametrize("version", ["1.0.x", "1.0", "1.0.1073741824", "01.0.0"])
-def test_a_component_has_a_version_of_three_numbers(stack: Stack, version: str) -> None:
-    with pytest.raises(RefusedError, match="'semanticVersion' is not valid"):
-        stack.component(Version=version)
-
-
-def test_same_version_or_name_is_refused(stack: Stack) -> None:
+def test_same_or_wrong_version_is_refused(stack: Stack) -> None:
+    for version in ("1.0.x", "1.0", "1.0.1073741824", "01.0.0"):
+        with pytest.raises(RefusedError, match="'semanticVersion' is not valid"):
+            stack.component(Version=version)
     stack.recipe(Version="1.0.0")
     with pytest.raises(RefusedError, match=r"ImageRecipe'.*node-image/1.0.0' already exists"):
         stack.recipe(Version="1.0.0", Description="another")
@@ -152,12 +202,12 @@ def test_named_resource_has_to_exist(stack: Stack) -> None:
         stack.create("Image", **stack.order(f"{ARN}:image-recipe/none/1.0.0"))
 
 
-def test_a_recipe_gives_what_its_components_declare(stack: Stack) -> None:
+def test_components_are_read_by_their_recipe(stack: Stack) -> None:
     component, _ = stack.component(Data=document(parameters=[{"Recipe": {"type": "string"}}]))
     with pytest.raises(RefusedError, match="node: parameters without a value: Recipe"):
         stack.recipe(component)
     with pytest.raises(RefusedError, match="document is not valid: build: it has no steps"):
-        stack.component(Data=document({"name": "build", "steps": []}))
+        stack.component(Data=document(phases=[{"name": "build", "steps": []}]))
 
 
 def test_build_makes_and_publishes_an_ami(stack: Stack) -> None:
