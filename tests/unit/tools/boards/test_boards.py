@@ -1,14 +1,10 @@
 """Boards: the files are what Grafana's library renders now, and every metric in them exists."""
 
-import importlib
 import re
-import sys
 
-import pytest
-
+from ops.asset_code import asset_code
 from rehearsal.monitoring.boards import board_queries
 from tools.boards.render import FOLDER, render
-from training_cluster.paths import ASSETS
 
 # Of node_exporter and Prometheus: a rehearsal shows that they exist.
 OTHERS = ("node_", "up", "ALERTS")
@@ -20,10 +16,8 @@ def test_the_files_are_what_the_library_renders() -> None:
     )
 
 
-def test_every_queried_metric_is_written_by_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ASSETS / "bootstrap" / "metrics"))
-    names = importlib.import_module("names").NAMES
-    sys.modules.pop("names")
+def test_every_queried_metric_is_written_by_a_node() -> None:
+    names = asset_code("bootstrap/metrics", "names").names.NAMES
     for board, panel, query in board_queries():
         used = re.findall(
             r"[A-Za-z_][A-Za-z0-9_]*", re.sub(r'"[^"]*"|\{[^}]*\}|(by|on|group_left) \([^)]*\)', "", query)

@@ -1,15 +1,13 @@
 """The alert rules, by promtool, the distribution's own; steps 87 and 88 have their configs checked."""
 
-import importlib
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 import yaml
 
+from ops.asset_code import asset_code
 from training_cluster.paths import ASSETS, ROOT
 
 MONITORING = ASSETS / "bootstrap" / "monitoring"
@@ -38,10 +36,8 @@ def test_rules_fire_and_stay_quiet(tmp_path: Path) -> None:
     assert run("promtool", "test", "rules", *cases, folder=tmp_path).count("SUCCESS") == len(cases)
 
 
-def test_rules_name_metrics_that_a_node_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ASSETS / "bootstrap" / "metrics"))
-    names = importlib.import_module("names").NAMES
-    sys.modules.pop("names")
+def test_rules_name_metrics_that_a_node_writes() -> None:
+    names = asset_code("bootstrap/metrics", "names").names.NAMES
     exporter = {"up", "node_textfile_mtime_seconds"}
     known = {*names, *exporter, *(rule["record"] for rule in rules() if "record" in rule)}
     for rule in rules():
