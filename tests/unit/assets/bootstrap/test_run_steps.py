@@ -9,7 +9,6 @@ import pytest
 
 from training_cluster.catalog.steps import image_steps, load_steps, start_steps
 from training_cluster.paths import ASSETS
-from training_cluster.problems import ConfigurationError
 
 ONE_TEXT = ("bash", "-c", 'exec bash "$@" >&2', "_")
 RUNNER = ASSETS / "bootstrap" / "run-steps.sh"
@@ -46,9 +45,11 @@ class Bundle:
         path.write_text(f"#!/usr/bin/env bash\n# Says so.\n{stated}set -eu\n{body}\n")
         return path
 
-    def run(self, *arguments: str, node: str = "ComputeFleet") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, node: str = "ComputeFleet", of: tuple[str, ...] = ONE_TEXT
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*ONE_TEXT, str(self.assets / "bootstrap" / "run-steps.sh"), *(arguments or ("start",))],
+            [*of, str(self.assets / "bootstrap" / "run-steps.sh"), *(arguments or ("start",))],
             env={"PATH": "/usr/bin:/bin", "NODE_TYPE": node, "TRAINING_ROOT": str(self.slash)},
             capture_output=True,
             text=True,
@@ -161,27 +162,13 @@ def test_only_a_required_step_ends_all(bundle: Bundle) -> None:
     bundle.step("05-soft", "echo 'no metrics today' >&2; exit 1", Required="no")
     bundle.step("10-a", "echo 'no such package: x' >&2; exit 3")
     bundle.step("20-b")
-    done = subprocess.run(
-        ["bash", str(bundle.assets / "bootstrap" / "run-steps.sh"), "start"],
-        env={"PATH": "/usr/bin:/bin", "NODE_TYPE": "ComputeFleet", "TRAINING_ROOT": str(bundle.slash)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = bundle.run(of=("bash",))
     assert done.returncode == 1
     for text in (done.stdout, done.stderr):
         assert re.search(r"step 10-a failed after \d s: no such package: x$", text.strip().splitlines()[-1])
     assert re.search(r"step 05-soft: failed, optional, \d s: no metrics today\n", done.stdout)
     assert "20-b" not in done.stdout
     assert bundle.said() == {"05-soft": "failed"}  # not done: it is tried again, and fails again
-
-
-def test_a_wrong_call_is_told_how_to_call(bundle: Bundle) -> None:
-    for arguments in (("bake",), ("image",), ("image", "--recipe", "tpu")):
-        done = bundle.run(*arguments)
-        assert done.returncode == 1
-        assert "usage: run-steps.sh start | refresh | image --recipe" in done.stderr
-        assert not (bundle.slash / "var").exists()
 
 
 def test_a_node_of_no_partition_is_refused(bundle: Bundle) -> None:
@@ -200,18 +187,3 @@ def test_python_reads_headers_as_the_runner() -> None:
     assert {s.name for s in image_steps("cpu")} <= {s.name for s in load_steps() if s.moment != "start"}
     built = start_steps(node="ComputeFleet", recipe="gpu", has_built_image=True)
     assert {s.moment for s in built} == {"start"}
-
-
-def test_an_unknown_header_is_refused(bundle: Bundle) -> None:
-    for name, wrong in {
-        "Budget": "soon",
-        "Moment": "someday",
-        "Recipes": "all gpu",
-        "Nodes": "Toaster",
-    }.items():
-        bundle.step("10-a", **{name: wrong})
-        with pytest.raises(ConfigurationError, match=rf"10-a\.sh: its header has no line `# {name}:"):
-            load_steps(bundle.assets)
-    bundle.step("10-a", Recipe="gpu")
-    with pytest.raises(ConfigurationError, match=r"10-a\.sh: .* `# Recipe:`\n    allowed: .*Recipes"):
-        load_steps(bundle.assets)

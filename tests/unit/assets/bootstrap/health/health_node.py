@@ -1,7 +1,6 @@
 """A node's disk under one folder, with the bundle on it and programs that answer as a test likes."""
 
 import shlex
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -85,18 +84,6 @@ def list_gpus(number: int) -> str:
     return f"seq -f 'GPU %g: NVIDIA A100-SXM4-40GB (UUID: GPU-x)' 0 {number - 1}"
 
 
-def gpu_node(root: Path, *, family: str = "p4d") -> HealthNode:
-    """Make a node of 8 healthy GPUs, with EFA and local disks."""
-    node = HealthNode(root, family=family)
-    node.stub("chronyc", f"echo '{CLOCK},Normal'")
-    node.stub("mountpoint", "")
-    (node.root / "scratch").mkdir()
-    node.stub("journalctl", prints(KERNEL))
-    node.stub("fi_info", prints(EFA))
-    smi(node)
-    return node
-
-
 def fabric_report(states: Sequence[str], *, mig: str = "N/A") -> str:
     """Return the parts of `nvidia-smi -q` that a check reads.
 
@@ -127,19 +114,3 @@ def link_report(links: Sequence[Sequence[bool]]) -> str:
         for link, is_up in enumerate(each):
             report += f"\t Link {link}: {'25.781 GB/s' if is_up else '<inactive>'}\n"
     return report
-
-
-def smi(node: HealthNode, *, gpus: int = 8) -> None:
-    """Let nvidia-smi list this many GPUs, all healthy; gpu_cuda.py has tests of its own."""
-    node.stub("nvidia-smi", f"if [[ $1 == --list-gpus ]]; then {list_gpus(gpus)}; fi")
-    node.stub("python3", "")
-
-
-def check(node: HealthNode, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", str(HEALTH / "check-node.sh"), node.queue],
-        env=node.environment | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )

@@ -9,9 +9,8 @@ from tests.unit.assets.bootstrap.health.health_node import (
     HEALTH,
     KERNEL,
     UNHEALTHY,
-    check,
+    HealthNode,
     fabric_report,
-    gpu_node,
     link_report,
     list_gpus,
     prints,
@@ -24,8 +23,16 @@ Programs = dict[str, str]
 def test_a_well_gpu_node_is_fit(tmp_path: Path) -> None:
     """Every program is asked as it understands. Errors of jobs and mended ones keep no node from work."""
     assert [code for code in ("13", "31", "43", "45", "63", "94", "154") if f": {code}, " not in KERNEL] == []
-    node = gpu_node(tmp_path)
-    done = check(node)
+    node = HealthNode(tmp_path)
+    (node.root / "scratch").mkdir()
+    smi = f"if [[ $1 == --list-gpus ]]; then {list_gpus(8)}; fi"  # gpu_cuda.py has tests of its own
+    for program, script in {
+        **{"chronyc": f"echo '{CLOCK},Normal'", "mountpoint": "", "journalctl": prints(KERNEL)},
+        **{"fi_info": prints(EFA), "nvidia-smi": smi, "python3": ""},
+    }.items():
+        node.stub(program, script)
+    command = ["bash", str(HEALTH / "check-node.sh"), node.queue]
+    done = subprocess.run(command, env=node.environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert sorted(node.called()) == [
         "chronyc -n -c tracking",
