@@ -135,6 +135,9 @@ def test_what_is_wrong_everywhere_drains_none(prolog: Prolog) -> None:
 def test_no_root_of_a_rehearsal_drains_none(tmp_path: Path) -> None:
     """On AWS TRAINING_ROOT is empty, for which step 90 writes no line."""
     for moment in ("prolog", "epilog"):
-        command, bundles = ["/bin/bash", HEALTH.parent / f"{moment}.sh"], {"TRAINING_BUNDLES": str(tmp_path)}
+        command, bundles = (
+            ["/bin/bash", str(HEALTH.parent / f"{moment}.sh")],
+            {"TRAINING_BUNDLES": str(tmp_path)},
+        )
         done = subprocess.run(command, env=bundles, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
