@@ -68,7 +68,7 @@ class Manifest:
 
     @property
     def sum_of_tokens(self) -> str:
-        """Sum of the tokens: data sets with the same sum have the same content."""
+        """Checksum of all shards: data sets with the same one have the same tokens."""
         return hashlib.sha256("".join(shard.sha256 for shard in self.shards()).encode()).hexdigest()
 
     def size_bytes(self, shard: Shard) -> int:

@@ -4,6 +4,7 @@ import json
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from trainkit.data.documents import pieces_of
