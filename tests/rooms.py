@@ -32,6 +32,7 @@ TESTED_WITH = {
     "ops/commands/people": "tests/unit/ops/users/test_users_deploy.py",
     # One command's checks, which read one account.
     "ops/preflight/account": "tests/unit/ops/preflight/test_checks.py",
+    "ops/preflight/capacity": "tests/unit/ops/preflight/test_checks.py",
     "ops/preflight/network": "tests/unit/ops/preflight/test_checks.py",
     # Services of one local AWS, which runs as a process with all of them.
     **dict.fromkeys(
