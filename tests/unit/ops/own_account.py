@@ -51,7 +51,6 @@ class OwnAccount:
         self.client("ssm").put_parameter(Name=BOOTSTRAP, Value="21", Type="String")
         self.network = make_network(self.client("ec2"))
         self.nodes = self.network.nodes
-        self.ec2 = self.client("ec2")
         self.itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": self.nodes}]}
         self.public_table, self.private_table = map(self._table, (self.network.public, self.network.private))
         self.internet, self.nat = self._gateways()
@@ -97,6 +96,11 @@ class OwnAccount:
         self.reset()
         self._memory: dict[tuple[str, ...], bytes] = {}
         self.account.memory = self._memory
+
+    @property
+    def ec2(self) -> Any:
+        """A client of EC2, which this account answers whoever asked another account last."""
+        return self.client("ec2")
 
     @property
     def exists(self) -> bool:
