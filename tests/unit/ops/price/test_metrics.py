@@ -1,6 +1,8 @@
 """Cost of the stores of metrics: what docs/costs.md says."""
 
-from ops.price.metrics import metrics_cost
+import dataclasses
+
+from ops.price.metrics import metrics_cost, render_metrics_cost
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
 
@@ -15,3 +17,11 @@ def test_the_pages_have_the_costs_of_each_store() -> None:
     for store in ("cloudwatch", "amp"):
         one, some, many = (round(getattr(cost, store)) for cost in costs.values())
         assert f"{one}, {some} and {many}" in " ".join(readme.split())
+
+
+def test_doubt_about_prices_is_said() -> None:
+    cost = metrics_cost(read_settings({"nodes": "4"}))
+    line = render_metrics_cost(cost)
+    assert line.startswith("Metrics of 4 nodes")
+    assert "unconfirmed" not in line
+    assert "unconfirmed" in render_metrics_cost(dataclasses.replace(cost, unconfirmed=True))
