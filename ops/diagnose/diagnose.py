@@ -13,8 +13,7 @@ from ops.diagnose.matching import Matcher
 from ops.diagnose.ranking import Finding, rank
 from ops.diagnose.render import Diagnosis
 from ops.diagnose.texts import Evidence
-from ops.diagnose.unknown import LEAST, LOUD
-from ops.diagnose.unknown import Evidence as Line
+from ops.diagnose.unknown import LEAST, LOUD, EvidenceLine
 
 
 def diagnose_evidence(
@@ -57,7 +56,7 @@ def diagnose_evidence(
 
 def _unexplained(
     matcher: Matcher, found: Sequence[Finding], about: str | None, *, least: int
-) -> tuple[Line, ...]:
+) -> tuple[EvidenceLine, ...]:
     """Return the unexplained lines to show: before weak causes, those that show how a program ended.
 
     Args:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ops.diagnose.causes import Cause
 from ops.diagnose.masking import mask
 from ops.diagnose.matching import Hit
-from ops.diagnose.unknown import Evidence
+from ops.diagnose.unknown import EvidenceLine
 
 # Weight up to which a line is usually a consequence of another failure, or a state and no failure.
 _CONSEQUENCE = 60
@@ -23,7 +23,7 @@ class Finding:
     score: int
     is_consequence: bool
     """True if the lines that show this cause usually follow from another failure."""
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceLine, ...]
     """Lines that show the cause, the most conclusive first."""
     mend: tuple[str, ...]
     why: str
@@ -76,7 +76,7 @@ def _finding(
         score=max(hit.pattern.weight for hit in hits) + _ANOTHER * min(len(lines) - 1, _MOST_OTHERS),
         is_consequence=all(hit.pattern.weight <= _CONSEQUENCE and not hit.is_own_sentence for hit in hits),
         evidence=tuple(
-            Evidence(file=hit.file, line=hit.line, text=mask(hit.text), count=hit.count)
+            EvidenceLine(file=hit.file, line=hit.line, text=mask(hit.text), count=hit.count)
             for hit in lines.values()
         ),
         mend=tuple(mask(line) for line in cause.mend_with(groups)),

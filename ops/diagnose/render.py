@@ -7,7 +7,7 @@ from pathlib import Path
 from ops.account.region_and_profile import with_account
 from ops.diagnose.ranking import Finding
 from ops.diagnose.texts import State
-from ops.diagnose.unknown import Evidence
+from ops.diagnose.unknown import EvidenceLine
 
 _SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500
 
@@ -20,11 +20,11 @@ class Diagnosis:
     """State that the account and Slurm report."""
     causes: tuple[Finding, ...]
     """Causes that were found, the likeliest first and consequences of others last."""
-    unknown: tuple[Evidence, ...]
+    unknown: tuple[EvidenceLine, ...]
     """Lines that look most like the failure and that no cause explains; they come before the causes."""
     earlier: tuple[Finding, ...]
     """Causes that lines from before the last success show, or lines of a job that has completed."""
-    earlier_unknown: tuple[Evidence, ...]
+    earlier_unknown: tuple[EvidenceLine, ...]
     """Among these lines those that no cause explains; they come before those causes."""
     texts: int
     lines: int
@@ -73,7 +73,7 @@ def render_bundle(file: Path) -> str:
     return f"Bundle: {file} (keys and tokens masked; look through it before you send it)"
 
 
-def _render_causes(unknown: Sequence[Evidence], causes: Sequence[Finding]) -> Iterator[str]:
+def _render_causes(unknown: Sequence[EvidenceLine], causes: Sequence[Finding]) -> Iterator[str]:
     others = causes
     if unknown:
         yield from _render_unexplained(unknown)
@@ -87,7 +87,7 @@ def _render_causes(unknown: Sequence[Evidence], causes: Sequence[Finding]) -> It
             yield from _render_other(number, each)
 
 
-def _render_unexplained(lines: Sequence[Evidence]) -> Iterator[str]:
+def _render_unexplained(lines: Sequence[EvidenceLine]) -> Iterator[str]:
     yield "1. An error that no rule explains:" if len(lines) == 1 else "1. Errors that no rule explains:"
     for line in lines:
         yield from _render_line(line)
@@ -112,7 +112,7 @@ def _render_other(number: int, cause: Finding) -> Iterator[str]:
         yield f"   fix:    {with_account(cause.mend[0])}"
 
 
-def _render_unknown(lines: Sequence[Evidence]) -> Iterator[str]:
+def _render_unknown(lines: Sequence[EvidenceLine]) -> Iterator[str]:
     if lines:
         yield "Lines that look like a failure, the likeliest first:"
     for number, each in enumerate(lines, 1):
@@ -120,7 +120,7 @@ def _render_unknown(lines: Sequence[Evidence]) -> Iterator[str]:
         yield f"     {_short(each.text)}"
 
 
-def _render_line(line: Evidence) -> Iterator[str]:
+def _render_line(line: EvidenceLine) -> Iterator[str]:
     yield f"   {line.file}:{line.line}{_times(line.count)}"
     yield f"     {_short(line.text)}"
 

@@ -39,7 +39,7 @@ _VARYING = re.compile(rb"""(?:/[\w.+-]+)+|'[^']*'|"[^"]*"|0x[0-9a-f]+|\b[0-9a-f]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class EvidenceLine:
     """A line that shows a cause, or may show one, with masked keys and tokens."""
 
     file: str
@@ -79,7 +79,7 @@ class UnknownLines:
         elif len(self._seen) < _MOST_SHAPES:
             self._seen[shape] = _Seen(weight, file, number, line)
 
-    def ranked(self, *, least: int = LEAST, of: str = "") -> Iterable[Evidence]:
+    def ranked(self, *, least: int = LEAST, of: str = "") -> Iterable[EvidenceLine]:
         """Yield the lines that look most like the failure: by weight, then the rarest, then the earliest.
 
         Args:
@@ -90,4 +90,4 @@ class UnknownLines:
         # sorted keeps the order of lines that are equal.
         for seen in sorted(wanted, key=lambda seen: (-seen.weight, seen.count))[:_SHOWN]:
             text = mask(seen.text.decode(errors="replace").strip())
-            yield Evidence(file=seen.file, line=seen.line, text=text, count=seen.count)
+            yield EvidenceLine(file=seen.file, line=seen.line, text=text, count=seen.count)

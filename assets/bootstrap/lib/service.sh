@@ -14,13 +14,13 @@ install_program() {
   install_packages "$1"
 }
 
-# start_service NAME DESCRIPTION <<<LINES: writes the unit training-cluster-NAME, with these lines of [Service], and
-# starts it; restarts it if something that `put` has written since the step began is new.
+# start_service NAME DESCRIPTION [UNIT_LINES] <<<LINES: writes the unit training-cluster-NAME, with these lines of [Unit]
+# and of [Service], and starts it; restarts it if something that `put` has written since the step began is new.
 start_service() {
-  local -r unit="training-cluster-$1.service"
+  local -r unit="training-cluster-$1.service" unit_lines=${3:+$'\n'$3}
   put "$UNITS/$unit" <<END
 [Unit]
-Description=Training Cluster: $2
+Description=Training Cluster: $2$unit_lines
 
 [Service]
 User=prometheus

@@ -45,10 +45,10 @@ def use_of_gpus(found: list[Gpu]) -> Use:
     return busy, memory
 
 
-_DEVICES = Path(os.environ.get("TRAINING_ROOT") or "/") / "sys" / "class" / "infiniband"
+_EFA_DEVICES = Path(os.environ.get("TRAINING_ROOT") or "/") / "sys" / "class" / "infiniband"
 # A setting of the kernel's cache of the counters, not a counter.
-_NO_COUNTER = "lifespan"
-_ERRORS = ("drops", "err", "_events", "retrans_pkts")
+_EFA_SETTING = "lifespan"
+_EFA_ERRORS = ("drops", "err", "_events", "retrans_pkts")
 
 
 def efa_samples() -> Iterator[Sample]:
@@ -58,11 +58,11 @@ def efa_samples() -> Iterator[Sample]:
     devices, and only errors of a device are a sample of their own.
     """
     sums: Counter[str] = Counter()
-    for file in sorted(_DEVICES.glob("*/ports/*/hw_counters/*")):
-        if file.name != _NO_COUNTER:
+    for file in sorted(_EFA_DEVICES.glob("*/ports/*/hw_counters/*")):
+        if file.name != _EFA_SETTING:
             value = int(file.read_text(encoding="ascii"))
             sums[file.name] += value
-            if value and file.name.endswith(_ERRORS):
+            if value and file.name.endswith(_EFA_ERRORS):
                 labels = {"device": file.parents[3].name, "counter": file.name}
                 yield Sample("efa_device_errors_total", value, labels)
     for counter, value in sums.items():
@@ -70,10 +70,10 @@ def efa_samples() -> Iterator[Sample]:
 
 
 # NAME COUNT samples [UNIT] and, for bytes, MIN MAX SUM SUM_OF_SQUARES.
-_LINE = re.compile(r"^(\w+)\s+(\d+) samples \[(\w+)\](?: \d+ \d+ (\d+))?", re.MULTILINE)
-_BYTES = {"read_bytes": "read", "write_bytes": "write"}
+_SAMPLES = re.compile(r"^(\w+)\s+(\d+) samples \[(\w+)\](?: \d+ \d+ (\d+))?", re.MULTILINE)
+_LUSTRE_BYTES = {"read_bytes": "read", "write_bytes": "write"}
 # The kinds that show whether metadata is the limit.
-_OPERATIONS = ("open", "close", "getattr", "mkdir", "unlink", "rename")
+_LUSTRE_OPERATIONS = ("open", "close", "getattr", "mkdir", "unlink", "rename")
 
 
 def lustre_samples() -> Iterator[Sample]:
@@ -82,10 +82,10 @@ def lustre_samples() -> Iterator[Sample]:
         return
     moved: Counter[str] = Counter()
     done: Counter[str] = Counter()
-    for name, count, unit, total in _LINE.findall(output_of("lctl", "get_param", "-n", "llite.*.stats")):
-        if name in _BYTES and unit == "bytes":
-            moved[_BYTES[name]] += int(total or 0)
-        elif name in _OPERATIONS:
+    for name, count, unit, total in _SAMPLES.findall(output_of("lctl", "get_param", "-n", "llite.*.stats")):
+        if name in _LUSTRE_BYTES and unit == "bytes":
+            moved[_LUSTRE_BYTES[name]] += int(total or 0)
+        elif name in _LUSTRE_OPERATIONS:
             done[name] += int(count)
     for direction, total in moved.items():
         yield Sample("lustre_client_bytes_total", total, {"direction": direction})

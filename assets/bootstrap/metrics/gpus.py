@@ -131,16 +131,16 @@ def _fabric(gpu: Gpu) -> Iterator[Sample]:
 
 
 _LINKS_OF = re.compile(r"GPU (\d+):")
-_DATA = re.compile(r"Link \d+: Data (Tx|Rx): (\d+) KiB")
-_ERRORS = re.compile(r"Link \d+: (Replay|Recovery|CRC)\b[^:]*: (\d+)$")
+_LINK_DATA = re.compile(r"Link \d+: Data (Tx|Rx): (\d+) KiB")
+_LINK_ERRORS = re.compile(r"Link \d+: (Replay|Recovery|CRC)\b[^:]*: (\d+)$")
 _KIB = 1024
 
 
 def nvlink_samples() -> Iterator[Sample]:
     """Yield traffic and errors of each GPU's NVLinks; GPUs without NVLink have no lines."""
-    for (gpu, direction), kib in _sums(output_of("nvidia-smi", "nvlink", "-gt", "d"), _DATA).items():
+    for (gpu, direction), kib in _sums(output_of("nvidia-smi", "nvlink", "-gt", "d"), _LINK_DATA).items():
         yield Sample("gpu_nvlink_bytes_total", kib * _KIB, {"gpu": gpu, "direction": direction})
-    for (gpu, kind), errors in _sums(output_of("nvidia-smi", "nvlink", "-e"), _ERRORS).items():
+    for (gpu, kind), errors in _sums(output_of("nvidia-smi", "nvlink", "-e"), _LINK_ERRORS).items():
         yield Sample("gpu_nvlink_errors_total", errors, {"gpu": gpu, "kind": kind})
 
 
@@ -160,10 +160,12 @@ def _sums(text: str, value: re.Pattern[str]) -> Counter[tuple[str, str]]:
 FATAL = frozenset((46, 48, 62, 64, 74, 79, 95, 119, 120, 136, 140, 143, 155, 156, 158))
 # A faulty program can also cause these.
 APPLICATION = frozenset((13, 31, 43, 45))
-_LINE = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(.*)")
+_XID_LINE = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(.*)")
 # With this code the driver logs the recovery that it requires, and also that none is required any more.
-_VERDICT = 154
-_ASKED = re.compile(r"to 0x[0-9a-f]+ \((GPU Reset Required|Node Reboot Required|Drain and Reset)\)")
+_RECOVERY_CODE = 154
+_REQUIRED_RECOVERY = re.compile(
+    r"to 0x[0-9a-f]+ \((GPU Reset Required|Node Reboot Required|Drain and Reset)\)"
+)
 
 
 def xid_samples(gpus: list[Gpu]) -> Iterator[Sample]:
@@ -171,7 +173,7 @@ def xid_samples(gpus: list[Gpu]) -> Iterator[Sample]:
     index = {gpu.pci_address: gpu.index for gpu in gpus}
     log = output_of("journalctl", "--dmesg", "--boot", "--no-pager", "--quiet", "--output=cat")
     found = Counter(
-        (pci_address(pci), int(code), _class(int(code), rest)) for pci, code, rest in _LINE.findall(log)
+        (pci_address(pci), int(code), _class(int(code), rest)) for pci, code, rest in _XID_LINE.findall(log)
     )
     # The driver no longer lists a GPU that has fallen off the bus, so its address is the label.
     for (pci, code, kind), errors in found.items():
@@ -180,6 +182,6 @@ def xid_samples(gpus: list[Gpu]) -> Iterator[Sample]:
 
 
 def _class(code: int, rest: str) -> str:
-    if code in FATAL or (code == _VERDICT and _ASKED.search(rest)):
+    if code in FATAL or (code == _RECOVERY_CODE and _REQUIRED_RECOVERY.search(rest)):
         return "fatal"
     return "application" if code in APPLICATION else "other"

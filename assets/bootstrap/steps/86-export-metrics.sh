@@ -59,9 +59,7 @@ if [[ $NODE_TYPE == ComputeFleet ]]; then address="$(first_address 2>/dev/null)"
 # boot.
 put "$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-metrics.conf" <<<'d /run/training-cluster-metrics 0755 root root'
 timeout 10 systemd-tmpfiles --create training-cluster-metrics.conf
-start_service node-exporter "serve metrics of this node
-After=network-online.target
-Wants=network-online.target" <<END
+start_service node-exporter "serve metrics of this node" $'After=network-online.target\nWants=network-online.target' <<END
 ExecStart=/usr/bin/prometheus-node-exporter --web.listen-address=$address:$PORT --collector.disable-defaults \\
   --collector.diskstats --collector.filesystem --collector.loadavg --collector.meminfo --collector.netdev \\
   --collector.stat --collector.textfile --collector.time --collector.uname --collector.vmstat \\

@@ -32,18 +32,17 @@ def roles_of_profile(name_or_arn: str) -> list[str]:
 
 def profile(name: str) -> dict[str, Any]:
     """Return an instance profile as IAM describes it; empty if there is none."""
-    iam = client("iam")
-    try:
-        found: dict[str, Any] = iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]
-    except iam.exceptions.NoSuchEntityException:
-        return {}
-    return found
+    return _described("get_instance_profile", "InstanceProfile", InstanceProfileName=name)
 
 
 def _role(name: str) -> dict[str, Any]:
+    return _described("get_role", "Role", RoleName=name)
+
+
+def _described(operation: str, kind: str, **name: str) -> dict[str, Any]:
+    """Return a resource as IAM describes it; empty if there is none."""
     iam = client("iam")
     try:
-        found: dict[str, Any] = iam.get_role(RoleName=name)["Role"]
+        return dict(getattr(iam, operation)(**name)[kind])
     except iam.exceptions.NoSuchEntityException:
         return {}
-    return found

@@ -30,7 +30,7 @@ class Terminal:
     def __init__(self, folder: Path, output: str) -> None:
         self.folder = folder
         self.output = output
-        """What the rehearsal printed."""
+        """Output of the rehearsal."""
         self.own = folder / "own"
         self.own.mkdir()
 

@@ -1,14 +1,13 @@
 """Functions of custom resources in this process, with the local AWS; the state of their stack is made up."""
 
 import datetime
-import importlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import boto3
 import pytest
 
+from ops.asset_code import asset_code
 from tests.unit.ops.fake_account import Account, Refused
 from training_cluster.paths import ASSETS
 
@@ -23,9 +22,9 @@ class FunctionAccount(Account):
         super().__init__({"DescribeStacks": self._describe_stacks}, real=True)
         self.stack_id = stack_id
         self.statuses: list[str | Refused] = ["UPDATE_IN_PROGRESS"]
-        """Of the stack, or errors, one a call; the last one again and again."""
+        """Statuses of the stack, or errors, one a call; the last one is repeated."""
         self.outputs: dict[str, str] = {}
-        """Of the stack."""
+        """Outputs of the stack."""
         self.configs: list[Any] = []
         """`config` of every client."""
         self._clients = {service: self.client(service) for service in ("cloudformation", "ec2")}
@@ -51,23 +50,8 @@ class FunctionAccount(Account):
 
 
 def load(function: str) -> dict[str, Any]:
-    """Import a function's modules by the plain names that they use, and leave no trace of it.
-
-    Args:
-        function: its folder in assets/.
-    """
-    code = ASSETS / function
-    names = [path.stem for path in code.glob("*.py")]
-    former = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "dont_write_bytecode", True)  # it would lie in the function's code
-            patch.syspath_prepend(str(code))
-            return {name: importlib.import_module(name) for name in names}
-    finally:
-        for name in names:
-            sys.modules.pop(name, None)
-        sys.modules.update(former)
+    """Import all modules of a function's folder in assets/."""
+    return vars(asset_code(function, *(path.stem for path in (ASSETS / function).glob("*.py"))))
 
 
 def refusal(ask: Callable[..., Any], *args: Any, **more: Any) -> str:

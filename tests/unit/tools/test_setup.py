@@ -116,14 +116,6 @@ def test_a_second_set_up_waits_for_the_first(machine: Machine) -> None:
     assert ".venv.new" not in machine.made()
 
 
-def test_packages_of_the_distribution_come_first(machine: Machine, tmp_path: Path) -> None:
-    assert machine.set_up().returncode == 1
-    update, install = (tmp_path / "apt").read_text().splitlines()
-    assert update == "update"
-    assert {"curl", "slurm-client", "mmdebstrap"} <= set(install.split())
-    assert machine.made() == [".cache"]
-
-
 def test_activated_environment_hides_no_aws_cli(machine: Machine) -> None:
     script = machine.folder / "tools" / "setup.sh"
     made_before = "check_python install_programs make_venv make_node_modules unpack_prometheus unpack_jsii"

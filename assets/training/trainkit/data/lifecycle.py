@@ -1,4 +1,4 @@
-"""What every prepare.py shares: its end, the numbers that it reads, free space, the note of the data."""
+"""Shared parts of every prepare.py: its end, the numbers that it reads, free space, the note of the data."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class TextShards:
     """Files in raw/ that are no text."""
     shard_bytes_a_text_byte: ClassVar[float] = 1.0
     other_text: ClassVar[str] = f"DATA={MACHINE}"
-    """What to type for a text that exists."""
+    """Settings that take another text, for the refusal of a missing one."""
 
     @property
     def folder(self) -> Path:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from training_cluster.catalog.steps import image_steps, load_steps, start_steps
+from training_cluster.catalog.steps import NODES, RECIPES, load_steps
 from training_cluster.paths import ASSETS
+from training_cluster.problems import ConfigurationError
 
 ONE_TEXT = ("bash", "-c", 'exec bash "$@" >&2', "_")
 RUNNER = ASSETS / "bootstrap" / "run-steps.sh"
@@ -182,8 +183,29 @@ def test_a_node_of_no_partition_is_refused(bundle: Bundle) -> None:
 
 
 def test_python_reads_headers_as_the_runner() -> None:
-    names = [step.name for step in load_steps()]
-    assert names == sorted(names)
-    assert {s.name for s in image_steps("cpu")} <= {s.name for s in load_steps() if s.moment != "start"}
-    built = start_steps(node="ComputeFleet", recipe="gpu", has_built_image=True)
-    assert {s.moment for s in built} == {"start"}
+    """The defaults of headers are written in both languages."""
+    script = f"""
+        declare -A header; source <(sed -n '/^read_header()/,/^}}/p' {RUNNER})
+        for file; do read_header "$file"
+            for name in Moment Recipes Nodes Where Required Budget; do echo "${{header[$name]}}"; done
+        done"""
+    files = [str(step.path) for step in load_steps()]
+    output = subprocess.check_output(["bash", "-c", script, "_", *files], text=True)
+    lines = iter(output.splitlines())
+    for step, read in zip(load_steps(), zip(*[lines] * 6, strict=True), strict=True):
+        moment, recipes, nodes, where, required, budget = read
+        assert (moment, budget) == (step.moment, f"{step.budget_s} s"), step.name
+        assert set(RECIPES if recipes == "all" else recipes.split()) == step.recipes
+        assert set(NODES if nodes == "all" else nodes.split()) == step.nodes
+        assert (where == "node", required == "yes") == (step.is_for_nodes_only, step.is_required)
+
+
+def test_an_unknown_header_is_refused(bundle: Bundle) -> None:
+    wrong = {"Budget": "soon", "Moment": "someday", "Recipes": "all gpu", "Nodes": "Toaster"}
+    for name, value in wrong.items():
+        bundle.step("10-a", **{name: value})
+        with pytest.raises(ConfigurationError, match=rf"10-a\.sh: its header has no line `# {name}:"):
+            load_steps(bundle.assets)
+    bundle.step("10-a", Recipe="gpu")
+    with pytest.raises(ConfigurationError, match=r"10-a\.sh: .* `# Recipe:`\n    allowed: .*Recipes"):
+        load_steps(bundle.assets)

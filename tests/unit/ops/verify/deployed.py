@@ -53,7 +53,7 @@ DASHBOARD = {
 
 @dataclass(frozen=True)
 class Made:
-    """What deploy made in the account."""
+    """Resources that a deploy has made in the account."""
 
     head_node: str
     resources: dict[str, dict[str, list[str]]]
