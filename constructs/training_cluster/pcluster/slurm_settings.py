@@ -4,12 +4,15 @@ ParallelCluster checks only that a setting is none of its own (slurm_settings_va
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from training_cluster.overrides.merge import scripts_of
+from training_cluster.pcluster.schema import SCHEMA
 from training_cluster.problems import did_you_mean
 
 Config = Mapping[str, Any]
@@ -17,7 +20,47 @@ Config = Mapping[str, Any]
 KEYS_FILE = Path(__file__).with_name("slurm_keys.json")
 SLURM_CONF = "slurm.conf"
 """Name of the keys that begin a line; others follow one of these, such as NodeName, on its line."""
+TIME, REMOVED = "TIME", "REMOVED"
+"""Forms in addition to Slurm's own S_P_*: text that it reads as a time, and keys with which it ends."""
 _FOLDER = "/opt/slurm/etc"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """The values that Slurm reads for keys of one type (src/common/parse_value.c, parse_time.c)."""
+
+    pattern: str
+    allowed: str
+    most: int | None = None
+
+
+def _number(bits: int, k: str = "") -> Form:
+    return Form(
+        pattern=rf"(?P<number>0x[0-9a-f]+|0|[1-9][0-9]*)(?P<k>{k})|infinite|unlimited",
+        allowed=f"a whole number from 0 to {2**bits - 1}, or INFINITE",
+        most=2**bits - 1,
+    )
+
+
+_TEXT = Form(
+    pattern=r'"[^"#]+"|(?:[^\s#\\]|\\.)+',
+    allowed="text without spaces, or in double quotes within the quotes of YAML; YAML reads a bare yes or no "
+    "as true or false, so write it in quotes",
+)
+FORMS = {
+    "STRING": _TEXT,
+    "ARRAY": _TEXT,
+    "BOOLEAN": Form(pattern="yes|up|true|1|no|down|false|0", allowed="yes, no, true, false, 1, 0"),
+    "UINT16": _number(16),
+    "UINT32": _number(32, "k?"),
+    "UINT64": _number(64, "k?"),
+    TIME: Form(
+        pattern=r"-1|infinite|unlimited|\d+(:\d+){0,2}|\d+-\d*|\d+-\d+:\d+(:\d+)?",
+        allowed="minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes:seconds, "
+        "UNLIMITED; in quotes",
+    ),
+    REMOVED: Form(pattern="(?!)", allowed="none: Slurm has removed this setting, and does not start with it"),
+}
 _FILES = {
     "topologyplugin": {"topology/tree": "topology.conf", "topology/block": "topology.conf"},
     "jobsubmitplugins": {"job_submit/lua": "job_submit.lua"},
@@ -36,45 +79,13 @@ From Slurm 25.11: src/interfaces/topology.c, and what calls get_extra_conf_path 
 
 def slurm_problems(config: Config) -> Iterator[str]:
     """Yield a sentence for each setting of a rendered config with which Slurm does not start."""
-    scheduling, level = config["Scheduling"], "CustomSlurmSettings"
-    path = f"Scheduling.SlurmSettings.{level}"
     actions = config["HeadNode"].get("CustomActions", {})
     # An existing cluster takes no OnNodeStart. OnNodeUpdated has one script of the app's, then the user's.
     brings_files = "OnNodeStart" in actions or len(scripts_of(actions.get("OnNodeUpdated"))) > 1
-    for line in scheduling.get("SlurmSettings", {}).get(level, []):
-        given = {str(key).lower() for key in line}  # ParallelCluster writes a key such as NodeName first
-        kind = next((each for each in _tables() if each.lower() in given), SLURM_CONF)
-        yield from _unknown(line, kind, path)
-        if not brings_files:
-            yield from _without_file(line, path)
-    for queue in scheduling["SlurmQueues"]:
-        at = f"Scheduling.SlurmQueues[{queue['Name']}]"
-        yield from _unknown(queue.get(level, {}), "PartitionName", f"{at}.{level}")
-        for each in queue["ComputeResources"]:
-            yield from _unknown(
-                each.get(level, {}), "NodeName", f"{at}.ComputeResources[{each['Name']}].{level}"
-            )
-
-
-def _unknown(settings: Config, kind: str, path: str) -> Iterator[str]:
-    """Yield a sentence for each key that Slurm does not know; case makes no difference to it."""
-    known = [*_tables()[kind], *([] if kind == SLURM_CONF else [kind])]
-    lower = {each.lower() for each in known}
-    where = kind if kind == SLURM_CONF else f"a line of {kind}"
-    for key in settings:
-        if str(key).lower() not in lower:
-            yield (
-                f"{path}.{key}: Slurm {_release()} has no such key in {where}, and slurmctld does not start "
-                f"with it.{did_you_mean(str(key), known)}"
-            )
-
-
-def _without_file(line: Config, path: str) -> Iterator[str]:
-    for key, value in line.items():
-        files = _FILES.get(str(key).lower(), {})
-        given = {each.strip().lower().rpartition("/")[2] for each in str(value).split(",")}
-        for plugin, file in files.items():
-            if plugin.rpartition("/")[2] in given:
+    for path, kind, settings, denied in _all_settings(config["Scheduling"]):
+        yield from _wrong(settings, kind, path, denied)
+        for key, value in settings.items() if kind == SLURM_CONF and not brings_files else ():
+            for plugin, file in files_of(key, value).items():
                 yield (
                     f"{path}.{key}: {plugin} does not start without {_FOLDER}/{file}\n"
                     "    type: HeadNode.CustomActions.OnNodeStart with a script that writes this file; for "
@@ -82,15 +93,78 @@ def _without_file(line: Config, path: str) -> Iterator[str]:
                 )
 
 
+def _all_settings(scheduling: Config) -> Iterator[tuple[str, str, Config, Collection[str]]]:
+    """Yield path, kind of line, settings and ParallelCluster's refused keys, for all levels of a config."""
+    level, slurm = "CustomSlurmSettings", scheduling.get("SlurmSettings", {})
+    denied = json.loads(SCHEMA.read_text(encoding="utf-8"))["x-denied-slurm-settings"]
+    of_cluster = denied["SlurmConf"]["Global"]
+    if "Database" in slurm:
+        of_cluster = of_cluster + denied["SlurmConf"]["Accounting"]
+    for line in slurm.get(level, []):
+        kind = line_kind(line)
+        # Lines of NodeName and the like describe nodes of the user's own: ParallelCluster refuses none there.
+        yield f"Scheduling.SlurmSettings.{level}", kind, line, of_cluster if kind == SLURM_CONF else ()
+    for queue in scheduling["SlurmQueues"]:
+        at = f"Scheduling.SlurmQueues[{queue['Name']}]"
+        yield f"{at}.{level}", "PartitionName", queue.get(level, {}), denied["Queue"]["Global"]
+        for each in queue["ComputeResources"]:
+            path = f"{at}.ComputeResources[{each['Name']}].{level}"
+            yield path, "NodeName", each.get(level, {}), denied["ComputeResource"]["Global"]
+
+
+def line_kind(line: Config) -> str:
+    """Return the key that begins a line, such as NodeName, or SLURM_CONF for one without such a key."""
+    given = {str(key).lower() for key in line}  # ParallelCluster writes a key such as NodeName first
+    return next((each for each in _content()["keys"] if each.lower() in given), SLURM_CONF)
+
+
+def _wrong(settings: Config, kind: str, path: str, denied: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for each key or value that Slurm does not take; case makes no difference to it."""
+    forms = {key: form for form, keys in _content()["keys"][kind].items() for key in keys}
+    forms |= {} if kind == SLURM_CONF else {kind: "STRING"}
+    lower = {key.lower(): form for key, form in forms.items()}
+    where = kind if kind == SLURM_CONF else f"a line of {kind}"
+    for key, value in settings.items():
+        form = lower.get(str(key).lower())
+        if str(key).lower() in denied:
+            yield f"{path}.{key}: ParallelCluster sets it itself, and refuses it here"
+        elif form is None:
+            yield (
+                f"{path}.{key}: Slurm {_release()} has no such key in {where}, and slurmctld does not start "
+                f"with it.{did_you_mean(str(key), forms)}"
+            )
+        elif not _fits(value, form):
+            allowed = FORMS[form].allowed
+            yield f"{path}.{key}: {value} is no value for Slurm {_release()}\n    allowed: {allowed}"
+
+
+def _fits(value: object, form: str) -> bool:
+    """Return True if Slurm reads a value, as ParallelCluster writes it into slurm.conf."""
+    if isinstance(value, bool) and form != "BOOLEAN":
+        return False
+    found = re.fullmatch(FORMS[form].pattern, str(value), re.IGNORECASE)
+    most = FORMS[form].most
+    if found is None or most is None or not found["number"]:
+        return found is not None
+    return int(found["number"], 0) * (1024 if found["k"] else 1) <= most
+
+
+def files_of(key: str, value: object) -> dict[str, str]:
+    """Return the files without which the plugins in a setting do not start, by plugin."""
+    given = {each.strip().lower().rpartition("/")[2] for each in str(value).split(",")}
+    files = _FILES.get(str(key).lower(), {})
+    return {plugin: file for plugin, file in files.items() if plugin.rpartition("/")[2] in given}
+
+
+def lacking_in_rehearsal(kind: str) -> set[str]:
+    """Return the keys, in lower case, of a kind of line that the Slurm of a rehearsal does not know."""
+    return {each.lower() for each in _content()["rehearsal"]["lacks"].get(kind, [])}
+
+
 @cache
 def _content() -> dict[str, Any]:
     content: dict[str, Any] = json.loads(KEYS_FILE.read_text(encoding="utf-8"))
     return content
-
-
-def _tables() -> dict[str, list[str]]:
-    tables: dict[str, list[str]] = _content()["keys"]
-    return tables
 
 
 def _release() -> str:

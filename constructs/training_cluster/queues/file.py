@@ -108,7 +108,7 @@ class QueueEntry(NodesEntry):
     image: str = Field(OFFICIAL, pattern=rf"^(official|build|ami-{AWS_ID})$")
     root_gib: int | None = Field(None, ge=40, le=16384)
     subnet_ids: Listed = ()
-    partition: dict[str, str | int] = Field(default_factory=dict)
+    partition: dict[str, bool | str | int] = Field(default_factory=dict)
     exclusive: bool = False
 
     @field_validator("subnet_ids")

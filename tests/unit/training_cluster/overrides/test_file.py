@@ -78,6 +78,32 @@ MISTAKES = {
         "topologyplugin: topology/tree does not start without /opt/slurm/etc/topology.conf\n"
         "    type: HeadNode.CustomActions.OnNodeStart with a script that writes this file; for an",
     ),
+    "a number that is none": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{KillWait: ten}]}}",
+        "Scheduling.SlurmSettings.CustomSlurmSettings.KillWait: ten is no value for Slurm 25.11\n"
+        "    allowed: a whole number from 0 to 65535, or INFINITE",
+    ),
+    "nodes of one's own with a wrong number": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{NodeName: 'own[1-2]', CPUs: 70000}]}}",
+        "CPUs: 70000 is no value for Slurm 25.11",
+    ),
+    "a text that YAML reads as false": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{EnforcePartLimits: NO}]}}",
+        "EnforcePartLimits: False is no value for Slurm 25.11\n    allowed: text without spaces",
+    ),
+    "a removed setting": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{SallocDefaultCommand: x}]}}",
+        "allowed: none: Slurm has removed this setting",
+    ),
+    "a setting of ParallelCluster's": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{Prolog: /x, KillWait: 9}]}}",
+        "CustomSlurmSettings.Prolog: ParallelCluster sets it itself, and refuses it here",
+    ),
+    "ParallelCluster's weight of nodes": (
+        "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: "
+        "[{Name: p4d, CustomSlurmSettings: {weight: 1}}]}]}",
+        "ComputeResources[p4d].CustomSlurmSettings.weight: ParallelCluster sets it itself",
+    ),
     "a filter without its file": (
         "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{JobSubmitPlugins: 'require_timelimit,lua'}]}}",
         "JobSubmitPlugins: job_submit/lua does not start without /opt/slurm/etc/job_submit.lua",
@@ -99,7 +125,7 @@ def test_settings_that_slurm_reads_are_taken(write: Write, action: str) -> None:
     given = write(
         f"HeadNode: {{CustomActions: {{{action}: {{Script: 's3://b/topology.sh'}}}}}}\n"
         "Scheduling:\n"
-        "  SlurmSettings: {CustomSlurmSettings: [{slurmdtimeout: 600}, {PowerPlugin: ''}, "
+        "  SlurmSettings: {CustomSlurmSettings: [{slurmdtimeout: 600}, {MailProg: '\"/bin/my mail\"'}, "
         "{PrologFlags: X11}, {TopologyPlugin: topology/tree}, {Nodes: b, NodeSet: a}]}\n"
         "  SlurmQueues: [{Name: gpu, CustomSlurmSettings: {maxtime: '1:0:0'}, ComputeResources: "
         "[{Name: p4d, CustomSlurmSettings: {MemSpecLimit: 1}}]}]\n"
