@@ -50,8 +50,9 @@ class ComputeFlags(BaseModel):
         "auto",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,254}$",
         takes="auto, on, off, the name of an existing group",
-        description="Cluster placement group. auto: a new one for EFA families, on demand or spot; none with "
-        "a reservation. on: a new one in any case. A name: an existing group, such as the one that a "
+        description="Cluster placement group. auto: a new one for EFA families; none with a reservation, for "
+        "several instance types, or on spot for nodes with one network card, because EC2 finds less capacity "
+        "within a group. on: a new one in any case. A name: an existing group, such as the one that a "
         "reservation is tied to.",
     )
     image: str | None = flag(

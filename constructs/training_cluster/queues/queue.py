@@ -140,9 +140,16 @@ class Queue:
 
     @property
     def wants_new_placement_group(self) -> bool:
-        """True when the queue gets a new placement group: asked for, or by its capacity and EFA."""
-        by_itself = self.placement_group == AUTO and self.efa and not self.reservations
-        return by_itself or self.placement_group == ON
+        """True when the queue gets a new placement group: asked for, or by itself.
+
+        A group narrows the places where EC2 looks for capacity. By itself only EFA nodes of one type get one,
+        and on spot only those that need EFA: with several network cards, or where EFA is asked for.
+        """
+        if self.placement_group != AUTO:
+            return self.placement_group == ON
+        needs_efa = any(each.uses_efa or each.interfaces > 1 for each in self.compute_resources)
+        finds_capacity = len(self.types) == 1 and (self.capacity_type != "spot" or needs_efa)
+        return self.efa and finds_capacity and not self.reservations
 
     @property
     def addresses(self) -> int:

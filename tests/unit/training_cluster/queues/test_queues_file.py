@@ -175,6 +175,25 @@ def test_a_mistake_in_partition_is_refused(write: Write, setting: str, words: li
         assert word in said
 
 
+@pytest.mark.parametrize(
+    ("keys", "group"),
+    [
+        ("family: p5", True),
+        ("family: g5", True),
+        ("family: p5, capacity: spot", True),
+        ("family: g5, capacity: spot", False),
+        ("family: g5, capacity: spot, efa: true", True),
+        ("family: g5, capacity: spot, placement_group: on", True),
+        ("instance_types: [g6.12xlarge, g5.12xlarge]", False),
+        ("instance_types: [g6.12xlarge, g5.12xlarge], placement_group: on", True),
+        ("compute_resources: [{name: a, family: g5}, {name: b, family: g6}]", False),
+    ],
+)
+def test_a_group_is_not_in_capacitys_way(write: Write, keys: str, group: bool) -> None:
+    found = queue(write(f"a: {{{keys}}}"))
+    assert (found.efa, found.wants_new_placement_group) == (True, group)
+
+
 def test_queues_of_the_file_come_last(write: Write) -> None:
     found = settings(
         write("z: {family: g5}\na: {family: g6}"), family="p4d", cpu_queue="on", queue_name="train"
