@@ -1,6 +1,7 @@
 """The deployed cluster, read from its stack's parameters and bucket, as its own head node reads it."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,8 @@ class DeployedCluster:
     """Cluster config as ParallelCluster stores it."""
     config_text: str
     partitions: tuple[Partition, ...]
+    slurm_settings: tuple[Mapping[str, object], ...]
+    """Lines for slurm.conf of its config."""
     head_node_action: BootstrapAction
     head_node_update_action: BootstrapAction
     compute_node_action: BootstrapAction
@@ -70,6 +73,7 @@ def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> Deploy
         partitions=parse_partitions(
             cluster_config=config, shapes={name: _shape(data) for name, data in types.items()}
         ),
+        slurm_settings=tuple(config["Scheduling"]["SlurmSettings"].get("CustomSlurmSettings", ())),
         head_node_action=_action(config["HeadNode"], "OnNodeConfigured"),
         head_node_update_action=_action(config["HeadNode"], "OnNodeUpdated"),
         compute_node_action=_action(config["Scheduling"]["SlurmQueues"][0], "OnNodeConfigured"),

@@ -56,6 +56,7 @@ def new_slurm(cluster: DeployedCluster, workspace: Workspace) -> LocalSlurm:
         max_node_processes=MAX_NODES,
         prolog=prolog_folder(workspace),
         private=[jobs_tmp(workspace), job_files(workspace)],
+        settings=cluster.slurm_settings,
     )
 
 
@@ -104,7 +105,7 @@ def update(
     config = workspace.node / CLUSTER_CONFIG
     previous = config.read_text()
     try:
-        with slurm.updated(cluster.partitions):
+        with slurm.updated(cluster.partitions, cluster.slurm_settings):
             run_node_actions(
                 cluster, cluster.head_node_update_action, address=address, workspace=workspace, say=print
             )

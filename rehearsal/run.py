@@ -212,6 +212,8 @@ class Rehearsal:
             if not slurm.has_separate_nodes:
                 self._narrator.say("nodes share /tmp and /dev/shm here, since only root can separate them")
             open_shell(slurm, address, self._workspace)
+            for each in slurm.left_out:
+                self._narrator.say(f"not in this slurm.conf: {each}")
             for partition in cluster.partitions:
                 self._narrator.say(f"partition {partition.name}: {', '.join(partition.node_names)}")
         return slurm

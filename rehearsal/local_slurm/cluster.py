@@ -16,6 +16,7 @@ from rehearsal.local_aws.address import tools_path
 from rehearsal.local_slurm.accounting import start_accounting
 from rehearsal.local_slurm.client import SlurmClient
 from rehearsal.local_slurm.conf import CGROUP_CONF, render_slurm_conf
+from rehearsal.local_slurm.custom_settings import Settings
 from rehearsal.local_slurm.daemons import ANCHOR, Child, start_anchor, start_munged, start_slurmctld
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.layout import Layout
@@ -23,6 +24,7 @@ from rehearsal.local_slurm.node_program import can_separate, node_program
 from rehearsal.local_slurm.partitions import Partition
 from rehearsal.local_slurm.ports import find_ports
 from rehearsal.local_slurm.power import power_program
+from training_cluster.cluster.config import JOB_SETTINGS
 from training_cluster.paths import ROOT
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "srun", "sinfo", "scancel")
@@ -56,8 +58,8 @@ class LocalSlurm(SlurmClient):
     of all its processes. All its files are in `root`. `prolog` (absolute) and `credential_s` are as in
     Layout. `second_user` may submit jobs in addition to root; `user_env` is the environment for that. Where
     nodes are separate, each has its own copy of the existing `private` folders. `accounting` corresponds to
-    `-c accounting=new` with `users`: a database, slurmdbd, fair share and limits. `for_all` lets every user
-    submit jobs; `root` is then a short path that all users can reach.
+    `-c accounting=new`: a database and slurmdbd. `for_all` lets every user submit jobs; `root` is then a
+    short path that all users can reach. `settings` are the lines for slurm.conf of the cluster's config.
     """
 
     def __init__(
@@ -74,8 +76,11 @@ class LocalSlurm(SlurmClient):
         private: Collection[Path] = (),
         accounting: bool = False,
         for_all: bool = False,
+        settings: Sequence[Settings] = (JOB_SETTINGS,),
     ) -> None:
-        self._partitions = tuple(partitions)
+        self._partitions, self._settings = tuple(partitions), settings
+        self.left_out: Sequence[str] = ()
+        """Settings of the cluster that this Slurm does not have, with reasons; known after `start`."""
         self._children: list[Child] = []
         self._second_user, self._private, self._for_all = second_user, private, for_all
         first_port = find_ports(len(self.node_names) + 1 + accounting)
@@ -170,7 +175,9 @@ class LocalSlurm(SlurmClient):
 
     def _write_files(self) -> None:
         layout = self.layout
-        conf = render_slurm_conf(partitions=self._partitions, layout=layout)
+        conf, self.left_out = render_slurm_conf(
+            partitions=self._partitions, layout=layout, settings=self._settings
+        )
         layout.conf.write_text(conf, encoding="utf-8")
         layout.cgroup_conf.write_text(CGROUP_CONF, encoding="utf-8")
         layout.write()

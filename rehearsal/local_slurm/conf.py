@@ -3,10 +3,10 @@
 import itertools
 from collections.abc import Iterator, Sequence
 
+from rehearsal.local_slurm.custom_settings import CustomSettings, Settings
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import NodeSet, NodeShape, Partition
 from rehearsal.local_slurm.ports import LOOPBACK
-from training_cluster.cluster.config import JOB_SETTINGS, SHARED_CLUSTER_SETTINGS
 
 # Percentage of a node's memory that ParallelCluster lets Slurm allocate (SchedulableMemory's default).
 SCHEDULABLE_MEMORY_PERCENT = 95
@@ -17,8 +17,13 @@ SCHEDULABLE_MEMORY_PERCENT = 95
 CGROUP_CONF = "CgroupPlugin=cgroup/v1\n"
 
 
-def render_slurm_conf(*, partitions: Sequence[Partition], layout: Layout) -> str:
-    """Render slurm.conf; each group of lines names the source of its values."""
+def render_slurm_conf(
+    *, partitions: Sequence[Partition], layout: Layout, settings: Sequence[Settings]
+) -> tuple[str, list[str]]:
+    """Render slurm.conf, and list which of the cluster's settings it leaves out.
+
+    Each group of lines names the source of its values. `settings` are the lines of the cluster's config.
+    """
     lines = [
         "# Written by rehearsal.local_slurm from a ParallelCluster cluster config; do not edit.",
         *_daemons(layout),
@@ -26,10 +31,14 @@ def render_slurm_conf(*, partitions: Sequence[Partition], layout: Layout) -> str
         *_scheduling(layout),
         *_accounting(layout),
         *_power(layout, partitions=partitions),
-        *_nodes(partitions, layout=layout),
-        *_partitions(partitions, layout=layout),
     ]
-    return "\n".join(lines) + "\n"
+    custom = CustomSettings(has_accounting=layout.accounting_port is not None)
+    lines += [
+        *custom.lines(settings, ours="\n".join(lines)),
+        *_nodes(partitions, layout=layout, custom=custom),
+        *_partitions(partitions, layout=layout, custom=custom),
+    ]
+    return "\n".join(lines) + "\n", sorted(set(custom.left_out))
 
 
 def _daemons(layout: Layout) -> Iterator[str]:
@@ -64,9 +73,6 @@ def _jobs() -> Iterator[str]:
     yield "TaskPlugin=task/none"
     yield "JobAcctGatherType=jobacct_gather/none"
     yield "MpiDefault=none"
-    yield "\n# The settings that this app adds to ParallelCluster's."
-    for name, value in JOB_SETTINGS.items():
-        yield f"{name}={value}"
     yield "\n# Whole CPUs, as on ParallelCluster; a node that returns is used; powered-down nodes are shown."
     yield "SelectType=select/cons_tres"
     yield "SelectTypeParameters=CR_CPU"
@@ -97,15 +103,13 @@ def _scheduling(layout: Layout) -> Iterator[str]:
 def _accounting(layout: Layout) -> Iterator[str]:
     if layout.accounting_port is None:
         return
-    yield "\n# Accounting: as with -c accounting=new, and the settings that this app adds with users."
+    yield "\n# Accounting: as with -c accounting=new."
     yield "AccountingStorageType=accounting_storage/slurmdbd"
     yield f"AccountingStorageHost={LOOPBACK}"
     yield f"AccountingStoragePort={layout.accounting_port}"
     yield "# With munge it names munge's socket."
     yield f"AccountingStoragePass={layout.munge_socket}"
     yield "GresTypes=gpu"
-    for name, value in SHARED_CLUSTER_SETTINGS.items():
-        yield f"{name}={value}"
 
 
 def _power(layout: Layout, *, partitions: Sequence[Partition]) -> Iterator[str]:
@@ -133,7 +137,7 @@ def _power(layout: Layout, *, partitions: Sequence[Partition]) -> Iterator[str]:
         yield f"SuspendExcNodes={','.join(static)}"
 
 
-def _nodes(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[str]:
+def _nodes(partitions: Sequence[Partition], *, layout: Layout, custom: CustomSettings) -> Iterator[str]:
     yield "\n# Names: <queue>-<st|dy>-<compute resource>-<n>. CPUs and memory: the instance type's vCPUs"
     yield f"# and {SCHEDULABLE_MEMORY_PERCENT} % of its MiB. Each node is this machine, on a port of its own."
     for partition in partitions:
@@ -143,7 +147,8 @@ def _nodes(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[str]:
                 # Nodes that an update added may have ports far from the others'.
                 runs = itertools.groupby(enumerate(ports, start=1), key=lambda pair: pair[1] - pair[0])
                 for _, run in runs:
-                    yield _node_line(nodes, kind=kind, numbers_and_ports=list(run))
+                    line = _node_line(nodes, kind=kind, numbers_and_ports=list(run))
+                    yield custom.after(line, nodes.settings)
 
 
 def _node_line(nodes: NodeSet, *, kind: str, numbers_and_ports: Sequence[tuple[int, int]]) -> str:
@@ -159,7 +164,7 @@ def _node_line(nodes: NodeSet, *, kind: str, numbers_and_ports: Sequence[tuple[i
     )
 
 
-def _partitions(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[str]:
+def _partitions(partitions: Sequence[Partition], *, layout: Layout, custom: CustomSettings) -> Iterator[str]:
     yield "\n# One for each queue; the first is the default. MaxNodes: this machine's limit of slurmd."
     for i, partition in enumerate(partitions):
         ranges = [
@@ -169,9 +174,10 @@ def _partitions(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[
             if count
         ]
         most = min(layout.max_node_processes, len(partition.node_names))
-        yield (
+        yield custom.after(
             f"PartitionName={partition.name} Nodes={','.join(ranges)} Default={'NO' if i else 'YES'} "
-            f"MaxNodes={most} MaxTime=INFINITE State=UP"
+            f"MaxNodes={most} State=UP",
+            partition.settings,
         )
 
 

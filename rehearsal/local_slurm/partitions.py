@@ -4,7 +4,7 @@ They convert a parsed YAML document to small frozen dataclasses.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rehearsal.local_slurm.errors import SlurmError
 
@@ -31,6 +31,8 @@ class NodeSet:
     static: int
     dynamic: int
     shape: NodeShape
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of its lines in slurm.conf."""
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Return the node names of one kind ("st" or "dy"), in order."""
@@ -44,6 +46,8 @@ class Partition:
 
     name: str
     node_sets: tuple[NodeSet, ...]
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of its line in slurm.conf."""
 
     @property
     def static_names(self) -> tuple[str, ...]:
@@ -83,7 +87,7 @@ def _partition(item: object, *, shapes: Mapping[str, NodeShape], at: str) -> Par
         raise SlurmError(
             f"{at}: queue {name!r} has no node. Give a compute resource a MaxCount of 1 or more."
         )
-    return Partition(name=name, node_sets=node_sets)
+    return Partition(name=name, node_sets=node_sets, settings=_settings(queue, at=at))
 
 
 def _node_set(item: object, *, queue: str, shapes: Mapping[str, NodeShape], at: str) -> NodeSet:
@@ -106,6 +110,7 @@ def _node_set(item: object, *, queue: str, shapes: Mapping[str, NodeShape], at: 
         static=least,
         dynamic=most - least,
         shape=_smallest([shapes[name] for name in types]),
+        settings=_settings(resource, at=at),
     )
 
 
@@ -125,6 +130,10 @@ def _instance_types(resource: Mapping[str, object], *, at: str) -> tuple[str, ..
         _text(_mapping(item, at=f"{at}.Instances[{i}]"), "InstanceType", at=f"{at}.Instances[{i}]")
         for i, item in enumerate(instances)
     )
+
+
+def _settings(item: Mapping[str, object], *, at: str) -> Mapping[str, object]:
+    return _mapping(item.get("CustomSlurmSettings", {}), at=f"{at}.CustomSlurmSettings")
 
 
 def _mapping(value: object, *, at: str) -> Mapping[str, object]:

@@ -10,11 +10,13 @@ from pathlib import Path
 from rehearsal import processes
 from rehearsal.local_slurm.client import POLL_S, POWERED_DOWN, SlurmClient
 from rehearsal.local_slurm.conf import render_slurm_conf
+from rehearsal.local_slurm.custom_settings import Settings
 from rehearsal.local_slurm.daemons import start_slurmctld
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import Partition
 from rehearsal.local_slurm.ports import find_ports
+from training_cluster.cluster.config import JOB_SETTINGS
 
 GRACE_S = 30.0
 
@@ -29,8 +31,8 @@ class RunningSlurm(SlurmClient):
     def __init__(self, *, root: Path, environment: Mapping[str, str]) -> None:
         super().__init__(layout=Layout.read(root), environment=environment)
 
-    def update(self, partitions: Sequence[Partition]) -> None:
-        """Use the partitions of an updated cluster config; jobs on nodes that remain continue.
+    def update(self, partitions: Sequence[Partition], settings: Sequence[Settings] = (JOB_SETTINGS,)) -> None:
+        """Use the partitions and settings of an updated cluster config; jobs on nodes that remain continue.
 
         As in ParallelCluster's update of a head node, slurmctld starts again with the new files, and then
         all daemons read them. Raises SlurmError if slurmctld refuses them; then the old ones are in use.
@@ -38,15 +40,18 @@ class RunningSlurm(SlurmClient):
         names = [name for partition in partitions for name in partition.node_names]
         layout = dataclasses.replace(self.layout, node_ports=self._ports(names))
         layout.check_socket_paths(names)
-        self._use(layout, render_slurm_conf(partitions=partitions, layout=layout))
+        conf, _ = render_slurm_conf(partitions=partitions, layout=layout, settings=settings)
+        self._use(layout, conf)
         self.start_static_nodes(partitions)
 
     @contextlib.contextmanager
-    def updated(self, partitions: Sequence[Partition]) -> Iterator[None]:
-        """Update to `partitions`; if the block fails, return to the previous ones, with their nodes."""
+    def updated(
+        self, partitions: Sequence[Partition], settings: Sequence[Settings] = (JOB_SETTINGS,)
+    ) -> Iterator[None]:
+        """Update like `update`; if the block fails, return to the previous partitions, with their nodes."""
         layout, conf = self.layout, self.layout.conf.read_text(encoding="utf-8")
         up = [name for name, state in self.node_states().items() if not state.endswith(POWERED_DOWN)]
-        self.update(partitions)
+        self.update(partitions, settings)
         try:
             yield
         except BaseException:

@@ -14,6 +14,7 @@ from ops.account.head_node import CommandError, HeadNode
 from rehearsal.local_slurm import LocalSlurm, NodeSet, NodeShape, Partition
 from rehearsal.problems import RehearsalError
 from training_cluster.cluster.bundle import build_bundle
+from training_cluster.cluster.config import JOB_SETTINGS, SHARED_CLUSTER_SETTINGS
 from training_cluster.flags.settings import Settings
 
 INSIDE = "TRAINING_CLUSTER_PEOPLE"
@@ -79,6 +80,7 @@ class World:
             marker=(INSIDE, str(os.getpid())),
             accounting=True,
             for_all=True,
+            settings=[JOB_SETTINGS, SHARED_CLUSTER_SETTINGS],
         )
 
     @property

@@ -12,6 +12,7 @@ from rehearsal.problems import RehearsalError
 from rehearsal.validation.cases import Case, all_cases
 from rehearsal.validation.foundation import SITES, Foundation, Site, deploy
 from rehearsal.validation.library import Library
+from rehearsal.validation.slurm import refused_settings
 from rehearsal.validation.verdicts import (
     Judged,
     Verdict,
@@ -41,14 +42,14 @@ def judge(case: Case, *, foundation: Foundation, library: Library) -> Judged:
     settings = Settings(**flags)  # type: ignore[arg-type]  # pydantic parses text
     config = render_cluster_config(settings=settings, ids=foundation.ids(settings))
     findings = library.judge(name=case.name, cluster_name=f"m{settings.cluster_name}"[:60], config=config)
-    return Judged(case=case, refusal=refusal, findings=tuple(findings))
+    return Judged(case=case, refusal=refusal, findings=tuple(findings), config=config)
 
 
 def validate(workspace: Workspace, narrator: Narrator) -> None:
-    """Check all cases and print the matrix.
+    """Check all cases, print the matrix, and start slurmctld with the settings of the accepted configs.
 
     Raises:
-        RehearsalError: our flags and the library differ somewhere.
+        RehearsalError: our flags and the library differ somewhere, or slurmctld does not start.
     """
     workspace.make_anew()
     cases, judged = list(all_cases()), dict[str, Judged]()
@@ -67,7 +68,12 @@ def validate(workspace: Workspace, narrator: Narrator) -> None:
                     for case in progress.track(here, description="   checking"):
                         judged[case.name] = judge(case, foundation=foundation, library=library)
     nobody = [Judged(case=case, refusal=None, findings=None) for case in cases]
+    accepted = [(name, each.config) for name, each in judged.items() if each.verdict is Verdict.BOTH_TAKE]
+    with narrator.step("slurm.conf", "A real slurmctld starts with each distinct set of settings."):
+        refused = refused_settings(accepted, narrator.say)
     report([judged.get(each.case.name, each) for each in nobody], narrator)
+    if refused:
+        raise RehearsalError("slurmctld does not start:\n" + "\n".join(refused))
 
 
 def _deploy(

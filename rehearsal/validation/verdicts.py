@@ -1,9 +1,10 @@
 """Our answer and the library's answer for each combination, and their comparison."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from rehearsal.validation.cases import CAPACITIES, Case
 from rehearsal.validation.library import Finding
@@ -34,6 +35,8 @@ class Judged:
     """Our message; None if we accept it."""
     findings: tuple[Finding, ...] | None
     """The library's findings; None if it was not asked."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """The rendered cluster config."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:

@@ -1,0 +1,61 @@
+"""Settings of slurm.conf in a cluster's config, as far as a Slurm on this machine takes them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rehearsal.local_slurm.ports import LOOPBACK
+from training_cluster.pcluster.slurm_settings import SLURM_CONF, files_of, lacking_in_rehearsal, line_kind
+
+Settings = Mapping[str, object]
+
+_ELSEWHERE = ("nodeaddr", "nodehostname", "port", "state")
+"""Keys of nodes of the user's own, which this machine cannot reach."""
+
+
+@dataclass(kw_only=True)
+class CustomSettings:
+    """Lines and ends of lines of one slurm.conf, and the settings that it leaves out."""
+
+    has_accounting: bool
+    left_out: list[str] = field(default_factory=list)
+    """Settings, each with the reason."""
+
+    def lines(self, settings: Iterable[Settings], *, ours: str) -> Iterator[str]:
+        """Yield the cluster's lines; `ours` is the text of the lines before."""
+        yield "\n# The cluster's own settings."
+        taken = {key.lower() for key in re.findall(r"^(\w+)=", ours, re.MULTILINE)}
+        for each in settings:
+            kind = line_kind(each)
+            if kind == SLURM_CONF:
+                yield from (f"{key}={value}" for key, value in self._usable(each, kind, taken))
+                continue
+            begin = next(key for key in each if key.lower() == kind.lower())
+            here = {key: value for key, value in each.items() if key != begin}
+            own = f"{kind}={each[begin]}"
+            if kind == "NodeName":  # described, but never used
+                here = {key: value for key, value in here.items() if key.lower() not in _ELSEWHERE}
+                own += f" NodeAddr={LOOPBACK} State=FUTURE"
+            yield self.after(own, here)
+
+    def after(self, line: str, settings: Settings) -> str:
+        """Return a line of NodeName, PartitionName or the like, with more settings at its end."""
+        kind = line.partition("=")[0]
+        taken = {key.lower() for key in re.findall(r"(?:^| )(\w+)=", line)}
+        return " ".join([line, *(f"{key}={value}" for key, value in self._usable(settings, kind, taken))])
+
+    def _usable(self, settings: Settings, kind: str, taken: set[str]) -> Iterator[tuple[str, object]]:
+        for key, value in settings.items():
+            needs_database = key.lower().startswith("accountingstorage") and not self.has_accounting
+            if key.lower() in lacking_in_rehearsal(kind):
+                reason = "newer than Slurm 22.05"
+            elif key.lower() in taken:
+                reason = "this machine has its own"
+            elif needs_database:
+                reason = "there is no slurmdbd here"
+            elif files := files_of(key, value):
+                reason = f"reads {', '.join(files.values())}, which a script on the head node brings"
+            else:
+                yield key, value
+                continue
+            self.left_out.append(f"{key}={value}: {reason}")
