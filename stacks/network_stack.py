@@ -1,4 +1,4 @@
-"""NetworkStack: the network of all clusters. Only the zone's inputs depend on a cluster's flags."""
+"""NetworkStack: the network of all clusters. Only inputs of zone and guard depend on a cluster's flags."""
 
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
@@ -27,7 +27,7 @@ class NetworkStack(Stack):
             stack_name=NETWORK_STACK,
             description="Training Cluster: network, shared by all clusters",
         )
-        self._guard = Guard(self, "Guard", values=guarded_network(settings))
+        self._guard = Guard(self, "Guard", values=guarded_network(settings), cluster=settings.names)
         zone = None if settings.vpc_id else self._zone(settings)
         own = self._own(zone) if zone else None
         vpc_id = own.vpc.vpc_id if own else settings.vpc_id

@@ -36,7 +36,7 @@ from training_cluster.network.network import Network
 from training_cluster.overrides.nodes import own_roles
 from training_cluster.pcluster.check import check_cluster_config, override_changes
 from training_cluster.queues.queue import Queue
-from training_cluster.stack_names import jobs_topic, rules_topic
+from training_cluster.stack_names import jobs_topic, new_key_pair, rules_topic
 from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class TrainingClusterStack(Stack):
                 Annotations.of(self).add_info(each.text)
 
     def _key_name(self, cluster_name: str) -> str:
-        pair = ec2.KeyPair(self, "KeyPair", key_pair_name=f"{cluster_name}-key", type=ec2.KeyPairType.ED25519)
+        name, kind = new_key_pair(cluster_name), ec2.KeyPairType.ED25519
+        pair = ec2.KeyPair(self, "KeyPair", key_pair_name=name, type=kind)
         fetch = (
             f"(umask 077; aws ssm get-parameter --region {Aws.REGION} --with-decryption "
             f"--name {pair.private_key.parameter_name} --query Parameter.Value --output text "

@@ -17,18 +17,25 @@ from pcluster.aws.aws_api import AWSApi
 from pcluster.constants import PCLUSTER_DYNAMODB_PREFIX
 from pcluster.models.cluster import Cluster
 from pcluster.models.compute_fleet_status_manager import ComputeFleetStatus, JsonComputeFleetStatusManager
-from request import has_own_tags
+from request import OWNER_TAG, has_own_tags
 
 _NO_CHANGES = "no changes found"
 _MISSING = {"404", "NoSuchBucket", "NoSuchKey", "NoSuchVersion"}
 
 
 def find(cluster_name: str) -> ClusterState | None:
-    """Describe a cluster, with retries; None if it does not exist. Raises TransientError, RefusedError."""
+    """Describe a cluster, with retries; None if it does not exist. Raises TransientError, RefusedError.
+
+    A stack of this name that is no cluster, which the library refuses to describe, is one without our tag.
+    """
     try:
         answer = call_with_retries("describe_cluster", cluster_name=cluster_name)
     except ClusterNotFoundError:
         return None
+    except RefusedError:
+        if not (foreign := _foreign_stack(cluster_name)):
+            raise
+        return foreign
     return ClusterState(
         status=str(answer["clusterStatus"]),
         tags={tag["key"]: tag["value"] for tag in answer.get("tags") or []},
@@ -37,6 +44,27 @@ def find(cluster_name: str) -> ClusterState | None:
         stack_status=str(answer.get("cloudFormationStackStatus")),
         created=str(answer.get("creationTime")),
         changed=str(answer.get("lastUpdatedTime") or answer.get("creationTime")),
+    )
+
+
+def _foreign_stack(cluster_name: str) -> ClusterState | None:
+    """Describe a stack of this name; None if this app made it, or it cannot be described."""
+    try:
+        stack = Cluster(cluster_name).stack
+    except Exception as error:
+        print(f"{cluster_name}: a stack of this name cannot be described: {error}")
+        return None
+    tags = {tag["Key"]: tag["Value"] for tag in stack.tags}
+    if OWNER_TAG in tags:  # of another version of ParallelCluster
+        return None
+    return ClusterState(
+        status=stack.status,
+        tags=tags,
+        failures=(),
+        head_node_instance_id=None,
+        stack_status=stack.status,
+        created=str(stack.creation_time),
+        changed=str(stack.last_updated_time),
     )
 
 

@@ -120,11 +120,11 @@ def cannot_drain(cluster_name: str, jobs: list[str] | None, refused: RefusedErro
 
 
 def not_ours(cluster_name: str) -> str:
-    """Refuse to change a cluster that this stack did not create."""
+    """Refuse to change a cluster, or another stack of its name, that this stack did not create."""
     return (
-        f"A cluster named {cluster_name} exists already and was not made by this stack. It was not touched. "
-        f"Use another name: {_second_cluster_command(cluster_name)}; or, if that one is yours and "
-        f"abandoned: pcluster delete-cluster --cluster-name {cluster_name}"
+        f"A stack or cluster named {cluster_name} exists already and was not made by this stack. It was not "
+        f"touched. Use another name: {_second_cluster_command(cluster_name)}; or, if it is your own "
+        f"abandoned cluster: pcluster delete-cluster --cluster-name {cluster_name}"
     )
 
 

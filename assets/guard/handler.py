@@ -2,13 +2,16 @@
 
 The resources with data depend on this custom resource, so CloudFormation updates it first. It creates,
 stores and deletes nothing: the event has the old and the new values. A guard that is created in an
-existing stack is in another app's stack: `cdk deploy` updates any stack that has the name.
+existing stack is in another app's stack: `cdk deploy` updates any stack that has the name. The guard of the
+first stack also finds out whether somebody else has the names that the cluster needs.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import boto3
+import names
 import parent_stack
 from transitions import refusal, refused_changes
 
@@ -31,6 +34,8 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
         old, new = event["OldResourceProperties"]["Values"], event["ResourceProperties"]["Values"]
         if changes := refused_changes(old, new):
             _refuse_unless_it_rolls_back(event["StackId"], changes)
+    if event["RequestType"] != "Delete":
+        _refuse_taken_names(event)
     return {"PhysicalResourceId": PHYSICAL_ID}
 
 
@@ -51,6 +56,21 @@ def _refuse_unless_the_stack_is_new(stack_id: str) -> None:
         f"update-termination-protection --no-enable-termination-protection --stack-name {name}, then: "
         f"aws cloudformation delete-stack --stack-name {name}, and deploy again"
     )
+
+
+def _refuse_taken_names(event: dict[str, Any]) -> None:
+    """Refuse a cluster, of another deploy than the last one, that needs a name of somebody else."""
+    cluster = event["ResourceProperties"].get("Cluster")
+    if not cluster or cluster == event.get("OldResourceProperties", {}).get("Cluster"):
+        return
+    clients = boto3.client("cloudformation"), boto3.client("ec2")
+    try:
+        taken = parent_stack.ask(lambda: names.taken(cluster, *clients))
+        if not taken or parent_stack.rolls_back(event["StackId"]):
+            return
+    except parent_stack.StatusUnknownError as error:
+        taken = [f"Whether the names of {cluster['Name']} are free could not be read ({error}). Deploy again"]
+    raise RuntimeError(refusal(taken))
 
 
 def _refuse_unless_it_rolls_back(stack_id: str, changes: list[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -13,8 +15,11 @@ permissions are not yet effective everywhere, is a reason to refuse.
 """
 
 
+_Answer = TypeVar("_Answer")
+
+
 class StatusUnknownError(Exception):
-    """CloudFormation did not report the stack's status."""
+    """AWS did not answer."""
 
 
 def stack_name(stack_id: str) -> str:
@@ -34,11 +39,15 @@ def rolls_back(stack_id: str) -> bool:
 
 
 def _status(stack_id: str) -> str:
-    """Ask CloudFormation for the stack's status. Raises StatusUnknownError, after two minutes."""
     client = boto3.client("cloudformation")
+    return ask(lambda: str(client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]))
+
+
+def ask(call: Callable[[], _Answer]) -> _Answer:
+    """Return the answer of a call to AWS. Raises StatusUnknownError, after two minutes."""
     for pause_s in (*_PAUSES_S, None):
         try:
-            return str(client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"])
+            return call()
         except (BotoCoreError, ClientError) as error:
             if pause_s is None:
                 raise StatusUnknownError(str(error)) from error

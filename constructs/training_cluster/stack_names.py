@@ -30,6 +30,11 @@ def cluster_stack(cluster_name: str) -> str:
     return CLUSTER_STACK if cluster_name == DEFAULT_CLUSTER else f"{CLUSTER_STACK}-{cluster_name}"
 
 
+def new_key_pair(cluster_name: str) -> str:
+    """Name the key pair that a cluster's stack creates without the flag key_name."""
+    return f"{cluster_name}-key"
+
+
 def destroy_command(cluster_name: str) -> str:
     """Return the CDK's command that destroys a cluster's own stack. It needs no other flag."""
     flag = "" if cluster_name == DEFAULT_CLUSTER else f" -c cluster_name={cluster_name}"

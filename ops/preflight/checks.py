@@ -22,7 +22,7 @@ from ops.preflight.account.credentials import (
     read_identity,
 )
 from ops.preflight.account.directory import check_directory
-from ops.preflight.account.name_conflicts import check_account, check_budget
+from ops.preflight.account.name_conflicts import check_account, check_budget, check_names
 from ops.preflight.account.volume_key import check_volume_key
 from ops.preflight.capacity.instance_types import check_instance_types
 from ops.preflight.capacity.node_quotas import check_interface_quota, check_volume_quota
@@ -108,6 +108,7 @@ def _checks(
     yield f"region {ec2.meta.region_name}", partial(check_region, ec2)
     yield "CDK bootstrap", lambda: check_bootstrap(identity, client("ssm"), qualifier=qualifier)
     yield "conflicting stack names", partial(check_account, settings, existing, ec2.meta.region_name)
+    yield "names of the cluster", partial(check_names, settings, existing, client)
     yield "budget_usd", partial(check_budget, settings, account, client)
     yield "zone", partial(check_zone, zone, settings, existing)
     yield "network", partial(check_network, settings, existing, account, ec2)

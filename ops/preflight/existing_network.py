@@ -32,6 +32,8 @@ class ExistingNetwork:
     """Command that deploys NetworkStack with the flags that were given."""
     foreign_stacks: tuple[str, ...] = ()
     """Names of other stacks that are named like ours."""
+    is_known: bool = True
+    """False if AWS did not answer."""
 
     @property
     def zone_id(self) -> str | None:
@@ -75,6 +77,7 @@ def unknown_network(settings: Settings) -> ExistingNetwork:
         public=None,
         private=None,
         node_group_id=settings.security_group_id,
+        is_known=False,
     )
 
 

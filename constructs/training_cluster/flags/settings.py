@@ -17,7 +17,7 @@ from training_cluster.flags.storage import StorageFlags
 from training_cluster.flags.tuning import TuningFlags
 from training_cluster.queues.file import QueueEntry, cpu_queue, flags_of, make_queue, read_queues
 from training_cluster.queues.queue import ComputeResource, NodeType, Queue
-from training_cluster.stack_names import cluster_stack
+from training_cluster.stack_names import cluster_stack, new_key_pair
 
 FLAG_GROUPS: dict[str, type[BaseModel]] = {
     "Compute nodes": ComputeFlags,
@@ -225,3 +225,9 @@ class Settings(
     def stack_name(self) -> str:
         """CloudFormation name of TrainingClusterStack for this cluster."""
         return cluster_stack(self.cluster_name)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of the account that the cluster needs, as assets/guard/names.py receives them."""
+        key_pair = "" if self.key_name else new_key_pair(self.cluster_name)
+        return {"Name": self.cluster_name, "Stack": self.stack_name, "KeyPair": key_pair}

@@ -33,6 +33,7 @@ class FunctionResource(Construct):
         code: folder with handler.py and its on_event.
         timeout: limit of the function; shorter than the 10 minutes after which CloudFormation gives up.
         properties: input of the function.
+        describes_stacks: True if the function may describe other stacks, whose names an input has.
         ec2_actions: calls of EC2 that the function may make, such as DescribeImages, which have no resource
             (Service Authorization Reference).
         purpose: description of the function's role.
@@ -51,13 +52,16 @@ class FunctionResource(Construct):
         code: Path,
         timeout: Duration,
         properties: Mapping[str, Any],
+        describes_stacks: bool = False,
         ec2_actions: Sequence[str] = (),
         purpose: str = "Asks for the status of its own stack",
     ) -> None:
         super().__init__(scope, id_)
         # One group for both functions, created before either: a function without one creates its own.
         self._log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.THREE_MONTHS)
-        function = self._function(code, timeout, self._role(name, ec2_actions, purpose))
+        function = self._function(
+            code, timeout, self._role(name, ec2_actions, purpose, describes_stacks=describes_stacks)
+        )
         provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=self._log)
         acknowledge_provider(provider)
         self.resource = CustomResource(
@@ -85,11 +89,15 @@ class FunctionResource(Construct):
         acknowledge_runtime(function)
         return function
 
-    def _role(self, policy: str, ec2_actions: Sequence[str], purpose: str) -> iam.Role:
+    def _role(
+        self, policy: str, ec2_actions: Sequence[str], purpose: str, *, describes_stacks: bool
+    ) -> iam.Role:
+        stack = Stack.of(self)
+        stacks = stack.stack_id
+        if describes_stacks:
+            stacks = stack.format_arn(service="cloudformation", resource="stack", resource_name="*")
         statements = [
-            iam.PolicyStatement(
-                actions=["cloudformation:DescribeStacks"], resources=[Stack.of(self).stack_id]
-            ),
+            iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[stacks]),
             iam.PolicyStatement(
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self._log.log_group_arn]
             ),
@@ -105,6 +113,8 @@ class FunctionResource(Construct):
             # Inline: the rights exist from the first call to the last, without another resource to wait for.
             inline_policies={policy: iam.PolicyDocument(statements=statements)},
         )
+        if describes_stacks:
+            acknowledge_wildcards(role, [stacks], "asks who has a cluster's name, whatever that is")
         if ec2_actions:
             acknowledge_wildcards(role, ["*"], "these actions of EC2 support no resource-level permissions")
         return role

@@ -24,9 +24,18 @@ class Guard(FunctionResource):
 
     Args:
         values: guarded values by the name of their flag.
+        cluster: names that the deployed cluster needs in the account (assets/guard/names.py); None in all but
+            the first stack.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, values: Mapping[str, Guarded]) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        values: Mapping[str, Guarded],
+        cluster: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(
             scope,
             id_,
@@ -35,7 +44,12 @@ class Guard(FunctionResource):
             code=ASSETS / "guard",
             # The function may wait two minutes to learn whether the stack rolls back.
             timeout=Duration.minutes(5),
-            properties={"Values": {name: each.as_property() for name, each in values.items()}},
+            properties={
+                "Values": {name: each.as_property() for name, each in values.items()},
+                **({"Cluster": cluster} if cluster else {}),
+            },
+            describes_stacks=cluster is not None,
+            ec2_actions=["DescribeKeyPairs"] if cluster else [],
         )
 
     def protect(self, *holders: Construct) -> None:

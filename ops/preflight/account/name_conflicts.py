@@ -1,8 +1,9 @@
-"""Checks of conflicting stack names, and of the budget, which the account or the region may not have."""
+"""Checks of names that others have, and of the budget, which the account or the region may not have."""
 
 from collections.abc import Iterator
 
 from ops.account.session import ClientOf
+from ops.asset_code import asset_code
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
 from training_cluster.flags.account import REGIONS_WITHOUT_BUDGETS
@@ -21,6 +22,18 @@ def check_budget(settings: Settings, account: str, client: ClientOf) -> Iterator
         check="budget_usd: budgets of the account",
         found=f"{len(budgets)} exist; this one would notify {settings.alarm_email}",
     )
+
+
+def check_names(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
+    """Check that nobody else has the names that the cluster needs, like the guard of NetworkStack."""
+    if not existing.is_known:
+        return
+    taken = asset_code("guard", "names").names.taken
+    for each in taken(settings.names, client("cloudformation"), client("ec2")):
+        found, _, mend = each.partition(". Type: ")
+        yield Finding(
+            check=f"names of the cluster {settings.cluster_name}", found=found, verdict="problem", mend=mend
+        )
 
 
 def check_account(settings: Settings, existing: ExistingNetwork, region: str) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import json
 from collections.abc import Callable
 
 import boto3
@@ -88,6 +89,20 @@ def _without_on_busy(scene: Scene) -> None:
     scene.check(scene.stack.status == "UPDATE_ROLLBACK_COMPLETE")
 
 
+def _name_taken(scene: Scene) -> None:
+    """Deploy while a stack of another app has the cluster's name, and remove that stack."""
+    cloudformation, name = boto3.client("cloudformation"), scene.stack.cluster_name
+    template = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
+    cloudformation.create_stack(StackName=name, TemplateBody=template)
+    scene.stack.come_to_rest()
+    scene.stack.deploy(scene.config)
+    try:
+        says(scene, f"A stack or cluster named {name} exists already", "-c cluster_name=")
+    finally:
+        cloudformation.delete_stack(StackName=name)
+        scene.stack.come_to_rest()
+
+
 CASES = {
     "the record is garbage": Named(request="Update", act=_damaged_before, changes=True),
     "the record becomes garbage while the fleet is stopped": Named(
@@ -109,6 +124,7 @@ CASES = {
         request="Update", act=_clock_off(-_OFF, "Update"), changes=True
     ),
     "a clock that is 10 minutes behind in a delete": Named(request="Delete", act=_clock_off(-_OFF, "Delete")),
+    "another app's stack has the cluster's name": Named(request="Create", act=_name_taken),
     "a config of 60 KB": Named(request="Create", act=_large_config),
     "former properties without OnBusy": Named(request="Update", act=_without_on_busy, changes=True),
 }

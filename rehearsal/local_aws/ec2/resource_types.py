@@ -25,10 +25,11 @@ def install() -> None:
 
 def _create_key_pair(_logical_id: str, properties: Properties, _stack: str) -> Created:
     name, material = properties["KeyName"], properties.get("PublicKeyMaterial")
+    tags = {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}
     if material:
-        pair = ec2().import_key_pair(name, material, {})
+        pair = ec2().import_key_pair(name, material, tags)
     else:
-        pair = ec2().create_key_pair(name, properties.get("KeyType", "rsa"), {})
+        pair = ec2().create_key_pair(name, properties.get("KeyType", "rsa"), tags)
     return name, {"KeyPairId": pair.id}
 
 

@@ -13,6 +13,7 @@ from training_cluster.acknowledgements import flat
 from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.network.zone import RESOURCE_TYPE
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import GUARD_TYPE
 
 STACK = "NetworkStack"
 IDS = ("Vpc", "PublicSubnet", "PrivateSubnet", "NodeSecurityGroup")
@@ -162,3 +163,12 @@ def test_exports_are_the_same_for_any_network(default: App, everything: App, bro
         text = str({**app.templates["TrainingClusterStack"], "Metadata": {}})  # the flags, for trainctl plan
         assert "TrainingCluster-Network:PrivateSubnetId" in text
         assert not [id_ for id_ in OWN_NETWORK.values() if id_ in text]
+
+
+def test_the_first_stack_asks_for_free_names(default: App) -> None:
+    """Its guard comes before every other resource of a deploy. A given key pair is no name of the cluster."""
+    (guard,) = default.resources(GUARD_TYPE, STACK).values()
+    names = read_settings({}).names
+    assert guard["Cluster"] == names
+    assert names == {"Name": "training", "Stack": "TrainingClusterStack", "KeyPair": "training-key"}
+    assert read_settings({"key_name": "mine"}).names["KeyPair"] == ""

@@ -19,6 +19,7 @@ from training_cluster.flags.tuning import TuningFlags
 from training_cluster.network.zone import RESOURCE_TYPE
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import GUARD_TYPE
 
 # Of each flag without a list of values; tags and a boundary are on everything.
 SAMPLES: dict[str, list[dict[str, str]]] = {
@@ -64,7 +65,7 @@ def test_network_and_storage_are_those_of_every_cluster() -> None:
 
 
 def _foundations(flags: dict[str, str]) -> list[Any]:
-    """Return the templates of network and storage, without what the zone has to offer."""
+    """Return the templates of network and storage, without what zone and guard are asked for."""
     app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"])
     settings = read_settings(flags)
     network = NetworkStack(app, "NetworkStack", settings=settings)
@@ -74,4 +75,6 @@ def _foundations(flags: dict[str, str]) -> list[Any]:
         if resource["Type"] == RESOURCE_TYPE:
             for name in ("InstanceTypes", "ReservationId"):
                 del resource["Properties"][name]
+        if resource["Type"] == GUARD_TYPE:
+            del resource["Properties"]["Cluster"]
     return templates

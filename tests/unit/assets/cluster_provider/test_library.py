@@ -67,6 +67,21 @@ def test_a_cluster_that_is_not_there_is_none(library: Any, pcluster: Pcluster) -
     assert library.find("c") is None
 
 
+def test_another_apps_stack_is_an_unowned_cluster(library: Any, pcluster: Pcluster) -> None:
+    """The library refuses to describe it, and an owned cluster of a newer version of itself."""
+    foreign = ApiError(400, message="Cluster 'c' belongs to an incompatible ParallelCluster major version.")
+    pcluster.answers = [foreign] * 3
+    with pytest.raises(library.RefusedError, match="incompatible"):
+        library.find("c")
+    about = {"status": "CREATE_COMPLETE", "creation_time": "monday", "last_updated_time": "monday"}
+    pcluster.stack = {"tags": [{"Key": "team", "Value": "web"}], **about}
+    found = library.find("c")
+    assert (found.status, found.tags) == ("CREATE_COMPLETE", {"team": "web"})
+    pcluster.stack["tags"] = [{"Key": "training-cluster:stack-id", "Value": "arn"}]
+    with pytest.raises(library.RefusedError, match="incompatible"):
+        library.find("c")
+
+
 @pytest.mark.parametrize("operation", ["check_create", "check_update"])
 def test_a_dry_run_reports_changes_and_warnings(library: Any, pcluster: Pcluster, operation: str) -> None:
     change = {"parameter": "P", "current_value": "1", "requested_value": "2"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ops.account.stacks import LIFT_PROTECTION
-from tests.unit.assets.functions import MOST_CHARACTERS, FunctionAccount, load
-from tests.unit.ops.fake_account import Refused
+from tests.unit.assets.functions import MOST_CHARACTERS, FunctionAccount, load, refusal
+from tests.unit.ops.fake_account import FakeStack, Refused, stack_answers
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Storage/0a1b"
 DENIED, THROTTLED = Refused("AccessDenied", "not allowed"), Refused("Throttling", "Rate exceeded")
@@ -19,6 +19,7 @@ class Guard:
 
     def __init__(self, modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         self.account, self.slept = FunctionAccount(STACK, monkeypatch), list[float]()
+        self.stacks = dict[str, FakeStack]()
         self.most_bytes: int = modules["transitions"].MAX_REASON_BYTES
         self._on_event = modules["handler"].on_event
         monkeypatch.setattr(time, "sleep", self.slept.append)
@@ -214,3 +215,68 @@ def test_an_unknown_rollback_is_refused_with_a_remedy(guard: Guard, modules: dic
         refusal.value
     )
     assert sum(guard.slept) < 5 * 60, "the function's life"
+
+
+TRAINING = {"Name": "training", "Stack": "TrainingClusterStack", "KeyPair": "training-key"}
+SECOND = {"Name": "second", "Stack": "TrainingClusterStack-second", "KeyPair": ""}
+
+
+def _tagged(key: str, value: str) -> dict[str, Any]:
+    return {"Tags": [{"Key": key, "Value": value}]}
+
+
+@pytest.fixture
+def named(guard: Guard) -> Guard:
+    """Return the guard of the first stack, in an account with a cluster and its key pair."""
+    made = FakeStack(members=_tagged("training-cluster:stack-id", "arn/1"))
+    own = FakeStack(members={"StackId": "arn/1"})
+    parent = FakeStack(members={"StackStatus": "UPDATE_IN_PROGRESS"})
+    guard.stacks = {"training": made, "TrainingClusterStack": own, STACK: parent}
+    guard.account.answers |= stack_answers(guard.stacks)
+    guard.account.answers["DescribeKeyPairs"] = {
+        "KeyPairs": [_tagged("training-cluster:cluster", "training")]
+    }
+    return guard
+
+
+def _deploy(guard: Guard, cluster: dict[str, str], last: dict[str, str] | None = None) -> None:
+    old, new = ({"Values": {}, "Cluster": each} for each in (last, cluster))
+    guard.ask("Update", OldResourceProperties=old, ResourceProperties=new)
+
+
+def test_a_clusters_own_names_are_free(named: Guard) -> None:
+    _deploy(named, TRAINING)
+    _deploy(named, SECOND)
+    named.account.asked.clear()
+    _deploy(named, TRAINING, TRAINING)
+    assert named.account.asked == []
+
+
+@pytest.mark.parametrize("own", [{}, {"TrainingClusterStack": FakeStack(members={"StackId": "arn/2"})}])
+@pytest.mark.parametrize("tags", [[], [{"Key": "training-cluster:stack-id", "Value": "arn/1"}]])
+def test_another_stack_of_the_name_is_refused(named: Guard, own: dict[str, Any], tags: list[Any]) -> None:
+    """A cluster of a deleted stack is another's, too: the provider changes none that it did not make."""
+    del named.stacks["TrainingClusterStack"]
+    named.stacks |= {**own, "training": FakeStack(members={"Tags": tags})}
+    said = refusal(_deploy, named, TRAINING, SECOND)
+    assert said == (
+        "Nothing was changed. | A stack named training exists already and was not made by "
+        "TrainingClusterStack, whose cluster needs this name. Type: -c cluster_name=training-2"
+    )
+    _deploy(named, SECOND, TRAINING)
+
+
+def test_another_key_pair_of_the_name_is_refused(named: Guard) -> None:
+    named.account.answers["DescribeKeyPairs"] = {"KeyPairs": [{"KeyName": "training-key"}]}
+    said = refusal(_deploy, named, TRAINING)
+    assert "A key pair named training-key exists already" in said
+    assert (
+        "-c cluster_name=training-2, or, to use it, if it is an ED25519 key: -c key_name=training-key" in said
+    )
+    named.stacks[STACK] = FakeStack(members={"StackStatus": "UPDATE_ROLLBACK_IN_PROGRESS"})
+    _deploy(named, TRAINING)
+
+
+def test_unknown_names_are_refused(named: Guard) -> None:
+    named.account.answers["DescribeKeyPairs"] = DENIED
+    assert "Whether the names of training are free could not be read" in refusal(_deploy, named, TRAINING)

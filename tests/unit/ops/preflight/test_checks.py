@@ -216,6 +216,11 @@ def imports_only(own: OwnAccount) -> None:
     amended("DescribeDataRepositoryAssociations", "Associations", S3=policy)(own)
 
 
+def foreign_key(own: OwnAccount) -> None:
+    own.make_key("training-key", "ed25519")
+    own.later(own.ec2.delete_key_pair, KeyName="training-key")
+
+
 def nothing(_: OwnAccount) -> None:
     """Break nothing: the flag alone is wrong."""
 
@@ -346,6 +351,11 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
         lambda own: own.deploy("TrainingCluster-Network", description="Theirs", VpcId=OTHER_VPC),
         *({}, "stack TrainingCluster-Network", "another region or account"),
     ),
+    (
+        lambda own: own.deploy("training", description="Another app's", TopicArn="arn"),
+        *({}, "names of the cluster training", "-c cluster_name=training-2"),
+    ),
+    (foreign_key, {}, "names of the cluster training", "-c key_name=training-key"),
     (nothing, {"key_name": "none", "os": "alinux2023"}, "key_name none", "aws ec2 create-key-pair"),
 )
 

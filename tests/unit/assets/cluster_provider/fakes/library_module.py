@@ -34,8 +34,14 @@ class AwsError(Exception):
 class Cluster:
     """A fake of pcluster.models.cluster.Cluster."""
 
-    def __init__(self, files: str | Exception) -> None:
-        self._files = files
+    def __init__(self, files: str | Exception, stack: dict[str, Any] | Exception) -> None:
+        self._files, self._stack = files, stack
+
+    @property
+    def stack(self) -> types.SimpleNamespace:
+        if isinstance(self._stack, Exception):
+            raise self._stack
+        return types.SimpleNamespace(**self._stack)
 
     @property
     def source_config_text(self) -> str:
@@ -62,11 +68,13 @@ class Pcluster:
         """What the validator of URLs remembers."""
         self.files: str | Exception = "Region: r"
         """What the bucket has for the cluster's config."""
+        self.stack: dict[str, Any] | Exception = AwsError("not allowed", "AccessDenied")
+        """What CloudFormation says of a stack of the cluster's name."""
         self.fleet_item: dict[str, Any] | Exception = {}
         """What the cluster's table answers for the key of the compute fleet."""
 
     def cluster(self, _name: str) -> Cluster:
-        return Cluster(self.files)
+        return Cluster(self.files, self.stack)
 
     def get_item(self, _table: str, _key: dict[str, str]) -> dict[str, Any]:
         """Return an item, as DynamoResource.get_item."""
