@@ -33,9 +33,10 @@ SESSION_ACTIONS = (
 )
 
 # Amazon ECR, "Private registry authentication" and "Repository policies": what pulling an image takes.
-_REGISTRY_LOGIN = "ecr:GetAuthorizationToken"
-_PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
-_REPOSITORIES = f"arn:{Aws.PARTITION}:ecr:{Aws.REGION}:{Aws.ACCOUNT_ID}:repository/*"
+PULL_ACTIONS = (
+    *("ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability"),
+    *("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"),
+)
 # Key of that item: DB_KEY of pcluster/models/compute_fleet_status_manager.py.
 _FLEET_STATUS = "COMPUTE_FLEET"
 # A multipart upload that fails is aborted: its parts would cost, unseen.
@@ -43,10 +44,9 @@ _WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload")
 
 
 def nodes_policy_arn(scope: Construct, cluster_name: str) -> str:
-    """Let every node answer Session Manager and Run Command, and pull from the account's ECR."""
+    """Let every node answer Session Manager and Run Command, and pull from the registries of ECR."""
     policy = _policy(scope, "NodesPolicy", name=f"{cluster_name}-nodes", statements=_of_every_node())
-    acknowledge_wildcards(policy, ["*"], "a channel has no ARN; AWS's own policies have nothing narrower")
-    acknowledge_wildcards(policy, [_REPOSITORIES], "pulling from the account's registry, in this region")
+    acknowledge_wildcards(policy, ["*"], "a channel has no ARN; a repository's owner decides who may pull")
     return policy.managed_policy_arn
 
 
@@ -54,8 +54,8 @@ def _of_every_node() -> list[iam.PolicyStatement]:
     return [
         # A channel has no ARN, and AWS's own policies have no other resource for these.
         iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"]),
-        iam.PolicyStatement(actions=[_REGISTRY_LOGIN], resources=["*"]),
-        iam.PolicyStatement(actions=list(_PULL_ACTIONS), resources=[_REPOSITORIES]),
+        # AWS's own images are in accounts of AWS. The policy of a repository decides about other accounts.
+        iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=["*"]),
     ]
 
 
@@ -91,7 +91,7 @@ def attach_to_own_roles(
     for number, arn in enumerate(roles):
         policy.attach_to_role(iam.Role.from_role_arn(scope, f"OwnRole{number}", arn))
     reason = "the same that the nodes' own roles have"
-    acknowledge_wildcards(policy, ["*", _REPOSITORIES, scripts, datasets], reason)
+    acknowledge_wildcards(policy, ["*", scripts, datasets], reason)
     return policy
 
 

@@ -8,6 +8,7 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from tests.unit.stacks.app import BOUNDARY, EVERYTHING, TEAM_POLICY, App, Json, listed
 from training_cluster.acknowledgements import flat
+from training_cluster.cluster.node_policies import PULL_ACTIONS
 
 S3 = "arn:<AWS::Partition>:s3:::"
 BUCKET = "TrainingCluster-Storage:BucketName"
@@ -75,28 +76,19 @@ def test_no_job_may_stop_the_compute_fleet(default: App, item: str, *, is_allowe
     assert (evaluate(context, policies).decision == "Allow") == is_allowed
 
 
-def test_nodes_have_sessions_commands_and_the_own_registry(default: App) -> None:
-    """AWS's two policies are read, not remembered: moto brings their documents."""
+def test_nodes_have_sessions_commands_and_all_registries(default: App) -> None:
+    """AWS's policies are read, not remembered: moto brings their documents. AWS's own images are abroad."""
     of_aws = json.loads(aws_managed_policies_data)
 
     def actions(name: str) -> set[str]:
         return {action for each in of_aws[name]["Document"]["Statement"] for action in each["Action"]}
 
-    _, (statement, pull) = own_policy(default, "-nodes-")
+    _, (statement,) = own_policy(default, "-nodes-")
     commands = {each for each in actions("AmazonSSMManagedInstanceCore") if each.startswith("ec2messages:")}
-    assert set(statement["Action"]) == {
-        "ecr:GetAuthorizationToken",
-        *actions("AWSCloud9SSMInstanceProfile"),
-        *commands,
-    }
+    assert set(PULL_ACTIONS) <= actions("AmazonEC2ContainerRegistryReadOnly")
+    assert set(statement["Action"]) == {*PULL_ACTIONS, *actions("AWSCloud9SSMInstanceProfile"), *commands}
     assert not [action for action in statement["Action"] if "Parameter" in action]
-    assert set(pull["Action"]) == {
-        "ecr:BatchCheckLayerAvailability",
-        "ecr:BatchGetImage",
-        "ecr:GetDownloadUrlForLayer",
-    }
-    registry = "arn:<AWS::Partition>:ecr:<AWS::Region>:<AWS::AccountId>:repository/*"
-    assert flat(pull["Resource"]) == registry
+    assert statement["Resource"] == "*"
 
 
 def test_every_node_has_the_users_buckets_and_policies(brought: App) -> None:
