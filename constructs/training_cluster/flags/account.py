@@ -1,6 +1,7 @@
 """Flags of the account: key pair, permissions boundary, tags, budget, address for alarms."""
 
 import re
+import unicodedata
 
 from pydantic import BaseModel, field_validator
 
@@ -27,6 +28,8 @@ _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s*?,]*[^\s*?,/])?/?"
 # take four.
 _MOST_POLICIES = 6
 _RESERVED = ("aws:", "parallelcluster:", "training-cluster:")
+# IAM's, FSx's, EFS's and Lambda's [\p{L}\p{Z}\p{N}_.:/=+\-@], in their models of botocore.
+_TAG_CATEGORIES, TAG_MARKS = ("L", "Z", "N"), "_.:/=+-@"
 _MOST_TAGS = 20
 
 
@@ -148,6 +151,10 @@ def parse_tags(text: str) -> dict[str, str]:
             raise ValueError(f'"{part}" is not KEY=VALUE')
         if key.lower().startswith(_RESERVED):
             raise ValueError(f'"{key}": keys that start with {", ".join(_RESERVED)} are taken')
+        if key == "Name":
+            raise ValueError('"Name": AWS and ParallelCluster name each resource by this tag')
+        if wrong := [each for each in key + value if not _is_taken_in_tags(each)]:
+            raise ValueError(f'"{part}": a tag takes letters, digits, spaces and {TAG_MARKS}, no {wrong[0]}')
         if key in found:
             raise ValueError(f'"{key}" is given twice')
         if len(key) > 128 or len(value) > 256:  # noqa: PLR2004  # AWS's limits
@@ -156,3 +163,7 @@ def parse_tags(text: str) -> dict[str, str]:
     if len(found) > _MOST_TAGS:
         raise ValueError(f"{len(found)} tags; {_MOST_TAGS} at most, since AWS takes 50 and others add theirs")
     return found
+
+
+def _is_taken_in_tags(character: str) -> bool:
+    return character in TAG_MARKS or unicodedata.category(character)[0] in _TAG_CATEGORIES

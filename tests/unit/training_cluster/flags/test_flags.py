@@ -2,8 +2,10 @@
 
 import subprocess
 
+import botocore.session
 import pytest
 
+from training_cluster.flags.account import TAG_MARKS
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.flag import takes_in_words
 from training_cluster.flags.settings import Settings
@@ -46,6 +48,8 @@ def test_keys_of_the_cdk_itself_are_not_checked() -> None:
         ),
         ({"bucket_name": "My_Bucket"}, ["bucket_name=My_Bucket", "lower-case letters"]),
         ({"tags": "AWS:team=1"}, ["keys that start with aws:"]),
+        ({"tags": "cost=R&D"}, ['"cost=R&D": a tag takes letters, digits, spaces and _.:/=+-@, no &']),
+        ({"tags": "team=nlp,Name=node"}, ['"Name": AWS and ParallelCluster name each resource']),
         ({"pcluster_version": "3.15.0"}, ["another version's", f"-c pcluster_version={PCLUSTER_VERSION}"]),
         ({"alarm_email": "me"}, ["alarm_email=me", "an e-mail address", "-c alarm_email=me@example.com"]),
         ({"family": "p6", "nodes": "-1"}, ["2 problems", "family=p6", "nodes=-1"]),
@@ -56,6 +60,13 @@ def test_a_wrong_flag_says_what_is_allowed(context: dict[str, str], words: list[
         read_settings(context)
     for word in words:
         assert word in str(raised.value)
+
+
+def test_tags_take_the_characters_of_iam() -> None:
+    model = botocore.session.get_session().get_service_model("iam")
+    marks = TAG_MARKS.replace("-", r"\-")
+    assert model.shape_for("tagValueType").metadata["pattern"] == rf"[\p{{L}}\p{{Z}}\p{{N}}{marks}]*"
+    assert read_settings({"tags": f"équipe=Größe 7{TAG_MARKS}"}).own_tags == {"équipe": f"Größe 7{TAG_MARKS}"}
 
 
 def test_every_pattern_has_its_words() -> None:
