@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 _CLUSTER = "cluster resources"
+_SIGNAL = "AWS::CloudFormation::WaitCondition"
+"""Type of the resource that waits for the head node's signal, at its boot and at each update."""
 # The first entry that the resource's type begins with decides.
 _STAGES = {
-    "AWS::CloudFormation::WaitCondition": "head node booting",
+    _SIGNAL: "head node booting",
     "AWS::EC2::Instance": "head node booting",
     "AWS::CloudFormation::Stack": "fleet",
     "AWS::EC2::LaunchTemplate": "fleet",
@@ -28,14 +30,21 @@ def current(events: Iterable[dict[str, Any]]) -> str:
     Args:
         events: of the cluster's stack, the newest first, as `pcluster get-cluster-stack-events` lists them.
     """
-    ended = set[str]()
-    for event in events:
+    newest, ended = list(events), set[str]()
+    of_stack = (str(event.get("resourceStatus")) for event in newest if _is_of_stack(event))
+    updates = next(of_stack, "").startswith("UPDATE_")
+    for event in newest:
         name, status = str(event.get("logicalResourceId")), str(event.get("resourceStatus"))
         if not status.endswith("_IN_PROGRESS"):
             ended.add(name)
-        elif name not in ended and event.get("physicalResourceId") != event.get("stackId"):
-            return _stage(str(event.get("resourceType")))
+        elif name not in ended and not _is_of_stack(event):
+            type_ = str(event.get("resourceType"))
+            return "head node applies the update" if updates and type_ == _SIGNAL else _stage(type_)
     return _CLUSTER
+
+
+def _is_of_stack(event: dict[str, Any]) -> bool:
+    return event.get("physicalResourceId") == event.get("stackId")
 
 
 def _stage(resource_type: str) -> str:

@@ -47,6 +47,8 @@ ENDED = [
 ]
 AGAIN = _event("HeadNode", "AWS::EC2::Instance", "DELETE_IN_PROGRESS")
 WITHOUT_ID = {key: value for key, value in HEAD_NODE.items() if key != "physicalResourceId"}
+SIGNAL = _event("HeadNodeWaitCondition2", "AWS::CloudFormation::WaitCondition")
+UPDATE = STACK | {"resourceStatus": "UPDATE_IN_PROGRESS"}
 VOLUME = _event("Volume", "AWS::EC2::Volume")
 
 
@@ -58,6 +60,9 @@ VOLUME = _event("Volume", "AWS::EC2::Volume")
         *(([ended, HEAD_NODE, VOLUME, STACK], "storage") for ended in ENDED),
         ([AGAIN, ENDED[0], HEAD_NODE], "head node booting"),
         ([WITHOUT_ID], "head node booting"),
+        ([SIGNAL, STACK], "head node booting"),
+        ([SIGNAL, UPDATE, STACK], "head node applies the update"),
+        ([HEAD_NODE, UPDATE, STACK], "head node booting"),
         ([STACK], "cluster resources"),
         ([], "cluster resources"),
     ],
