@@ -42,10 +42,10 @@ class NetworkStack(Stack):
             nodes = NodeSecurityGroup(self, "NodeSecurityGroup", vpc_id=vpc_id, ssh_from=settings.ssh_from)
             self._guard.protect(nodes)
             nodes_id = nodes.group.security_group_id
-            if own and settings.endpoints == "private":
-                self._guard.protect(
-                    InterfaceEndpoints(self, "Endpoints", vpc=own.vpc, subnet=own.private_subnet)
-                )
+            if own and (services := settings.interface_endpoints):
+                vpc, subnet = own.vpc, own.private_subnet
+                endpoints = InterfaceEndpoints(self, "Endpoints", services=services, vpc=vpc, subnet=subnet)
+                self._guard.protect(endpoints)
         self.network = Network(
             self,
             "Exported",

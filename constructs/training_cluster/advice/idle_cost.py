@@ -16,7 +16,6 @@ from training_cluster.catalog.charges import (
 )
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price, Prices
-from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.flags.settings import Settings
 from training_cluster.queues.queue import Queue
 
@@ -94,8 +93,8 @@ def _network(settings: Settings, prices: Prices) -> Iterator[Charge]:
     if settings.vpc_id:
         return
     yield nat_gateway(prices)
-    if settings.endpoints == "private":
-        yield interface_endpoints(prices, len(INTERFACE_ENDPOINTS))
+    if services := settings.interface_endpoints:
+        yield interface_endpoints(prices, len(services))
 
 
 def _lustre(settings: Settings, prices: Prices) -> Iterator[Charge]:

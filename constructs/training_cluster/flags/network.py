@@ -21,15 +21,19 @@ INTERFACE_ENDPOINTS = (
     "autoscaling",  # a login node reports that it may be terminated
     "secretsmanager",  # the password of the accounting database
     "sts",  # `aws sts get-caller-identity`, and jobs that take on a role
+    "sns",  # mail of jobs (job_emails), and of the head node's alerts (alarm_email)
+    *("ecr.api", "ecr.dkr"),  # images of containers
     # Session Manager. Not ec2messages: agents since 3.3.40 (2024) use ssmmessages instead, and each endpoint
     # is paid by the hour.
     "ssm",
     "ssmmessages",
 )
+METRICS_ENDPOINT = "aps-workspaces"
+"""The head node's metrics, with metrics=amp; not in every region."""
 CHINA = "aws-cn"
 """Partition of the regions Beijing and Ningxia."""
 # From the CDK's list for both regions (InterfaceVpcEndpointAwsService); compared in a test.
-_PREFIXED_IN_CHINA = ("autoscaling", "cloudformation", "ec2", "monitoring", "sts")
+_PREFIXED_IN_CHINA = ("autoscaling", "cloudformation", "ec2", "ecr.api", "ecr.dkr", "monitoring", "sts")
 
 
 def endpoint_prefix(service: str, partition: str) -> str:
@@ -81,8 +85,8 @@ class NetworkFlags(BaseModel):
     endpoints: Literal["none", "private"] = flag(
         "none",
         description="private: interface endpoints for the AWS APIs that nodes call, so that those calls do "
-        "not leave the VPC (but for Route 53, which has none); paid by the hour. S3 and DynamoDB always have "
-        "theirs.",
+        "not leave the VPC (but for Route 53, which has none, and other regions); paid by the hour. S3 and "
+        "DynamoDB always have theirs.",
         on_change="live",
     )
     ssh_from: str | None = flag(

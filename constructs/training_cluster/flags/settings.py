@@ -12,7 +12,7 @@ from training_cluster.flags.account import AccountFlags, parse_tags, split_list
 from training_cluster.flags.cluster import ClusterFlags
 from training_cluster.flags.compute import NO_WORKLOADS, ComputeFlags
 from training_cluster.flags.monitoring import MonitoringFlags
-from training_cluster.flags.network import NetworkFlags
+from training_cluster.flags.network import INTERFACE_ENDPOINTS, METRICS_ENDPOINT, NetworkFlags
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.flags.tuning import TuningFlags
 from training_cluster.queues.file import QueueEntry, cpu_queue, flags_of, make_queue, read_queues
@@ -214,6 +214,13 @@ class Settings(
     def writable_buckets(self) -> tuple[str, ...]:
         """Entries of `write_buckets`: BUCKET or BUCKET/PREFIX."""
         return split_list(self.write_buckets)
+
+    @property
+    def interface_endpoints(self) -> tuple[str, ...]:
+        """Services with an endpoint by endpoints=private; empty without it."""
+        if self.endpoints != "private":
+            return ()
+        return (*INTERFACE_ENDPOINTS, *([METRICS_ENDPOINT] if self.metrics == "amp" else []))
 
     @property
     def head_node_sends(self) -> bool:

@@ -1,12 +1,14 @@
 """VPC that NetworkStack makes, in one zone, where EFA works and one NAT gateway is paid; its endpoints."""
 
+from collections.abc import Sequence
+
 from aws_cdk import Aws, CfnCondition, Fn
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from training_cluster.flags.network import CHINA, INTERFACE_ENDPOINTS, endpoint_prefix
+from training_cluster.flags.network import CHINA, endpoint_prefix
 from training_cluster.rules.network import PRIVATE_PREFIX
 
 CIDR = "10.0.0.0/16"
@@ -88,7 +90,9 @@ class InterfaceEndpoints(Construct):
     them.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, vpc: ec2.IVpc, subnet: ec2.ISubnet) -> None:
+    def __init__(
+        self, scope: Construct, id_: str, *, services: Sequence[str], vpc: ec2.IVpc, subnet: ec2.ISubnet
+    ) -> None:
         super().__init__(scope, id_)
         group = ec2.SecurityGroup(
             self,
@@ -99,7 +103,7 @@ class InterfaceEndpoints(Construct):
         )
         group.add_ingress_rule(ec2.Peer.ipv4(CIDR), ec2.Port.tcp(443), "AWS APIs: the VPC")
         china = CfnCondition(self, "China", expression=Fn.condition_equals(Aws.PARTITION, CHINA))
-        for service in INTERFACE_ENDPOINTS:
+        for service in services:
             prefix, elsewhere = endpoint_prefix(service, CHINA), endpoint_prefix(service, "aws")
             if prefix != elsewhere:
                 # The CDK knows the prefix of each region, but the stack is deployed to any region.

@@ -5,19 +5,20 @@ from typing import Any
 
 from ops.preflight.capacity.zone import Chooser
 from ops.preflight.finding import Finding, finding
-from training_cluster.flags.network import INTERFACE_ENDPOINTS, endpoint_prefix
+from training_cluster.flags.network import endpoint_prefix
 from training_cluster.flags.settings import Settings
 
 
 def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[Finding]:
     """Check the endpoints for a new network; in an existing network, users create endpoints themselves."""
-    if settings.endpoints != "private" or settings.vpc_id:
+    services = settings.interface_endpoints
+    if not services or settings.vpc_id:
         return
     zone_name = choose().zone_name
     if zone_name is None:
         return
     region, partition = ec2.meta.region_name, ec2.meta.partition
-    names = {f"{endpoint_prefix(each, partition)}.{region}.{each}": each for each in INTERFACE_ENDPOINTS}
+    names = {f"{endpoint_prefix(each, partition)}.{region}.{each}": each for each in services}
     filters = [
         {"Name": "service-name", "Values": sorted(names)},
         {"Name": "service-type", "Values": ["Interface"]},
@@ -29,7 +30,7 @@ def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[F
         for each in page["ServiceDetails"]
         if each["ServiceName"] in names and zone_name in each.get("AvailabilityZones", [])
     }
-    missing = [each for each in INTERFACE_ENDPOINTS if each not in found]
+    missing = [each for each in services if each not in found]
     yield finding(
         f"endpoints=private in {zone_name}",
         f"not offered: {', '.join(missing)}" if missing else f"all {len(names)} services",

@@ -8,9 +8,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
 from stacks.network_stack import NetworkStack
-from tests.unit.stacks.app import OWN_NETWORK, App
+from tests.unit.stacks.app import EVERYTHING, OWN_NETWORK, App
 from training_cluster.acknowledgements import flat
-from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.network.zone import RESOURCE_TYPE
 from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import GUARD_TYPE
@@ -95,13 +94,22 @@ def _resolved(value: Any, *, conditions: dict[str, bool], region: str) -> str:
             return str(value)
 
 
+def test_endpoints_are_those_of_the_flags() -> None:
+    """Mail and containers need no flag of the network; a region may lack the service of metrics=amp."""
+    assert read_settings({}).interface_endpoints == ()
+    services = read_settings({"endpoints": "private"}).interface_endpoints
+    assert {"sns", "ecr.api", "ecr.dkr"} <= set(services)
+    workspace = "arn:aws:aps:us-east-1:123456789012:workspace/ws-0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
+    amp = {"metrics": "amp", "metrics_workspace": workspace, "endpoints": "private"}
+    assert set(read_settings(amp).interface_endpoints) == {*services, "aps-workspaces"}
+
+
 @pytest.mark.parametrize("region", ["us-gov-west-1", "cn-north-1"])
 def test_private_endpoints_have_the_regions_names(everything: App, region: str) -> None:
     """In China some services begin with cn.; the CDK knows which, but only for a region that it knows."""
     here = cdk.Stack(env=cdk.Environment(region=region))
-    expected = {
-        str(here.resolve(ec2.InterfaceVpcEndpointAwsService(each, None).name)) for each in INTERFACE_ENDPOINTS
-    }
+    services = read_settings(EVERYTHING).interface_endpoints
+    expected = {str(here.resolve(ec2.InterfaceVpcEndpointAwsService(each, None).name)) for each in services}
     conditions = {
         name: each == {"Fn::Equals": [{"Ref": "AWS::Partition"}, "aws-cn"]} and region.startswith("cn-")
         for name, each in everything.templates[STACK].get("Conditions", {}).items()

@@ -10,7 +10,7 @@ from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.rules.context import read_settings
 
 # Of DescribeVpcEndpointServices in Beijing, as the CDK's list has it; the others begin as everywhere.
-WITH_CN = {"autoscaling", "cloudformation", "ec2", "monitoring", "sts"}
+WITH_CN = {"autoscaling", "cloudformation", "ec2", "ecr.api", "ecr.dkr", "monitoring", "sts"}
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "cn-north-1"])
