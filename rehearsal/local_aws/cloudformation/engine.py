@@ -1,6 +1,7 @@
 """Five corrections to ministack's CloudFormation engine."""
 
 import asyncio
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,10 @@ _VIRTUAL_HOST = re.compile(
 )
 _POLL_S = 0.05
 _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
+_NO_USERS = (
+    "users: this rehearsal cannot make users, whose files it has no copy of. Nothing was changed. "
+    "Type: sudo make rehearse USERS=2, or the same deploy without -c users"
+)
 
 
 def install() -> None:
@@ -97,6 +102,32 @@ def create_in_unlucky_order(seed: Path) -> None:
         return sort
 
     hooks.replace(ministack_hooks.CREATION_ORDER, make)
+
+
+def refuse_users_while(follows: Path) -> None:
+    """Refuse the template of a cluster with users while this file exists: the program in it makes none."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def resolve(*arguments: Any) -> Any:
+            body, error = original(*arguments)
+            if error or not follows.exists() or not _has_users(body):
+                return body, error
+            error = f"<Type>Sender</Type><Code>ValidationError</Code><Message>{_NO_USERS}</Message>"
+            answer = f"<ErrorResponse><Error>{error}</Error></ErrorResponse>"
+            return None, (400, {"Content-Type": "application/xml"}, answer.encode())
+
+        return resolve
+
+    hooks.replace(ministack_hooks.TEMPLATE_URL, make)
+
+
+def _has_users(template: Any) -> bool:
+    from training_cluster.flags.given import read_given_flags  # noqa: PLC0415 - the server starts without it
+
+    try:
+        return "users" in (read_given_flags(json.loads(template)) or {})
+    except (TypeError, ValueError):
+        return False  # YAML, which the CDK does not write
 
 
 def _name_missing_parameter(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,12 +1,18 @@
 """The local AWS's changes of an emulator's answers: AWS's own messages, and no other change."""
 
+import json
 import string
+from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from rehearsal.local_aws.cloudformation.engine import path_style
 from rehearsal.local_aws.secrets import with_exclusions
+from tests.in_process import aws
+from tests.unit.ops.fake_account import Account
+from training_cluster.flags.given import GIVEN_FLAGS
 
 
 @pytest.mark.parametrize(
@@ -33,3 +39,26 @@ def test_generated_secret_has_the_templates_exclusions(wanted: dict[str, Any], e
 )
 def test_template_urls_have_both_styles(url: str, expected: str) -> None:
     assert path_style(url) == expected
+
+
+def test_a_kept_rehearsal_refuses_users() -> None:
+    """Its folder has no /etc to make them in; the refusal comes before any change of the cluster."""
+    account = Account(real=True)
+    program, cloudformation = (
+        Path(aws()._folder.name) / "head-node-program.json",
+        account.client("cloudformation"),
+    )
+    note = {"Note": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "-"}}}
+    templates = [
+        json.dumps({"Resources": note, "Metadata": {GIVEN_FLAGS: {"family": "m6i", **flags}}})
+        for flags in ({"users": "users.yaml"}, {})
+    ]
+    program.write_text("[]")
+    try:
+        with pytest.raises(ClientError, match=r"cannot make users.*sudo make rehearse USERS=2"):
+            cloudformation.create_stack(StackName="people", TemplateBody=templates[0])
+        cloudformation.create_stack(StackName="nobody", TemplateBody=templates[1])
+    finally:
+        program.unlink()
+    cloudformation.create_stack(StackName="people", TemplateBody=templates[0])
+    aws().empty()
