@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ops.account.deployed_flags import flags_or_none
 from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
 from ops.jobs.lookup import cluster_option, find_job, read_facts, read_nodes
 from ops.jobs.nodes import Partition
@@ -108,6 +109,7 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
     """
     where = cluster_option(head_node.cluster_name)
     _check_workload(request.workload, head_node)
+    _check_mail(request.settings, head_node)
     _check_image(request.settings.get(CONTAINER_IMAGE, ""), head_node)
     if CONTAINER_IMAGE not in request.settings:  # an image has folders of its own
         _check_weights(request.settings.get(INIT_FROM, ""), head_node)
@@ -214,6 +216,18 @@ def _check_workload(workload: str, head_node: HeadNode) -> None:
         f"{cluster_option(head_node.cluster_name)}, or once it is in assets/training: "
         f"{head_node.deploy_command()}"
     )
+
+
+def _check_mail(settings: Mapping[str, str], head_node: HeadNode) -> None:
+    """Look for addresses of mail before nodes start; a cluster whose flags are unknown may have some."""
+    flags = (
+        flags_or_none(head_node.cluster_name, head_node.client) if settings.get("NOTIFY") == "mail" else None
+    )
+    if flags and not flags.get("job_emails"):
+        raise OpsError(
+            f"NOTIFY=mail: {head_node.cluster_name} has no address for mail of jobs.\n"
+            f"  type:   {head_node.deploy_command(job_emails='USER=ADDRESS')}"
+        )
 
 
 def _check_image(image: str, head_node: HeadNode) -> None:

@@ -141,6 +141,20 @@ def test_what_cannot_run_is_not_submitted(
     assert not cluster.called("sbatch")
 
 
+def test_mail_without_an_address_is_refused(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "7\n")
+    asked = ("submit", "gpt2", "--nodes", "1", "--notify", "mail")
+    cluster.account.answers["GetTemplate"] = deployed(family="p5").answers["GetTemplate"]
+    code, _, said = call(*asked)
+    assert (code, cluster.called("sbatch")) == (1, [])
+    assert "no address for mail of jobs" in said
+    assert "deploy TrainingClusterStack -c family=p5 -c job_emails=USER=ADDRESS" in said
+    mailed = deployed(family="p5", job_emails="team@example.com")
+    cluster.account.answers["GetTemplate"] = mailed.answers["GetTemplate"]
+    assert call(*asked)[0] == 0
+
+
 def test_a_folder_of_weights_must_exist(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     cluster.says("sbatch", "7\n")
