@@ -1,6 +1,6 @@
 """Slurm's accounting database: Aurora MySQL, serverless, in two zones of the VPC that NetworkStack makes."""
 
-from aws_cdk import CfnResource
+from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -64,6 +64,8 @@ class Accounting(Construct):
             security_groups=[group],
             storage_encrypted=True,
             deletion_protection=True,
+            # A week, in which somebody notices; Aurora's default is a day.
+            backup=rds.BackupProps(retention=Duration.days(7)),
         )
         _acknowledge(secret, cluster)
         _retain(self)

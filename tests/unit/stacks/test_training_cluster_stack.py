@@ -86,6 +86,7 @@ def test_tags_are_on_everything_that_no_tag_replaces(brought: App) -> None:
 
 def test_accounting_is_encrypted_and_for_nodes_alone(everything: App) -> None:
     database = everything.only("AWS::RDS::DBCluster")
+    assert database["BackupRetentionPeriod"] == 7
     assert database["StorageEncrypted"] is True
     assert database["DeletionProtection"] is True
     # Releases with long-term support (Aurora guide, "LTS releases"); others live for about a year.
