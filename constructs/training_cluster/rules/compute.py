@@ -16,8 +16,10 @@ def size_is_of_the_family(settings: Settings) -> Iterator[Contradiction]:
     if asked and asked not in family.sizes:
         elsewhere = find_instance_type(asked)
         hint = "" if elsewhere else did_you_mean(asked, family.sizes)
+        known = "" if elsewhere else "cluster_configs/ has no such type; "
+        has = f"family {family.name} has {', '.join(family.sizes)}"
         yield Contradiction(
-            problem=f"instance_type={asked}: family {family.name} has {', '.join(family.sizes)}.{hint}",
+            problem=f"instance_type={asked}: {known}{has}.{hint}",
             mend=f"-c family={elsewhere[0].name} -c instance_type={asked}"
             if elsewhere
             else f"-c instance_type={family.main_size}",

@@ -29,6 +29,7 @@ def settings(**flags: str) -> Settings:
             {"budget_usd": "5000"},
             ["alarm_email, which receives its emails, is missing", "-c budget_usd=5000 -c alarm_email="],
         ),
+        ({"instance_type": "trn3.48xlarge"}, ["cluster_configs/ has no such type; family p4d has"]),
         (
             {"family": "p4d", "instance_type": "p5.48xlarge"},
             ["instance_type=p5.48xlarge: family p4d has p4d.24xlarge", "-c family=p5 -c instance_type=p5"],
