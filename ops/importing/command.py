@@ -96,7 +96,7 @@ def import_config(config: Config, folder: Path) -> Imported:
         if to.overrides:
             written.append(_write_yaml(files[OVERRIDES_FILE], to.overrides))
             to.flags["overrides"] = _named(files[OVERRIDES_FILE])
-            problem, rendered = _render(to.flags)
+        problem, rendered = _render(to.flags)
     if rendered is not None:
         lose_what_differs(theirs, rendered, to)
         problem = problem or "\n".join(config_problems(rendered))

@@ -5,9 +5,9 @@ from typing import Any
 
 from ops.importing.translation import Config, Translation, nodes_of
 from training_cluster.cluster.resource_ids import placeholders
-from training_cluster.overrides.merge import scripts_of
+from training_cluster.overrides.merge import contrary_items, scripts_of
 from training_cluster.overrides.nodes import MORE_GROUPS
-from training_cluster.overrides.reserved import reserved_reason
+from training_cluster.overrides.reserved import flag_for, reserved_reason
 from training_cluster.pcluster.config_diff import differences, shown
 
 _ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
@@ -44,10 +44,25 @@ def _value(theirs: Any, ours: Any, path: str, to: Translation) -> Any:
         return _mapping(theirs, ours if isinstance(ours, Mapping) else {}, path, to)
     if _are_named(theirs):
         return list(_named(theirs, ours if isinstance(ours, list) else [], path, to))
+    if path.endswith("SlurmSettings.CustomSlurmSettings"):
+        return _settings(theirs, ours, path, to)
     if reason := reserved_reason(theirs, path):
-        to.lose(path, theirs, reason)
+        flag, typed = flag_for(path, theirs) or ("", "")
+        if flag and "SlurmQueues" not in path:
+            to.carry(path)
+            to.flags[flag] = typed
+        else:
+            to.lose(path, theirs, reason)
         return None
     return theirs
+
+
+def _settings(theirs: Any, ours: Any, path: str, to: Translation) -> Any:
+    """Take the settings of slurm.conf that ours does not have, or has as a list of words."""
+    contrary = contrary_items(ours, theirs)
+    for name, reason in contrary.items():
+        to.lose(path, name, reason)
+    return [left for each in theirs if (left := {k: v for k, v in each.items() if k not in contrary})]
 
 
 def _are_named(items: Any) -> bool:

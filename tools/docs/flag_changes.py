@@ -5,22 +5,24 @@ that it refuses to change while nodes run, while they drain, and with a stopped 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ops.pcluster.update_policies import Refused, ask_library
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import ResourceIds, placeholders
+from training_cluster.cluster.resource_ids import ResourceIds, existing_database, placeholders
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
 
 _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf"  # noqa: S105  # a name
-_DATABASE = {"accounting": "db.example.com", "accounting_secret": _SECRET}
+_DATABASE = {"accounting": "db.example.com:3306", "accounting_secret": _SECRET}
 _NEXT_SECRET = {"accounting_secret": _SECRET.replace("slurm", "next")}
 _G5 = {"family": "g5"}
 _BOUNDARY = {"permissions_boundary": "arn:aws:iam::123456789012:policy/a"}
 _ANOTHER_BOUNDARY = {"permissions_boundary": "arn:aws:iam::123456789012:policy/b"}
 _ONE_LOGIN_NODE = {"login_nodes": "1"}
+_FLAG_OF = {"node_security_group_id": "security_group_id", "lustre_id": "fsx_id"}
+"""Flags of existing resources, by the field of ResourceIds, where the names differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,16 +98,15 @@ def configs(sample: Sample) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _config(flags: Mapping[str, str]) -> dict[str, Any]:
     settings = read_settings(flags)
-    return render_cluster_config(settings=settings, ids=_ids(settings))
+    return render_cluster_config(settings=settings, ids=ids_of(settings))
 
 
-def _ids(settings: Settings) -> ResourceIds:
+def ids_of(settings: Settings) -> ResourceIds:
+    """Return sample ids, and those of existing resources that flags name."""
     ids = placeholders(image_id="ami-0123456789abcdef0", bootstrap_budget_s=600)
     if settings.node_image.startswith("ami-"):
         ids = replace(ids, image_id=settings.node_image)
-    if settings.key_name:
-        ids = replace(ids, key_name=settings.key_name)
-    if settings.accounting_secret and ids.database:
-        database = replace(ids.database, user=settings.accounting_user, secret_arn=settings.accounting_secret)
-        ids = replace(ids, database=database)
-    return ids
+    flags = {each.name: _FLAG_OF.get(each.name, each.name) for each in fields(ids)}
+    given = {name: getattr(settings, flag, None) for name, flag in flags.items()}
+    ids = replace(ids, **{name: value for name, value in given.items() if value})
+    return replace(ids, database=existing_database(settings) or ids.database)

@@ -178,8 +178,9 @@ def _open_to_us(ids: ResourceIds, **subnet: object) -> Rendered:
 
 
 def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
+    idle_min = load_base().scaledown_idle_min if settings.idle_minutes is None else settings.idle_minutes
     rendered: Rendered = {
-        "ScaledownIdletime": settings.idle_minutes or load_base().scaledown_idle_min,
+        "ScaledownIdletime": idle_min,
         "CustomSlurmSettings": [dict(JOB_SETTINGS)],
     }
     if settings.accounting != "off" and ids.database:

@@ -30,10 +30,9 @@ class TuningFlags(BaseModel):
     )
     idle_minutes: int | None = flag(
         None,
-        ge=1,
-        le=10080,
+        ge=-1,
         example="30",
-        description="Minutes without a job after which a node is ended. Default: 10.",
+        description="Minutes without a job after which a node is ended; -1: never. Default: 10.",
     )
     exclusive: Literal["off", "on"] = flag(
         "off",

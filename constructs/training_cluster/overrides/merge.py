@@ -1,6 +1,6 @@
 """Merge of a file of overrides into a rendered cluster config. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from training_cluster.problems import ConfigurationError, did_you_mean
@@ -8,20 +8,23 @@ from training_cluster.problems import ConfigurationError, did_you_mean
 _ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 """Custom actions whose scripts run after ours."""
 _RIGHTS = (".S3Access", ".AdditionalIamPolicies")
-"""Lists that are added to ours, which nodes need."""
+"""Lists that are added to ours, which nodes need; two items may have the same bucket, with other keys."""
+_WITH_NAMES = ("Tags", "Scheduling.SlurmSettings.CustomSlurmSettings")
+"""Lists of tags, and of settings of slurm.conf: what is not in ours is added."""
+UNITED = (*_ADDED_TO, *_RIGHTS, *_WITH_NAMES)
+"""Ends of the paths of lists and custom actions whose items are added to ours."""
 _OURS = ("Scheduling.SlurmQueues", "ComputeResources")
 """Lists whose items are made by flags alone."""
 _POOLS = "LoginNodes.Pools"
 """List whose new items start as a copy of the rendered item, with its subnet, group, rights and scripts."""
-_FLAGS = "prologflags"
-"""Setting of slurm.conf whose words are added to ours, which let a job wait for its nodes' health checks."""
 
 
 def merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config with the overrides: mappings are merged, named items by name, null removes a key.
 
     Raises:
-        ConfigurationError: a queue or a compute resource that the cluster does not have.
+        ConfigurationError: a queue or a compute resource that the cluster does not have; a tag or a setting
+            of slurm.conf that the app sets otherwise.
     """
     return _mapping(config, overrides, "")
 
@@ -45,12 +48,12 @@ def _value(ours: Any, theirs: Any, path: str) -> Any:
     if isinstance(theirs, Mapping):
         return _mapping(ours if isinstance(ours, Mapping) else {}, theirs, path)
     if isinstance(ours, list) and isinstance(theirs, list):
-        if path.endswith(_RIGHTS):  # two items may have the same bucket, with other keys
+        if path.endswith(_RIGHTS):
             return [*ours, *(each for each in theirs if each not in ours)]
-        if path.endswith(".CustomSlurmSettings"):
-            return _slurm_settings(ours, theirs)
-        if ours and _are_named(ours):
-            if not _are_named(theirs):
+        if path in _WITH_NAMES:
+            return _united(ours, theirs, path)
+        if are_named(ours):
+            if not are_named(theirs):
                 raise ConfigurationError(f"overrides: {path}: each item needs its Name, to be merged by it")
             return _named(ours, theirs, path)
     return theirs
@@ -71,40 +74,65 @@ def _named(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
     return list(merged.values())
 
 
-def _slurm_settings(ours: list[Any], theirs: list[Any]) -> list[Any]:
-    """Merge lists of lines for slurm.conf: an override replaces the rendered line of the same name.
+def contrary_items(ours: list[Any], theirs: list[Any]) -> dict[str, str]:
+    """Return why items cannot be set, by name: tags and settings of slurm.conf that ours has otherwise."""
+    mine = _values(ours)
+    given = [(name, value) for item in theirs for name, value in _pairs(item) if name.lower() in mine]
+    return {
+        name: f"the app sets {mine[name.lower()]}"
+        for name, value in given
+        if _joined(mine[name.lower()], value) is None
+    }
 
-    Raises:
-        ConfigurationError: PrologFlags that contradict the rendered ones, or remove them.
-    """
-    given = {str(name).lower() for each in theirs if isinstance(each, Mapping) for name in each}
-    kept = [{name: value for name, value in each.items() if name.lower() not in given} for each in ours]
-    flags = [str(value) for each in ours for name, value in each.items() if name.lower() == _FLAGS]
+
+def _united(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
+    if contrary := contrary_items(ours, theirs):
+        lines = "".join(f"\n    {name}: {reason}; remove it" for name, reason in contrary.items())
+        raise ConfigurationError(f"overrides: {path}: items that are not to be changed:{lines}")
+    mine, given = _values(ours), _values(theirs)
+    joined = {name: _joined(mine[name], value) for name, value in given.items() if name in mine}
+    kept = [{name: joined.get(name.lower(), value) for name, value in each.items()} for each in ours]
     added = [
-        {
-            name: _flags(*flags, value) if str(name).lower() == _FLAGS else value
-            for name, value in each.items()
-            if value is not None or str(name).lower() == _FLAGS
-        }
-        if isinstance(each, Mapping)
-        else each
+        each
+        if {"Key"} & {*each}
+        else {name: value for name, value in each.items() if name.lower() not in mine and value is not None}
         for each in theirs
+        if isinstance(each, Mapping) and {name.lower() for name, _ in _pairs(each)} - {*mine}
     ]
-    return [each for each in (*kept, *added) if each]
+    return [*kept, *(each for each in added if each)]
 
 
-def _flags(*values: Any) -> str:
-    words = {word.strip().lower(): word.strip() for word in ",".join(map(str, values)).split(",")}
-    if "nohold" in words or None in values:
-        raise ConfigurationError(
-            "overrides: PrologFlags: NoHold, or null, starts jobs before the health checks of their nodes "
-            f"have passed\n    remove it; the app sets {','.join(map(str, values[:-1]))}"
-        )
-    return ",".join(words.values())
+def _joined(ours: Any, theirs: Any) -> Any:
+    """Return ours with the words of theirs, where it is a list of words; None if they are contrary.
+
+    A word that begins with "no" takes others away: PrologFlags=NoHold starts jobs before the health checks
+    of their nodes have passed.
+    """
+    if str(ours) == str(theirs):
+        return ours
+    words = {each.strip().lower(): each.strip() for each in f"{ours},{theirs}".split(",")}
+    is_list = "," in str(ours) and theirs is not None
+    return ",".join(words.values()) if is_list and not any(each.startswith("no") for each in words) else None
 
 
-def _are_named(items: list[Any]) -> bool:
-    return all(isinstance(each, Mapping) and "Name" in each for each in items)
+def _values(items: list[Any]) -> dict[str, Any]:
+    return {name.lower(): value for each in items for name, value in _pairs(each)}
+
+
+def _pairs(item: Any) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of a tag, or of each setting of an item of CustomSlurmSettings."""
+    if isinstance(item, Mapping):
+        pairs = [(item["Key"], item.get("Value"))] if "Key" in item else item.items()
+        yield from ((str(name), value) for name, value in pairs)
+
+
+def are_named(items: Any) -> bool:
+    """Return True for a list of mappings that all have a Name, at least one."""
+    return (
+        isinstance(items, list)
+        and bool(items)
+        and all(isinstance(each, Mapping) and "Name" in each for each in items)
+    )
 
 
 def scripts_of(action: Any) -> list[Any]:

@@ -31,9 +31,9 @@ POLICY = "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
 OVERRIDES = f"""
 Monitoring: {{Logs: {{CloudWatch: {{RetentionInDays: 30}}}}}}
 Scheduling:
-  SlurmSettings: {{ScaledownIdletime: 5, CustomSlurmSettings: [{{SlurmdTimeout: 600}}]}}
+  SlurmSettings: {{EnableMemoryBasedScheduling: true, CustomSlurmSettings: [{{SlurmdTimeout: 600}}]}}
   SlurmQueues:
-    - {{Name: prep, JobExclusiveAllocation: true, Iam: {{AdditionalIamPolicies: [{{Policy: "{POLICY}"}}]}}}}
+    - {{Name: prep, Iam: {{AdditionalIamPolicies: [{{Policy: "{POLICY}"}}]}}}}
 """
 
 
@@ -90,12 +90,11 @@ def test_everything_is_in_the_private_subnet(cloud: Cloud, account: Account, fla
 def test_overrides_are_deployed(cloud: Cloud) -> None:
     config = read_deployed_cluster(cloud.address, "training").config
     scheduling, queues = config["Scheduling"], config["Scheduling"]["SlurmQueues"]
-    assert scheduling["SlurmSettings"]["ScaledownIdletime"] == 5
+    assert scheduling["SlurmSettings"]["EnableMemoryBasedScheduling"] is True
     assert config["Monitoring"]["Logs"]["CloudWatch"]["RetentionInDays"] == 30
     assert {"SlurmdTimeout": 600} in scheduling["SlurmSettings"]["CustomSlurmSettings"]
     has_policy = [{"Policy": POLICY} in each["Iam"]["AdditionalIamPolicies"] for each in queues]
     assert has_policy == [False, False, True]
-    assert queues[2]["JobExclusiveAllocation"] is True
 
 
 def _plan(cloud: Cloud, *flags: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ MISTAKES = {
     ),
     "a typo": ("HeadNod: {Imds: {Secured: true}}", 'HeadNod: no such key. Did you mean "HeadNode"?'),
     "a queue that is not there": (
-        "Scheduling: {SlurmQueues: [{Name: gpuu, JobExclusiveAllocation: true}]}",
+        "Scheduling: {SlurmQueues: [{Name: gpuu, HealthChecks: {Gpu: {Enabled: true}}}]}",
         'Scheduling.SlurmQueues[gpuu]: this cluster has no item of this name. Did you mean "gpu"?',
     ),
     "a time limit below ours": (

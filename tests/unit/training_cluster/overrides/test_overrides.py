@@ -1,6 +1,5 @@
 """Overrides in the rendered config: what is merged, added, replaced, removed, refused, and kept."""
 
-import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from training_cluster.flags.settings import Settings
 from training_cluster.overrides.isolated import is_isolated
 from training_cluster.overrides.merge import merge, scripts_of
 from training_cluster.overrides.nodes import own_roles
-from training_cluster.overrides.reserved import RESERVED, reserved_keys
+from training_cluster.overrides.reserved import reserved_keys
 from training_cluster.overrides.storage import managed_storage, with_retention
 from training_cluster.pcluster.check import check_cluster_config, config_before_deploy, override_changes
 from training_cluster.problems import ConfigurationError
@@ -35,10 +34,13 @@ def _checked(flags: dict[str, str]) -> tuple[Settings, dict[str, Any]]:
 
 
 def _slurm(*settings: dict[str, Any]) -> dict[str, Any]:
-    return {"S": {"CustomSlurmSettings": list(settings)}}
+    return {"Scheduling": {"SlurmSettings": {"CustomSlurmSettings": list(settings)}}}
 
 
-KILL_WAIT = _slurm({"JobRequeue": 1, "KillWait": 30})
+OURS = {
+    **_slurm({"JobRequeue": 1, "PrologFlags": "Alloc,DeferBatch"}),
+    "Tags": [{"Key": "training-cluster:cluster", "Value": "a"}],
+}
 BOOTSTRAP = {"BucketName": "b", "KeyName": "bootstrap/*"}
 # Ours, the file's, and what becomes of both.
 MERGED: tuple[tuple[dict[str, Any], ...], ...] = (
@@ -63,9 +65,20 @@ MERGED: tuple[tuple[dict[str, Any], ...], ...] = (
         {"Iam": {"S3Access": [BOOTSTRAP | {"KeyName": "more/*"}]}},
         {"Iam": {"S3Access": [BOOTSTRAP, BOOTSTRAP | {"KeyName": "more/*"}]}},
     ),
-    # A setting of Slurm, in any case.
-    (KILL_WAIT, _slurm({"killwait": 600}), _slurm({"JobRequeue": 1}, {"killwait": 600})),
-    (KILL_WAIT, _slurm({"killwait": None}), _slurm({"JobRequeue": 1})),
+    # Settings of slurm.conf, in any case, and tags: ours stay, and the words of lists are joined.
+    (
+        OURS,
+        _slurm(
+            {"jobrequeue": 1, "SlurmdTimeout": 9}, {"prologflags": "alloc, X11"}, {"NodeSet": 1, "Nodes": 2}
+        )
+        | {"Tags": [*OURS["Tags"], {"Key": "team", "Value": "nlp"}]},
+        _slurm(
+            {"JobRequeue": 1, "PrologFlags": "alloc,DeferBatch,X11"},
+            {"SlurmdTimeout": 9},
+            {"NodeSet": 1, "Nodes": 2},
+        )
+        | {"Tags": [*OURS["Tags"], {"Key": "team", "Value": "nlp"}]},
+    ),
 )
 
 
@@ -76,13 +89,11 @@ def test_each_kind_of_value_is_merged() -> None:
         assert ours == before, "the rendered config is not changed"
 
 
-def test_prolog_flags_are_added_to_ours() -> None:
-    ours = _slurm({"KillWait": 30, "PrologFlags": "Alloc,DeferBatch"})
-    merged = merge(ours, _slurm({"prologflags": "alloc, X11"}))
-    assert merged == _slurm({"KillWait": 30}, {"prologflags": "alloc,DeferBatch,X11"})
-    for contrary in ("NoHold", None):
-        with pytest.raises(ConfigurationError, match="remove it; the app sets Alloc,DeferBatch"):
-            merge(ours, _slurm({"PrologFlags": contrary}))
+@pytest.mark.parametrize("given", ["JobRequeue: 0", "jobrequeue: null", "PrologFlags: NoHold"])
+def test_a_setting_of_the_app_is_kept(given: str) -> None:
+    name = given.partition(":")[0]
+    with pytest.raises(ConfigurationError, match=f"{name}: the app sets .*; remove it"):
+        merge(OURS, _slurm(yaml.safe_load(given)))
 
 
 def test_scripts_of_users_run_after_ours(write: Write) -> None:
@@ -114,13 +125,13 @@ def test_scripts_of_users_run_after_ours(write: Write) -> None:
 
 def test_the_changes_are_listed_key_by_key(write: Write) -> None:
     name = write(
-        "Monitoring: {DetailedMonitoring: true}\nSharedStorage:\n  - {Name: apps, "
+        "Monitoring: {Logs: {CloudWatch: {RetentionInDays: 90}}}\nSharedStorage:\n  - {Name: apps, "
         "StorageType: Ebs, MountDir: /apps, EbsSettings: {VolumeId: vol-0123456789abcdef0}}\n"
     )
     settings, _ = _checked({"overrides": name})
     assert override_changes(settings) == [
         "SharedStorage[apps]: - -> apps",
-        "Monitoring.DetailedMonitoring: - -> true",
+        "Monitoring.Logs.CloudWatch.RetentionInDays: 30 -> 90",
     ]
 
 
@@ -199,45 +210,44 @@ def test_lustre_is_made_in_one_subnet_only(write: Write, tmp_path: Path) -> None
 
 
 CASES = {
-    "Image: {Os: alinux2023}": "-c os",
-    "Tags: null": "-c tags",
-    "SharedStorage: []": "not to be replaced",
-    "SharedStorage: [{Name: efs, EfsSettings: {FileSystemId: fs-1}}]": "-c fsx_type",
-    "Scheduling: {SlurmSettings: {Database: {Uri: x}}}": "-c accounting",
-    "Scheduling: {SlurmSettings: {CustomSlurmSettings: null}}": "PrologFlags let jobs wait",
-    "Scheduling: {SlurmQueues: [{Name: gpu, Networking: {SubnetIds: [subnet-1]}}]}": "-c vpc_id",
-    "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: [{Name: p4d, MinCount: 1}]}]}": "-c min_nodes",
-    "HeadNode: {LocalStorage: null}": "-c head_root_gib",
+    "Image: {Os: alinux2023}": "a flag sets it: -c os=alinux2023",
+    "Image: {Os: beos}": "a flag sets it: -c os, which takes ubuntu2204, ubuntu2404, alinux2023",
+    "Tags: null": "items of a list are added to the app's",
+    "SharedStorage: []": "give its keys, or items with their Name",
+    "SharedStorage: [{Name: efs, EfsSettings: {Encrypted: true}}]": "-c fsx_id, efs_id, home",
+    "HeadNode: {Image: {CustomAmi: ami-0123456789abcdef7}}": "-c head_image=ami-0123456789abcdef7",
     "HeadNode: {Networking: {SecurityGroups: [sg-1]}}": "AdditionalSecurityGroups",
-    "HeadNode: {Iam: {AdditionalIamPolicies: null}}": "-c node_policies",
     "HeadNode: {CustomActions: {OnNodeConfigured: null}}": "yours run after them",
-    "LoginNodes: {Pools: [{Name: login}]}": "not to be removed",
+    "HeadNode: {Ssh: {AllowedIps: 10.0.0.0/8}}": "-c ssh_from=10.0.0.0/8",
+    "Monitoring: {DetailedMonitoring: true}": "-c detailed_monitoring=on",
+    "Scheduling: {SlurmSettings: {ScaledownIdletime: -1}}": "-c idle_minutes=-1",
+    "Scheduling: {SlurmSettings: {QueueUpdateStrategy: TERMINATE}}": "-c on_busy=stop",
+    "Scheduling: {SlurmQueues: [{Name: gpu, Image: null}]}": "give its keys",
+    "Scheduling: {SlurmQueues: [{Name: a, ComputeSettings: {LocalStorage: {RootVolume: {Size: 99}}}}]}": (
+        "-c compute_root_gib=99; or `root_gib: 99` of the queue in the file of -c queues"
+    ),
+    "Scheduling: {SlurmQueues: [{Name: a, Networking: {PlacementGroup: {Id: x}}}]}": "-c placement_group=x;",
+    "Scheduling: {SlurmQueues: [{Name: a, ComputeResources: [{Name: b, Efa: {Enabled: true}}]}]}": (
+        "set it by `efa: true` of the queue in the file of -c queues"
+    ),
 }
 FREE = (
     "LoginNodes: {Pools: [{Name: more, Count: 3, Networking: {SubnetIds: [subnet-1]}}]}",
+    "LoginNodes: {Pools: [{Name: login, Networking: {SubnetIds: [subnet-1]}}]}",
     "Scheduling: {SlurmSettings: {Database: {DatabaseName: x}}}",
     "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: [{Name: p4d, Efa: {GdrSupport: true}}]}]}",
     "SharedStorage: [{Name: efs, EfsSettings: {AccessPointId: fsap-1}}]",
     "HeadNode: {LocalStorage: {RootVolume: {Iops: 6000}}}",
-    "HeadNode: {Iam: {S3Access: [{BucketName: other}]}}",
+    "HeadNode: {Iam: {S3Access: [{BucketName: other}], AdditionalIamPolicies: [{Policy: a}]}}",
+    "Tags: [{Key: team, Value: nlp}]",
 )
 
 
 def test_keys_of_flags_are_refused_and_others_taken() -> None:
-    for text, flag in CASES.items():
-        found = list(reserved_keys(yaml.safe_load(text)))
-        assert found and all(flag in each for each in found), text
+    for text, said in CASES.items():
+        (found,) = reserved_keys(yaml.safe_load(text))
+        assert said in found, text
     assert [text for text in FREE if list(reserved_keys(yaml.safe_load(text)))] == []
-
-
-def test_the_flags_that_are_named_exist() -> None:
-    words = {
-        word.strip(" ,:;").partition("=")[0]
-        for instead in RESERVED.values()
-        if instead.startswith("-c ")
-        for word in re.split(r" \(|, (?:or|for|a)\b", instead.removeprefix("-c "))[0].split(",")
-    }
-    assert words - set(Settings.model_fields) == set()
 
 
 def test_one_key_marks_a_network_without_internet(write: Write) -> None:
@@ -245,6 +255,6 @@ def test_one_key_marks_a_network_without_internet(write: Write) -> None:
     for text, isolated in (
         (dns % "true, UseEc2Hostnames: true", True),
         (dns % "false", False),
-        ("Monitoring: {DetailedMonitoring: true}", False),
+        ("Monitoring: {Dashboards: {CloudWatch: {Enabled: true}}}", False),
     ):
         assert is_isolated(read_settings({"overrides": write(text)})) is isolated

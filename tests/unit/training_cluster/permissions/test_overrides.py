@@ -72,7 +72,7 @@ def test_a_config_of_flags_alone_needs_nothing_more(tmp_path: Path) -> None:
     secret = {"accounting": "db.example.com", "accounting_secret": SECRET, "login_nodes": "1"}
     for flags in ({}, {"efs_id": "fs-0123456789abcdef0", "home": "efs"}, secret):
         assert list(grants(config_before_deploy(read_settings(flags)))) == []
-    assert granted("Monitoring: {DetailedMonitoring: true}", tmp_path) == []
+    assert granted("Monitoring: {Dashboards: {CloudWatch: {Enabled: true}}}", tmp_path) == []
 
 
 def test_policies_of_nodes_and_functions_may_be_attached() -> None:
