@@ -137,7 +137,7 @@ permissions: setup ## Write the table of the provider's permissions, from calls 
 
 .PHONY: docs
 docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md, first-deploy.md; reserved.tsv
-	@$(VENV)/python -m tools.reserved_keys
+	@$(VENV)/python -m tools.docs.reserved_keys
 	@$(VENV)/python -m tools.docs.flags_page > docs/flags.md
 	@$(VENV)/python -m tools.docs.families_page > docs/families.md
 	@$(VENV)/python -m tools.docs.changes_page > docs/changes.md

@@ -19,7 +19,7 @@ from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import UNITED, are_named
 
 TABLE = Path(__file__).with_name("reserved.tsv")
-"""Keys that flags set, which tools/reserved_keys.py finds by rendering."""
+"""Keys that flags set, which tools/docs/reserved_keys.py finds by rendering."""
 QUEUES = "queues"
 """Flag of the file of queues; its values in the table are lines of a queue's entry there."""
 

@@ -1,4 +1,4 @@
-"""`python -m tools.reserved_keys`: overrides/reserved.tsv, the keys of the cluster config that flags set.
+"""`python -m tools.docs.reserved_keys`: overrides/reserved.tsv, keys of the cluster config that flags set.
 
 Settings that differ in one flag, or queues that differ in one key of their entry in the file of queues, are
 rendered: the keys that differ are the flag's. Where several flags change a key, those count whose value is in
@@ -136,7 +136,7 @@ def _leaves(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any]
 def main() -> None:
     """Write the table."""
     rows = ((each.path, each.flag, each.value, json.dumps(each.rendered)) for each in reserved_rows())
-    head = "# Written by python -m tools.reserved_keys\n"
+    head = "# Written by python -m tools.docs.reserved_keys\n"
     TABLE.write_text(head + "".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 
 
