@@ -92,14 +92,15 @@ def _united(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
     mine, given = _values(ours), _values(theirs)
     joined = {name: _joined(mine[name], value) for name, value in given.items() if name in mine}
     kept = [{name: joined.get(name.lower(), value) for name, value in each.items()} for each in ours]
-    added = [
-        each
-        if {"Key"} & {*each}
-        else {name: value for name, value in each.items() if name.lower() not in mine and value is not None}
-        for each in theirs
-        if isinstance(each, Mapping) and {name.lower() for name, _ in _pairs(each)} - {*mine}
-    ]
+    added = [_without(each, mine) for each in theirs]
     return [*kept, *(each for each in added if each)]
+
+
+def _without(item: Any, names: Mapping[str, Any]) -> Any:
+    """Return a tag, or settings of slurm.conf, without what has one of the names."""
+    if not isinstance(item, Mapping) or "Key" in item:
+        return None if {name.lower() for name, _ in _pairs(item)} & {*names} else item
+    return {key: value for key, value in item.items() if str(key).lower() not in names and value is not None}
 
 
 def _joined(ours: Any, theirs: Any) -> Any:

@@ -73,6 +73,14 @@ MISTAKES = {
         "Scheduling.SlurmQueues[gpu].CustomSlurmSettings.MaxTimes: Slurm 25.11 has no such key in a line of "
         'PartitionName, and slurmctld does not start with it. Did you mean "MaxTime"?',
     ),
+    "no setting of slurm.conf": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [SlurmdTimeout]}}",
+        "expected keys with values, found text",
+    ),
+    "a number as a setting of slurm.conf": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{1: 2}]}}",
+        "Scheduling.SlurmSettings.CustomSlurmSettings.1: Slurm 25.11 has no such key",
+    ),
     "a topology without its file": (
         "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{topologyplugin: topology/Tree}]}}",
         "topologyplugin: topology/tree does not start without /opt/slurm/etc/topology.conf\n"
