@@ -10,26 +10,28 @@ from typing import Any
 
 import yaml
 
+from ops.importing.comparison import ids_of, in_their_keys, note_differences, overrides_of, unlike
+from ops.importing.config_file import a_part
 from ops.importing.flags import take_flags
 from ops.importing.network import take_network
-from ops.importing.overrides import lose_what_differs, take_overrides
 from ops.importing.placeholders import Completion
 from ops.importing.queues import take_queues
-from ops.importing.renewal import renewed, without_nothing
-from ops.importing.storage import OUR_EFS, OUR_STORAGE, is_ours, take_storage
+from ops.importing.renewal import renew, without_nothing
+from ops.importing.storage import take_storage
 from ops.importing.translation import Config, Translation
 from ops.usage import UsageError
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
-from training_cluster.pcluster.check import config_before_deploy, config_problems
+from training_cluster.pcluster.check import config_problems
 from training_cluster.pcluster.config_diff import Difference, differences
-from training_cluster.pcluster.schema import schema_problems, with_types
+from training_cluster.pcluster.schema import schema_problems
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
 FLAGS_FILE = "flags.json"
 QUEUES_FILE, OVERRIDES_FILE, DIRECTORY_FILE = "queues.yaml", "overrides.yaml", "directory.yaml"
-LOGIN_POOL = "login"
-"""Name of the pool of -c login_nodes."""
+_SOME_REGION = "us-east-1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +41,15 @@ class Imported:
     flags: Mapping[str, str]
     files: tuple[Path, ...]
     lost: tuple[str, ...]
-    """A sentence for each key that is lost, with the reason."""
+    """A sentence for each value that is lost, with the reason."""
+    wider: tuple[str, ...]
+    """A sentence for each right or port that the result opens further."""
+    narrower: tuple[str, ...]
+    """A sentence for each right or port that the result opens less."""
     replaced: tuple[str, ...]
-    """A sentence for each key that has a successor of the same effect, or ParallelCluster's own."""
+    """A sentence for each key that has another value, or a successor."""
+    moved: tuple[str, ...]
+    """A sentence for each key that has the same effect in another place."""
     fill: tuple[str, ...]
     """A sentence for each value that the user has to complete."""
     problem: str
@@ -53,33 +61,34 @@ class Imported:
 
     @property
     def is_complete(self) -> bool:
-        """True when nothing that changes the cluster is lost."""
-        return not self.lost and not self.problem
+        """True when nothing is lost, and nothing is open that was closed."""
+        return not (self.lost or self.wider or self.problem)
+
+    @property
+    def is_equal(self) -> bool:
+        """True when rights, ports, protections, tags and values are those of the imported config."""
+        return self.is_complete and not (self.narrower or self.replaced)
 
 
 def import_config(config: Config, folder: Path) -> Imported:
     """Translate a config, write the files, and render the result.
 
     Raises:
-        UsageError: the folder has files of these names already or cannot be written, or the scheduler is
-            none that is supported.
+        UsageError: the folder has files of these names already or cannot be written, the config is a part of
+            one, or its scheduler is none that is supported.
     """
     names = (FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE, DIRECTORY_FILE)
     files = {name: folder / name for name in names}
     if existing := [str(each) for each in files.values() if each.exists()]:
         raise UsageError(f"import: {', '.join(existing)} exists\n  type:   --out another folder")
     to, completion = Translation(), Completion()
-    given = with_types(without_nothing(completion.config(config)))
-    _check_shape(given)
-    scheduler = given["Scheduling"].get("Scheduler")
-    if scheduler != "slurm":
-        why = ": jobs, scripts and checks here are Slurm's" if scheduler == "awsbatch" else ""
-        raise UsageError(f"import: Scheduling.Scheduler is {scheduler}{why}\n  allowed: slurm")
-    theirs = renewed(given, to.replaced)
+    theirs = without_nothing(completion.config(config))
+    _check_shape(theirs)
     to.fill += completion.fill
-    _rename(theirs, to)
+    region = _region(theirs, to)
+    renew(theirs, to)
     for problem in schema_problems(copy.deepcopy(theirs)):
-        to.lose("", "", problem)
+        to.note("lost", "", problem)
     take_flags(theirs, to)
     take_network(theirs, to)
     take_storage(theirs, to)
@@ -90,27 +99,28 @@ def import_config(config: Config, folder: Path) -> Imported:
         if content:
             written.append(_write_yaml(files[f"{flag}.yaml"], content))
             to.flags[flag] = _named(files[f"{flag}.yaml"])
-    problem, rendered = _render(to.flags)
-    if rendered is not None:
-        take_overrides(theirs, rendered, to)
-        if to.overrides:
-            written.append(_write_yaml(files[OVERRIDES_FILE], to.overrides))
-            to.flags["overrides"] = _named(files[OVERRIDES_FILE])
-        problem, rendered = _render(to.flags)
-    if rendered is not None:
-        lose_what_differs(theirs, rendered, to)
+    problem, rendered, seen = _render(to.flags, theirs)
+    to.overrides = overrides_of(unlike(theirs, seen), to) if seen else {}
+    if to.overrides:
+        written.append(_write_yaml(files[OVERRIDES_FILE], to.overrides))
+        to.flags["overrides"] = _named(files[OVERRIDES_FILE])
+    problem, rendered, seen = _render(to.flags, theirs)
+    if seen:
+        note_differences(theirs, seen, to)
         problem = problem or "\n".join(config_problems(rendered))
     _write(files[FLAGS_FILE], json.dumps({"context": to.flags}, indent=2) + "\n")
-    region = _region(config, to)
     return Imported(
         flags=to.flags,
         files=tuple(written),
-        lost=tuple(dict.fromkeys(each.text() for each in to.lost)),
-        replaced=tuple(dict.fromkeys(to.replaced)),
-        fill=tuple(to.fill),
+        lost=to.said("lost"),
+        wider=to.said("wider"),
+        narrower=to.said("narrower"),
+        replaced=to.said("replaced"),
+        moved=to.said("moved"),
+        fill=tuple(map(to.as_named, to.fill)),
         problem=problem,
         region=region,
-        changes=tuple(differences(theirs, rendered)) if rendered is not None else (),
+        changes=tuple(differences(theirs, rendered)) if seen else (),
     )
 
 
@@ -126,40 +136,34 @@ def _check_shape(config: Config) -> None:
     ]
     if found:
         raise UsageError("import: this is not a ParallelCluster 3 cluster config:\n  " + "\n  ".join(found))
+    scheduler = config["Scheduling"].get("Scheduler")
+    if scheduler is None and "SlurmQueues" not in config["Scheduling"]:
+        raise UsageError(f"import: {a_part(config)}")
+    if scheduler != "slurm":
+        why = ": jobs, scripts and checks here are Slurm's" if scheduler == "awsbatch" else ""
+        raise UsageError(f"import: Scheduling.Scheduler is {scheduler}{why}\n  allowed: slurm")
 
 
-def _rename(theirs: dict[str, Any], to: Translation) -> None:
-    """Give names that ours have to the first pool of login nodes, and other names to storage with ours."""
-    for pool in theirs.get("LoginNodes", {}).get("Pools", [])[:1]:
-        if pool.get("Name") != LOGIN_POOL:
-            to.replaced.append(f"LoginNodes.Pools[{pool.get('Name')}]: the first pool is named {LOGIN_POOL}")
-        pool["Name"] = LOGIN_POOL
-    storage = theirs.get("SharedStorage", [])
-    ours: Any = next((each for each in storage if each.get("StorageType") == "Efs" and is_ours(each)), None)
-    for item in storage:
-        name = item.get("Name")
-        if item is ours:
-            item["Name"] = OUR_EFS
-        elif name in OUR_STORAGE and not is_ours(item):
-            to.replaced.append(f"SharedStorage[{name}]: named own-{name}, since ours has the name")
-            item["Name"] = f"own-{name}"
+def _render(flags: Mapping[str, str], theirs: Config) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Render the config with the ids that the flags name, as it is and in the imported config's keys.
 
-
-def _render(flags: Mapping[str, str]) -> tuple[str, dict[str, Any] | None]:
-    """Render the config; return a refusal of the flags, and no config."""
+    Without a config, the first value is the refusal of the flags.
+    """
     try:
-        return "", config_before_deploy(read_settings(flags))
+        settings: Settings = read_settings(flags)
+        ids = ids_of(settings, str(theirs.get("Region", _SOME_REGION)))
+        rendered = render_cluster_config(settings=settings, ids=ids)
     except ConfigurationError as error:
-        return str(error), None
+        return str(error), {}, {}
+    return "", rendered, in_their_keys(rendered, settings)
 
 
 def _region(config: Config, to: Translation) -> str:
     """Return the region of a config, which no flag has, and list it to be set."""
-    region = config.get("Region")
-    if not isinstance(region, str) or "$" in region:
-        return ""
-    to.fill.append(f"Region: no flag has it: export AWS_REGION={region}, for trainctl and cdk")
-    return region
+    region = str(config.get("Region", ""))
+    if region:
+        to.fill.append(f"Region: no flag has it: export AWS_REGION={region}, for trainctl and cdk")
+    return "" if "$" in region else region
 
 
 def _named(file: Path) -> str:

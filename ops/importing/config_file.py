@@ -1,5 +1,6 @@
 """Reads a ParallelCluster 3 config: from a YAML file, a CloudFormation template, or a running cluster."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from training_cluster.user_yaml import duplicates
 Config = dict[str, Any]
 """Cluster config with ParallelCluster's keys."""
 _CONFIG = "ClusterConfiguration"
-_FUNCTIONS = ("Ref", "GetAtt", "Sub", "ImportValue", "Select", "Split", "If", "FindInMap", "Join")
+_FUNCTIONS = ("Ref", "GetAtt", "Sub", "ImportValue", "Select", "Split", "FindInMap", "Join")
+_NOTHING = {"Ref": "AWS::NoValue"}
+_OLDER = re.compile(r"^\[(global|aws|cluster\b[^\]]*)\]", re.MULTILINE)
+"""Section of a config of ParallelCluster 2, which has the form of an INI file."""
 
 
 class _DuplicateKeyError(Exception):
@@ -44,7 +48,10 @@ def read_config_file(file: Path) -> Config:
         UsageError: no such file, no YAML or JSON, a key twice, or no ParallelCluster 3 config in it.
     """
     try:
-        content = _load(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        if _OLDER.search(text):
+            raise _of_version_2(file)
+        content = _load(text)
         found = [content] if _is_config(content) else list(_inside(content))
     except OSError as error:
         raise _none_in(file, error.strerror or str(error)) from None
@@ -58,10 +65,7 @@ def read_config_file(file: Path) -> Config:
     except _DuplicateKeyError as error:
         raise _none_in(file, str(error)) from None
     if len(found) != 1:
-        words = (
-            f"{len(found)} cluster configs" if found else "no HeadNode and Scheduling, and no such resource"
-        )
-        raise _none_in(file, words)
+        raise _none_in(file, f"{len(found)} cluster configs" if found else _what_lacks(content))
     return found[0]
 
 
@@ -105,6 +109,16 @@ def _inside(content: object) -> Iterator[Config]:
             yield dict(config)
 
 
+def branches(value: object) -> list[Any] | None:
+    """Return a condition's name and both values, None for one that is nothing; None for another value."""
+    if value == _NOTHING:
+        return ["AWS::NoValue", None]
+    if not isinstance(value, Mapping) or not {*value} <= {"Fn::If", "If"} or not value:
+        return None
+    (options,) = value.values()
+    return [None if each == _NOTHING else each for each in options]
+
+
 def joined_text(value: object) -> str | None:
     """Return the text of a string, Fn::Sub or Fn::Join, with a reference as ${Name}."""
     if isinstance(value, str):
@@ -128,9 +142,36 @@ def resolved(value: Any, parameters: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):
         if len(value) == 1 and (name := value.get("Ref")) is not None:
             default = parameters.get(str(name), {}).get("Default")
-            return value if default in (None, "") else default
+            return value if default in (None, "") else _as_text(default)
         return {key: resolved(inner, parameters) for key, inner in value.items()}
     return [resolved(each, parameters) for each in value] if isinstance(value, list) else value
+
+
+def _what_lacks(content: object) -> str:
+    if isinstance(content, Mapping) and {"HeadNode", "Scheduling", "SharedStorage"} & {*content}:
+        return a_part(content)
+    return "no HeadNode and Scheduling, and no such resource"
+
+
+def a_part(content: Mapping[Any, Any]) -> str:
+    """Return a sentence about a config without queues, which is merged into another one."""
+    return (
+        f"it is a part of a config: {', '.join(map(str, content))}, without Scheduling.SlurmQueues\n"
+        "  type:   its keys into the whole config; or into overrides: -c overrides=FILE (docs/overrides.md)"
+    )
+
+
+def _of_version_2(file: Path) -> UsageError:
+    return UsageError(
+        f"import: {file} is a config of ParallelCluster 2\n"
+        f"  type:   pcluster3-config-converter --config-file {file} --output-file cluster.yaml\n"
+        "          trainctl import cluster.yaml"
+    )
+
+
+def _as_text(value: Any) -> str:
+    """Return a parameter's value as CloudFormation gives it: each is text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _none_in(file: Path, why: str) -> UsageError:

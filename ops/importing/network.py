@@ -1,100 +1,107 @@
 """Network of a cluster config: subnets, groups, SSH and login nodes."""
 
+import ipaddress
+from typing import Any
+
 from ops.importing.flags import take
-from ops.importing.translation import Config, Translation, nodes_of
+from ops.importing.translation import Config, Kind, Translation, nodes_of
 
 _UNSET_VPC = "vpc-00000000"
+_WORLD = "0.0.0.0/0"
+"""AllowedIps of ParallelCluster without the key."""
 
 
 def take_network(config: Config, to: Translation) -> None:
-    """Take subnets, security groups, the network that reaches port 22, and login nodes."""
+    """Take subnets, login nodes, the network that reaches port 22, and security groups."""
     _subnets(config, to)
+    for pool in config.get("LoginNodes", {}).get("Pools", [])[:1]:
+        take(to, "login_nodes", pool.get("Count", 1), f"LoginNodes.Pools[{pool.get('Name')}].Count")
+    _ports(config, to)
     _groups(config, to)
-    _ssh(config, to)
-    _login(config, to)
 
 
 def _subnets(config: Config, to: Translation) -> None:
-    head = config["HeadNode"].get("Networking", {})
+    head = config["HeadNode"].get("Networking", {}).get("SubnetId")
     queues = config["Scheduling"].get("SlurmQueues", [])
     subnets = [each for queue in queues for each in queue.get("Networking", {}).get("SubnetIds", [])]
-    path = "HeadNode.Networking.SubnetId"
-    if head.get("SubnetId") in subnets:
-        to.carry(path)
-        to.flags["public_access"], public = "off", True
-    else:
-        public = take(to, "public_subnet_id", head.get("SubnetId"), path)
-    private = bool(subnets) and take(
-        to, "private_subnet_id", subnets[0], "Scheduling.SlurmQueues[].Networking.SubnetIds"
+    if not head or not subnets:
+        return
+    flags = (
+        {"public_access": "off", "private_subnet_id": head}
+        if head in subnets
+        else {"public_subnet_id": head, "private_subnet_id": subnets[0]}
     )
-    if public and private:
+    if all(take(to, flag, value, "HeadNode.Networking.SubnetId") for flag, value in flags.items()):
         to.flags["vpc_id"] = _UNSET_VPC
-        to.fill.append(
-            f"vpc_id: no cluster config has it: aws ec2 describe-subnets --subnet-ids {subnets[0]} "
-            "--query Subnets[0].VpcId"
-        )
+        ask = f"aws ec2 describe-subnets --subnet-ids {subnets[0]} --query Subnets[0].VpcId"
+        to.fill.append(f"vpc_id: no cluster config has it: {ask}")
     else:
-        for flag in ("public_subnet_id", "private_subnet_id", "public_access"):
+        for flag in flags:
             to.flags.pop(flag, None)
 
 
-def _ssh(config: Config, to: Translation) -> None:
-    """Take the network that reaches port 22, and say what is open there and here."""
-    head, path = config["HeadNode"], "HeadNode.Ssh.AllowedIps"
-    allowed, dcv = head.get("Ssh", {}).get("AllowedIps"), head.get("Dcv", {}).get("Enabled")
-    to.carry(path)
-    if "SecurityGroups" in head.get("Networking", {}):
-        if allowed:
-            to.replaced.append(f"{path}: {allowed}: left out: without effect with SecurityGroups")
-        return
-    if dcv:
-        to.replaced.append(
-            "HeadNode.Dcv.AllowedIps: the app's security group does not open the port of DCV: forward it "
-            "through Session Manager, or add a group of your own (AdditionalSecurityGroups)"
-        )
-    if allowed is None:
-        to.replaced.append(
-            f"{path}: ParallelCluster opens port 22 of head and login nodes to 0.0.0.0/0; here it is closed: "
-            "connect with trainctl connect, or type -c ssh_from=YOUR.ADDRESS/32"
-        )
-    elif take(to, "ssh_from", allowed, path):
-        to.replaced.append(f"{path}: {allowed}: -c ssh_from opens port 22 of compute nodes, too")
-        if str(allowed).endswith("/0"):
+def _ports(config: Config, to: Translation) -> None:
+    """Compare the networks that reach port 22 and DCV, which ParallelCluster's own groups open."""
+    reached: dict[str, str] = {}
+    given = _network(config["HeadNode"].get("Ssh", {}).get("AllowedIps"))
+    for path, node in nodes_of(config):
+        own = _network(node.get("Ssh", {}).pop("AllowedIps", None))
+        if "SecurityGroups" in node.get("Networking", {}):
+            if own:
+                to.note("moved", f"{path}.Ssh.AllowedIps", f"{own}: without effect with SecurityGroups")
+            continue
+        if not path.startswith("Scheduling"):
+            reached[path] = str(own or given or _WORLD)
+        if node.get("Dcv", {}).get("Enabled"):
+            words = (
+                "the app's security group does not open the port of DCV: forward it through Session Manager, "
+                "or add a group of your own (AdditionalSecurityGroups)"
+            )
+            to.note("narrower", f"{path}.Dcv.AllowedIps", words)
+    is_open = given is not None and "HeadNode" in reached
+    if is_open and take(to, "ssh_from", given, "HeadNode.Ssh.AllowedIps"):
+        words = f"{given}: -c ssh_from opens port 22 of compute nodes, too"
+        to.note("wider", "HeadNode.Ssh.AllowedIps", words)
+        if str(given).endswith("/0"):
             to.flags["ssh_from_anywhere"] = "yes"
+    for path, network in reached.items():
+        at = f"{path}.Ssh.AllowedIps"
+        if "ssh_from" not in to.flags and not to.is_lost(at):
+            words = (
+                f"port 22 is closed here, where ParallelCluster opens it to {network}: connect with trainctl "
+                "connect, or type -c ssh_from=YOUR.ADDRESS/32"
+            )
+            to.note("narrower", at, words)
+        elif network != given:
+            kind: Kind = "narrower" if _is_within(given, network) else "wider"
+            to.note(kind, at, f"{network} -> {given}: -c ssh_from is one network for all nodes")
+
+
+def _network(given: str | None) -> str | None:
+    """Return a network without the bits of its hosts; a prefix list as it is."""
+    try:
+        return given and str(ipaddress.IPv4Network(given, strict=False))
+    except ValueError:
+        return given
+
+
+def _is_within(inner: Any, outer: str) -> bool:
+    try:
+        return ipaddress.IPv4Network(inner).subnet_of(ipaddress.IPv4Network(outer))
+    except ValueError:  # a prefix list has no addresses here
+        return False
 
 
 def _groups(config: Config, to: Translation) -> None:
     """Take one group of all nodes as a flag; other groups become additional ones."""
-    to.carry(*(f"{path}.Networking.SecurityGroups" for path, _ in nodes_of(config)))
     groups = {tuple(node.get("Networking", {}).get("SecurityGroups", ())) for _, node in nodes_of(config)}
     (named, *others) = groups
-    if not others and len(named) == 1:
-        take(to, "security_group_id", named[0], "")
+    if not others and len(named) == 1 and take(to, "security_group_id", named[0], ""):
         return
     for path, node in nodes_of(config):
         networking = node.get("Networking", {})
-        if given := networking.get("SecurityGroups"):
+        if given := networking.pop("SecurityGroups", None):
             more = [*given, *networking.get("AdditionalSecurityGroups", [])]
             networking["AdditionalSecurityGroups"] = list(dict.fromkeys(more))
-            to.replaced.append(
-                f"{path}.Networking.SecurityGroups: {', '.join(given)} in addition to our group, in which "
-                "the nodes reach each other"
-            )
-
-
-def _login(config: Config, to: Translation) -> None:
-    pools = config.get("LoginNodes", {}).get("Pools", [])
-    head = config["HeadNode"]
-    ssh = head.get("Ssh", {}).get("AllowedIps")
-    for index, pool in enumerate(pools):
-        path = f"LoginNodes.Pools[{pool.get('Name')}]"
-        if not index:
-            take(to, "login_nodes", pool.get("Count", 1), f"{path}.Count")
-        to.carry(f"{path}.Name")
-        if pool.get("Networking", {}).get("SubnetIds") == [head.get("Networking", {}).get("SubnetId")]:
-            to.carry(f"{path}.Networking.SubnetIds")
-        own = pool.get("Ssh", {}).get("AllowedIps")
-        to.carry(f"{path}.Ssh")
-        if own not in (None, ssh) and "SecurityGroups" not in pool.get("Networking", {}):
-            words = "-c ssh_from is one network for all nodes, HeadNode.Ssh.AllowedIps"
-            to.lose(f"{path}.Ssh.AllowedIps", own, words)
+            words = f"{', '.join(given)} in addition to our group, in which the nodes reach each other"
+            to.note("wider", f"{path}.Networking.SecurityGroups", words)

@@ -19,17 +19,19 @@ def _lines(found: Imported) -> Iterator[str]:
         yield from (f"  {path}: {shown(old)} -> {shown(new)}" for path, old, new in found.changes)
     if found.problem:
         yield f"\nThis cannot be deployed yet:\n{found.problem}"
-    if found.lost:
-        yield f"\nLost, {len(found.lost)}:"
-        yield from (f"  {each}" for each in found.lost)
-    else:
+    for title, sentences in (
+        ("Lost", found.lost),
+        ("Wider than before", found.wider),
+        ("Narrower than before", found.narrower),
+        ("Replaced", found.replaced),
+        ("Moved, with the same effect", found.moved),
+        ("To complete", found.fill),
+    ):
+        if sentences:
+            yield f"\n{title}, {len(sentences)}:"
+            yield from (f"  {each}" for each in sentences)
+    if found.is_equal:
         yield "\nLost: nothing."
-    if found.replaced:
-        yield "\nReplaced:"
-        yield from (f"  {each}" for each in found.replaced)
-    if found.fill:
-        yield "\nTo complete:"
-        yield from (f"  {each}" for each in found.fill)
     flags = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in found.flags.items())
     region = f"AWS_REGION={found.region} " if found.region else ""
     yield f"\nNext: {region}trainctl preflight {flags}"

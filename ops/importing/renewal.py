@@ -1,24 +1,25 @@
-"""Replaces keys that ParallelCluster no longer has, by what it has instead."""
+"""Rewrites a config with keys of the same effect, and replaces keys that ParallelCluster no longer has."""
 
-import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from ops.importing.translation import Translation, nodes_of
+from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 Config = dict[str, Any]
+LOGIN_POOL = "login"
+"""Name of the pool of -c login_nodes."""
 _SYSTEMS = {"alinux2": "alinux2023", "ubuntu1804": "ubuntu2204", "ubuntu2004": "ubuntu2204"}
 """Systems that this version does not have, and the next one of the same distribution that it has."""
 _NO_FILE_CACHE = "NONE"
 
 
-def renewed(config: Config, replaced: list[str]) -> Config:
-    """Remove keys that this version no longer supports, and append a note for each to `replaced`."""
-    new = copy.deepcopy(config)
+def renew(config: Config, to: Translation) -> None:
+    """Rewrite a config in place, with a note for each key that is not the same."""
     for step in _STEPS:
-        replaced += step(new)
-    return new
+        step(config, to)
 
 
 def without_nothing(value: Any) -> Any:
@@ -28,57 +29,113 @@ def without_nothing(value: Any) -> Any:
     return [without_nothing(each) for each in value] if isinstance(value, list) else value
 
 
-def _system(config: Config) -> Iterator[str]:
+def _system(config: Config, to: Translation) -> None:
     image = config.get("Image", {})
     if successor := _SYSTEMS.get(str(image.get("Os"))):
-        old = image["Os"]
-        yield f"Image.Os: {old} -> {successor}: ParallelCluster {PCLUSTER_VERSION} has no {old}"
-        image["Os"] = successor
+        old, image["Os"] = image["Os"], successor
+        words = f"{old} -> {successor}: ParallelCluster {PCLUSTER_VERSION} has no {old}"
+        to.note("replaced", "Image.Os", words)
 
 
-def _keys_of_login_nodes(config: Config) -> Iterator[str]:
-    for pool in config.get("LoginNodes", {}).get("Pools", []):
-        if pool.get("Ssh", {}).pop("KeyName", None):
-            yield (
-                f"LoginNodes.Pools[{pool.get('Name')}].Ssh.KeyName: ParallelCluster gives login nodes the "
-                "head node's key"
-            )
-            if not pool["Ssh"]:
-                del pool["Ssh"]
+def _image_of_all(config: Config, to: Translation) -> None:
+    """Give all nodes the image that they have in common: only an image of a queue can change later."""
+    if ami := config.get("Image", {}).pop("CustomAmi", None):
+        to.note("moved", "Image.CustomAmi", f"{ami}: at each node that has no other")
+        for _path, node in nodes_of(config):
+            node.setdefault("Image", {}).setdefault("CustomAmi", ami)
 
 
-def _empty_pools(config: Config) -> Iterator[str]:
+def _pools(config: Config, to: Translation) -> None:
     login = config.get("LoginNodes", {})
-    empty = [each for each in login.get("Pools", []) if each.get("Count") == 0]
-    for each in empty:
-        yield f"LoginNodes.Pools[{each.get('Name')}]: a pool of 0 nodes is left out"
-    if empty:
-        login["Pools"] = [each for each in login["Pools"] if each not in empty]
-        if not login["Pools"]:
-            del config["LoginNodes"]
+    for pool in list(login.get("Pools", [])):
+        path = f"LoginNodes.Pools[{pool.get('Name')}]"
+        if pool.get("Count") == 0:
+            to.note("moved", path, "a pool of 0 nodes is left out")
+            login["Pools"].remove(pool)
+        if pool.get("Ssh", {}).pop("KeyName", None):
+            words = "ParallelCluster gives login nodes the head node's key"
+            to.note("moved", f"{path}.Ssh.KeyName", words)
+    for pool in login.get("Pools", [])[:1]:
+        if pool.get("Name") != LOGIN_POOL:
+            path = f"LoginNodes.Pools[{pool.get('Name')}]"
+            to.note("moved", f"{path}.Name", f"the first pool is named {LOGIN_POOL}")
+        pool["Name"] = LOGIN_POOL
+    if "LoginNodes" in config and not login.get("Pools"):
+        del config["LoginNodes"]
 
 
-def _caches(config: Config) -> Iterator[str]:
+def _caches(config: Config, to: Translation) -> None:
     for item in config.get("SharedStorage", []):
         settings = item.get("FsxLustreSettings", {})
         if settings.get("DriveCacheType") == _NO_FILE_CACHE:
             del settings["DriveCacheType"]
-            yield f"SharedStorage[{item.get('Name')}].FsxLustreSettings.DriveCacheType: NONE is the default"
+            path = f"SharedStorage[{item.get('Name')}].FsxLustreSettings.DriveCacheType"
+            to.note("moved", path, "NONE is the default")
 
 
-def _names(config: Config) -> Iterator[str]:
+def _database(config: Config, _: Translation) -> None:
+    database = config["Scheduling"].get("SlurmSettings", {}).get("Database", {})
+    if "Uri" in database:
+        address = str(database["Uri"]).removeprefix("mysql://").rstrip("/")
+        database["Uri"] = address if ":" in address else f"{address}:{MYSQL_PORT}"
+
+
+def _queues(config: Config, to: Translation) -> None:
     for queue in config["Scheduling"].get("SlurmQueues", []):
-        for each in (queue, *queue.get("ComputeResources", [])):
+        resources = queue.get("ComputeResources", [])
+        for each in (queue, *resources):
             name = str(each.get("Name"))
             each["Name"] = re.sub(r"[^a-z0-9-]", "-", name.lower())
             if each["Name"] != name:
-                yield f"{name}: named {each['Name']}: names have lower-case letters, digits and hyphens"
+                words = f"named {each['Name']}: names have lower-case letters, digits and hyphens"
+                to.note("replaced", name, words)
+        path = f"Scheduling.SlurmQueues[{queue['Name']}]"
+        if len(resources) == 1:
+            _lift(queue, resources[0], path, to)
+        elif queue.get("Networking", {}).get("PlacementGroup") == {"Enabled": True}:
+            # ParallelCluster makes a group for each compute resource; ours would be one for all.
+            group = queue["Networking"].pop("PlacementGroup")
+            for each in resources:
+                each.setdefault("Networking", {}).setdefault("PlacementGroup", dict(group))
+        for each, at in [
+            (queue, path),
+            *((each, f"{path}.ComputeResources[{each['Name']}]") for each in resources),
+        ]:
+            _placement_group(each, at, to, is_block=queue.get("CapacityType") == "CAPACITY_BLOCK")
+            if len(each.get("Instances", [])) == 1:
+                each.update(each.pop("Instances")[0])
+        if queue.get("JobExclusiveAllocation") is False:
+            del queue["JobExclusiveAllocation"]
+        if queue.get("Networking", {}).get("PlacementGroup") == {"Enabled": False}:
+            del queue["Networking"]["PlacementGroup"]
 
 
-_STEPS: tuple[Callable[[Config], Iterator[str]], ...] = (
+def _lift(queue: Config, only: Config, path: str, to: Translation) -> None:
+    """Give a queue what its only compute resource has for itself."""
+    at, words = f"{path}.ComputeResources[{only['Name']}]", "at the queue, whose only compute resource it is"
+    if reserved := only.pop("CapacityReservationTarget", None):
+        queue["CapacityReservationTarget"] = reserved
+        to.note("moved", f"{at}.CapacityReservationTarget", words)
+    if group := only.get("Networking", {}).pop("PlacementGroup", None):
+        queue.setdefault("Networking", {})["PlacementGroup"] = group
+        to.note("moved", f"{at}.Networking.PlacementGroup", words)
+
+
+def _placement_group(node: Config, path: str, to: Translation, *, is_block: bool) -> None:
+    group = node.get("Networking", {}).get("PlacementGroup", {})
+    if name := group.pop("Id", None) or group.get("Name"):
+        group |= {"Enabled": True, "Name": name}
+    if is_block and group.get("Enabled"):
+        node["Networking"]["PlacementGroup"] = {"Enabled": False}
+        words = "off: a Capacity Block takes no placement group, since its nodes are close together already"
+        to.note("replaced", f"{path}.Networking.PlacementGroup", words)
+
+
+_STEPS: tuple[Callable[[Config, Translation], None], ...] = (
     _system,
-    _keys_of_login_nodes,
-    _empty_pools,
+    _image_of_all,
+    _pools,
     _caches,
-    _names,
+    _database,
+    _queues,
 )

@@ -3,96 +3,95 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ops.importing.flags import take
+from ops.importing.comparison import OUR_EFS, OUR_LUSTRE
+from ops.importing.flags import refusal, take
 from ops.importing.translation import Config, Translation
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.config import HOME
+from training_cluster.flags.storage import FSX_STEP_GIB
 from training_cluster.overrides.storage import managed_storage
 
-OUR_EFS = "efs"
-OUR_STORAGE = ("shared", OUR_EFS)
-"""Names of our mounts in the cluster config."""
 _OLDER = "PERSISTENT_1"
 _SUCCESSORS = {50: 125, 100: 125, 200: 250}
 """Throughput of the older durable type, MB/s a TiB, and the next one of the newer type that is not less."""
 _LUSTRE_TYPES = {"SCRATCH_2": "scratch2", "PERSISTENT_2": "persistent2"}
-_LUSTRE_KEPT = (
-    *("DeploymentType", "StorageCapacity", "PerUnitStorageThroughput", "DeletionPolicy"),
-    *("DataCompressionType", "FileSystemTypeVersion", "WeeklyMaintenanceStartTime"),
-)
-_ACCESS = ("AccessPointId", "IamAuthorization")
-"""Keys of our EFS that overrides may set."""
-_EFS_KEPT = (
-    *("FileSystemId", "Encrypted", "EncryptionInTransit", "DeletionPolicy"),
-    *("ThroughputMode", "ProvisionedThroughput", "PerformanceMode", *_ACCESS),
-)
+_LINKS = ("ImportPath", "ExportPath", "AutoImportPolicy", "ImportedFileChunkSize")
 
 
-def is_ours(item: Mapping[str, Any]) -> bool:
-    """Return True for storage that is mounted where ours is, and of its kind."""
-    base, folder = load_base(), str(item.get("MountDir", "")).rstrip("/")
-    folder = folder if folder.startswith("/") else f"/{folder}"
-    return (item.get("StorageType"), folder) in {
-        ("FsxLustre", base.shared_dir),
-        ("Efs", base.efs_dir),
-        ("Efs", "/home"),
+def _kept_as(item: Mapping[str, Any]) -> str | None:
+    """Return our name of storage that is mounted where ours is, and of its kind."""
+    base, folder = load_base(), "/" + str(item.get("MountDir", "")).strip("/")
+    ours = {
+        ("FsxLustre", base.shared_dir): OUR_LUSTRE,
+        ("Efs", base.efs_dir): OUR_EFS,
+        ("Efs", HOME): OUR_EFS,
     }
+    return ours.get((str(item.get("StorageType")), folder))
 
 
 def take_storage(config: Config, to: Translation) -> None:
     """Take the storage that is mounted where ours is; other storage stays for the overrides."""
-    for item in config.get("SharedStorage", []):
-        path, kind = f"SharedStorage[{item.get('Name')}]", item.get("StorageType")
-        flag = "fsx_id" if kind == "FsxLustre" else "efs_id"
-        settings = item.get(f"{kind}Settings", {})
-        if not is_ours(item) or kind in to.mounted:
-            for each in managed_storage({"SharedStorage": [item]}):
-                _note_retention(each.settings, path, to)
-            continue
-        to.mounted.add(str(kind))
-        if kind == "FsxLustre":
-            to.carry(path)
-        carried = (f"{kind}Settings.{key}" for key in settings if key not in _ACCESS)
-        to.carry(*(f"{path}.{key}" for key in ("StorageType", "MountDir", *carried)))
-        take(to, flag, settings.get("FileSystemId"), f"{path}.{kind}Settings.FileSystemId")
-        if kind == "FsxLustre":
+    storage = config.get("SharedStorage", [])
+    taken: dict[str, dict[str, Any]] = {}
+    for item in storage:
+        if (ours := _kept_as(item)) and ours not in taken:
+            taken[ours] = item
+    for item in storage:
+        name, kind = str(item.get("Name")), str(item.get("StorageType"))
+        settings = item.setdefault(f"{kind}Settings", {})
+        is_managed = any(managed_storage({"SharedStorage": [item]}))
+        ours = next((each for each, of in taken.items() if of is item), None)
+        if ours:
+            item |= {"Name": ours, "MountDir": "/" + str(item["MountDir"]).strip("/")}
+        elif name in (OUR_LUSTRE, OUR_EFS):
+            item["Name"] = f"own-{name}"
+            to.note("moved", f"SharedStorage[{name}].Name", f"named own-{name}, since ours has the name")
+        to.renamed[f"SharedStorage[{item.get('Name')}]"] = f"SharedStorage[{name}]"
+        path = f"SharedStorage[{item.get('Name')}].{kind}Settings"
+        if is_managed and "DeletionPolicy" not in settings:
+            words = "Retain, where ParallelCluster's default is Delete: it stays when the cluster is deleted"
+            to.note("replaced", f"{path}.DeletionPolicy", words)
+        if ours == OUR_LUSTRE:
             _lustre(settings, path, to)
-        else:
-            _efs(item, settings, path, to)
+        elif ours:
+            take(to, "efs_id", settings.get("FileSystemId"), f"{path}.FileSystemId")
+            take(to, "efs_mibps", settings.get("ProvisionedThroughput"), f"{path}.ProvisionedThroughput")
+            if item["MountDir"] == HOME:
+                to.flags["home"] = "efs"
 
 
-def _note_retention(settings: Mapping[str, Any], path: str, to: Translation) -> None:
-    if "DeletionPolicy" not in settings:
-        to.replaced.append(f"{path}: DeletionPolicy: Retain, where ParallelCluster's default is Delete")
-
-
-def _efs(item: Mapping[str, Any], settings: Mapping[str, Any], path: str, to: Translation) -> None:
-    if str(item.get("MountDir")).strip("/") == "home":
-        to.flags["home"] = "efs"
-    take(to, "efs_mibps", settings.get("ProvisionedThroughput"), f"{path}.EfsSettings.ProvisionedThroughput")
-    to.lose_others(settings, f"{path}.EfsSettings", _EFS_KEPT, "the app creates its EFS with other settings")
-
-
-def _lustre(settings: Mapping[str, Any], path: str, to: Translation) -> None:
-    inner = f"{path}.FsxLustreSettings"
-    if settings.get("FileSystemId"):
+def _lustre(settings: dict[str, Any], path: str, to: Translation) -> None:
+    if take(to, "fsx_id", settings.get("FileSystemId"), f"{path}.FileSystemId"):
         return
-    kind, throughput = settings.get("DeploymentType", "SCRATCH_2"), settings.get("PerUnitStorageThroughput")
-    if kind == _OLDER and throughput in _SUCCESSORS:
-        successor = _SUCCESSORS[throughput]
-        words = f"{_OLDER}, {throughput} MB/s a TiB -> PERSISTENT_2, {successor}"
-        to.replaced.append(f"{inner}.DeploymentType: {words}")
-        kind, throughput = "PERSISTENT_2", successor
-    if kind in _LUSTRE_TYPES:
-        take(to, "fsx_type", _LUSTRE_TYPES[kind], f"{inner}.DeploymentType")
-    else:
-        to.lose(f"{inner}.DeploymentType", kind, "-c fsx_type takes persistent2, scratch2")
-    take(to, "fsx_gib", settings.get("StorageCapacity"), f"{inner}.StorageCapacity")
-    take(to, "fsx_mbps_per_tib", throughput, f"{inner}.PerUnitStorageThroughput")
-    if window := settings.get("WeeklyMaintenanceStartTime"):
+    links = {key: settings.pop(key) for key in _LINKS if key in settings}
+    if links:
+        words = (
+            "the app links its own bucket; below a folder of its own, after the deploy: "
+            "aws fsx create-data-repository-association --file-system-id FILE_SYSTEM_ID "
+            f"--file-system-path /NAME --data-repository-path {links.get('ImportPath', 's3://BUCKET')}"
+        )
+        to.lose(f"{path}.{next(iter(links))}", ", ".join(map(str, links.values())), words)
+    if window := settings.pop("WeeklyMaintenanceStartTime", None):
         to.fill.append(
-            f"{inner}.WeeklyMaintenanceStartTime: after the deploy: "
+            f"{path}.WeeklyMaintenanceStartTime: after the deploy: "
             "aws fsx update-file-system --file-system-id FILE_SYSTEM_ID "
             f"--lustre-configuration WeeklyMaintenanceStartTime={window}"
         )
-    kept = (*_LUSTRE_KEPT, *(("StorageType",) if settings.get("StorageType") == "SSD" else ()))
-    to.lose_others(settings, inner, kept, "the app's Lustre is linked to the bucket and retained")
+    kind, throughput = settings.get("DeploymentType", "SCRATCH_2"), settings.get("PerUnitStorageThroughput")
+    if kind == _OLDER and throughput in _SUCCESSORS:
+        successor = _SUCCESSORS[throughput]
+        to.note("replaced", f"{path}.DeploymentType", f"{_OLDER} -> PERSISTENT_2")
+        to.note("replaced", f"{path}.PerUnitStorageThroughput", f"{throughput} -> {successor} MB/s a TiB")
+        kind, throughput = "PERSISTENT_2", successor
+        settings |= {"DeploymentType": kind, "PerUnitStorageThroughput": throughput}
+    if kind in _LUSTRE_TYPES:
+        take(to, "fsx_type", _LUSTRE_TYPES[kind], f"{path}.DeploymentType")
+    else:
+        to.lose(f"{path}.DeploymentType", kind, "-c fsx_type takes persistent2, scratch2")
+    size = settings.get("StorageCapacity")
+    if isinstance(size, int) and (problem := refusal("fsx_gib", size)):
+        larger = -(-size // FSX_STEP_GIB) * FSX_STEP_GIB
+        to.note("replaced", f"{path}.StorageCapacity", f"{size} -> {larger}: {problem}")
+        settings["StorageCapacity"] = size = larger
+    take(to, "fsx_gib", size, f"{path}.StorageCapacity")
+    take(to, "fsx_mbps_per_tib", throughput, f"{path}.PerUnitStorageThroughput")

@@ -1,27 +1,23 @@
-"""What an import has found: flags, queues, overrides, and what is lost."""
+"""What an import has found: flags, queues, overrides, and notes about what differs."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from training_cluster.pcluster.config_diff import shown
-from training_cluster.queues.queue import OFFICIAL
 
 Config = Mapping[str, Any]
 """Cluster config with ParallelCluster's keys."""
+Kind = Literal["lost", "wider", "narrower", "replaced", "moved"]
+"""How the result differs: a value is gone, more or less is allowed, another value, another place."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lost:
-    """A key that cannot be carried over."""
+class Note(NamedTuple):
+    """A sentence about a key of the imported config that the result has otherwise."""
 
+    kind: Kind
     path: str
-    value: Any
-    reason: str
-
-    def text(self) -> str:
-        """Return a line for people."""
-        return f"{self.path}: {shown(self.value)}: {self.reason}" if self.path else self.reason
+    words: str
 
 
 @dataclass(kw_only=True)
@@ -33,34 +29,38 @@ class Translation:
     overrides: dict[str, Any] = field(default_factory=dict)
     directory: dict[str, Any] = field(default_factory=dict)
     """Keys of the file of the directory, where users come from one."""
-    lost: list[Lost] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
-    """Sentences about keys whose place another key of the same effect takes, or a successor."""
+    notes: list[Note] = field(default_factory=list)
     fill: list[str] = field(default_factory=list)
-    """Flags that the user has to complete."""
-    image: str = OFFICIAL
-    """Image of all nodes, by Image.CustomAmi."""
-    mounted: set[str] = field(default_factory=set)
-    """Types of the storage that is mounted where ours is."""
-    carried: set[str] = field(default_factory=set)
-    """Paths of keys that flags or queues carry, or that are lost."""
+    """Values that the user has to complete."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Paths of named items in the imported config, by their paths here."""
 
-    def carry(self, *paths: str) -> None:
-        """Mark keys as carried by a flag or a queue, with all below them."""
-        self.carried.update(paths)
+    def note(self, kind: Kind, path: str, words: str) -> None:
+        """Note a difference."""
+        self.notes.append(Note(kind, path, words))
 
     def lose(self, path: str, value: Any, reason: str) -> None:
-        """Mark a key as lost."""
-        self.lost.append(Lost(path=path, value=value, reason=reason))
+        """Note a value that is lost."""
+        self.note("lost", path, f"{shown(value)}: {reason}")
 
-    def lose_others(self, keys: Mapping[str, Any], path: str, kept: Collection[str], reason: str) -> None:
-        """Mark the keys of a mapping as lost that are not kept."""
-        for key, value in keys.items():
-            if key not in kept:
-                self.lose(f"{path}.{key}", value, reason)
+    def is_lost(self, path: str) -> bool:
+        """Return True for a key that is noted as lost, or is within such a key."""
+        lost = [each.path for each in self.notes if each.kind == "lost" and each.path]
+        return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in lost)
+
+    def said(self, kind: Kind) -> tuple[str, ...]:
+        """Return the sentences of a kind, each once, with the names of the imported config."""
+        found = (each for each in self.notes if each.kind == kind)
+        texts = (f"{each.path}: {each.words}" if each.path else each.words for each in found)
+        return tuple(dict.fromkeys(self.as_named(each) for each in texts))
+
+    def as_named(self, text: str) -> str:
+        """Return a sentence that begins with a path, with the imported config's names."""
+        here = next((each for each in self.renamed if text.startswith(each)), None)
+        return self.renamed[here] + text.removeprefix(here) if here else text
 
 
-def nodes_of(config: Config) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def nodes_of(config: Config) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield head node, queues and pools of login nodes, with their paths."""
     yield "HeadNode", config["HeadNode"]
     for queue in config["Scheduling"].get("SlurmQueues", []):

@@ -120,16 +120,29 @@ def _sentences(error: ValidationError) -> Iterator[str]:
 def with_types(config: Mapping[str, object]) -> dict[str, Any]:
     """Return a config with numbers and truth values in place of text such as "8", as the library reads it."""
     typed = copy.deepcopy(dict(config))
-    for error in _validator().iter_errors(dict(config)):
-        *parents, key = error.absolute_path or [""]
-        if error.validator == "type" and isinstance(error.instance, str):
-            value = _read(error.instance, error.validator_value)
-            if value is not None:
-                within: Any = typed
-                for each in parents:
-                    within = within[each]
-                within[key] = value
+    for path, text, schema in misread(config):
+        value = _read(text, schema.get("type"))
+        if value is not None:
+            *parents, key = path
+            within: Any = typed
+            for each in parents:
+                within = within[each]
+            within[key] = value
     return typed
+
+
+def misread(config: Mapping[str, object]) -> list[tuple[list[str | int], str, Mapping[str, Any]]]:
+    """Return path, text and schema of each text where the schema takes another type or form of value."""
+    return [
+        (list(error.absolute_path), error.instance, error.schema)
+        for error in _validator().iter_errors(dict(config))
+        if isinstance(error.instance, str) and error.schema.get("type") not in ("object", "array")
+    ]
+
+
+def is_valid(value: object, schema: Mapping[str, Any]) -> bool:
+    """Return True for a value that a part of the schema takes."""
+    return bool(Draft202012Validator(schema).is_valid(value))
 
 
 def _read(text: str, kind: object) -> bool | float | None:

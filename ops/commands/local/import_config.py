@@ -26,9 +26,9 @@ def import_config(
 ) -> None:
     """Convert a ParallelCluster config into flags, a queues file and an overrides file.
 
-    The command renders the result and compares it with the original, key by key. The exit code is 1 if
-    something that changes the cluster is lost, and 2 if the file contains no config. Only --cluster requires
-    an AWS account.
+    The command renders the result and compares it with the original, value by value. The exit code is 1 if
+    something is lost or open to more than before, and 2 if the file contains no config. Only --cluster
+    requires an AWS account.
     """
     from ops.account.session import account_clients
     from ops.importing.command import import_config as translate

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 # Two values for a key of each form, on each kind of line: one that Slurm reads, one that it does not.
 CLUSTER: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({"KillWait": 65535}, {"KillWait": 65536}),
+    ({"SlurmdTimeout": 65535}, {"SlurmdTimeout": 65536}),
     ({"MaxJobCount": "1k"}, {"MaxJobCount": "many"}),
     ({"DefMemPerCPU": "UNLIMITED"}, {"DefMemPerCPU": -1}),
     ({"UsePAM": False}, {"UsePAM": "off"}),

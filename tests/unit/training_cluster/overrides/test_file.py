@@ -87,8 +87,8 @@ MISTAKES = {
         "    type: HeadNode.CustomActions.OnNodeStart with a script that writes this file; for an",
     ),
     "a number that is none": (
-        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{KillWait: ten}]}}",
-        "Scheduling.SlurmSettings.CustomSlurmSettings.KillWait: ten is no value for Slurm 25.11\n"
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{SlurmdTimeout: ten}]}}",
+        "Scheduling.SlurmSettings.CustomSlurmSettings.SlurmdTimeout: ten is no value for Slurm 25.11\n"
         "    allowed: a whole number from 0 to 65535, or INFINITE",
     ),
     "nodes of one's own with a wrong number": (
@@ -104,7 +104,7 @@ MISTAKES = {
         "allowed: none: Slurm has removed this setting",
     ),
     "a setting of ParallelCluster's": (
-        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{Prolog: /x, KillWait: 9}]}}",
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{Prolog: /x, SlurmdTimeout: 9}]}}",
         "CustomSlurmSettings.Prolog: ParallelCluster sets it itself, and refuses it here",
     ),
     "ParallelCluster's weight of nodes": (
