@@ -3,6 +3,7 @@
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
 from training_cluster.functions.guard import Guard
 from training_cluster.network.guarded import guarded_network
@@ -10,6 +11,7 @@ from training_cluster.network.network import Network
 from training_cluster.network.security_group import NodeSecurityGroup
 from training_cluster.network.vpc import ComputeVpc, InterfaceEndpoints
 from training_cluster.network.zone import ComputeZone
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.stack_names import NETWORK_STACK
 
 
@@ -58,15 +60,9 @@ class NetworkStack(Stack):
         )
 
     def _zone(self, settings: Settings) -> ComputeZone:
-        zone = ComputeZone(
-            self,
-            "Zone",
-            zone=settings.zone,
-            instance_types=settings.instance_types,
-            reservation_id=settings.zone_reservation_id,
-        )
+        zone = ComputeZone(self, "Zone", needs=zone_needs(settings, config_before_deploy(settings)))
         CfnOutput(self, "ZoneId", value=zone.id)
-        self._guard.protect(zone.resource)
+        self._guard.protect(zone)
         return zone
 
     def _own(self, zone: ComputeZone) -> ComputeVpc:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from region import Region, Zone
 
@@ -18,36 +19,47 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ZoneRequest:
-    """The flags that decide about the zone."""
+    """What the flags and files of a cluster need of its zone."""
 
     zone: str
     """`auto`, a zone's name or its id."""
     instance_types: tuple[str, ...]
     """Instance types of the cluster, all of which the zone must offer."""
-    reservation_id: str
-    """Capacity reservation (cr-...) whose zone it must be; empty without one."""
+    reservations: tuple[Mapping[str, Any], ...]
+    """Capacity reservations (cr-...) and resource groups of them (ARN): Id, Types, and Queue that uses it."""
+
+
+def read_request(properties: Mapping[str, Any]) -> ZoneRequest:
+    """Read the input of the custom resource."""
+    return ZoneRequest(
+        zone=properties["Zone"],
+        instance_types=tuple(properties["InstanceTypes"]),
+        reservations=tuple(properties.get("Reservations", ())),  # older releases had none
+    )
 
 
 def choose(request: ZoneRequest, region: Region) -> Zone:
-    """Choose the zone of a new network: the requested one, else the first possible one by id.
+    """Choose the zone of a new network: the first possible one by id that flag and reservations allow.
 
     Raises:
-        RefusedError: the zone does not offer every instance type, or is not the reservation's.
+        RefusedError: flag and reservations contradict each other, or no such zone offers every instance type.
     """
-    asked, possible = _asked_for(request, region), _possible(request, region)
-    if asked is None and possible:
-        return possible[0]
-    if asked is None:
+    limits = list(_limits(request, region))
+    allowed = [zone for zone in region.zones if all(zone in zones for _, zones in limits)]
+    possible, sources = _possible(request, region), _some([source for source, _ in limits], "; ")
+    if chosen := next((zone for zone in allowed if zone in possible), None):
+        return chosen
+    if not limits:
         raise RefusedError(_possible_zones(request, region))
-    if asked in possible:
-        return asked
-    lacking = _lacking(asked, request, region)
+    if not allowed:
+        raise RefusedError(f"No zone suits all: {sources}. {_agreement(request, limits)}")
+    lacking = _lacking(allowed[0], request, region)
     problem = f"which does not offer {lacking}" if lacking else "which is not available now"
-    if request.reservation_id:
+    if request.reservations:
         mend = " Type other instance types, or another reservation."
     else:
         mend = f" Type: -c zone={possible[0].id}, or leave zone out." if possible else ""
-    raise RefusedError(f"{_source(request)} {asked}, {problem}. {_possible_zones(request, region)}{mend}")
+    raise RefusedError(f"{sources}, {problem}. {_possible_zones(request, region)}{mend}")
 
 
 def keep(kept: Zone, request: ZoneRequest, region: Region) -> Zone:
@@ -56,23 +68,35 @@ def keep(kept: Zone, request: ZoneRequest, region: Region) -> Zone:
     Raises:
         RefusedError: the flags ask for another zone, or for an instance type that this one does not offer.
     """
-    asked = _asked_for(request, region)
-    if asked not in (None, kept):
-        problem = f"{_source(request)} {asked}"
+    elsewhere = [source for source, zones in _limits(request, region) if kept not in zones]
+    if elsewhere:
+        problem = _some(elsewhere, "; ")
     elif lacking := _lacking(kept, request, region):
         problem = f"that zone does not offer {lacking}"
     else:
         return kept
     raise RefusedError(
-        f"The network stays in {kept} for good, and {problem}. {_possible_zones(request, region)} "
-        f"Nothing was changed. Use instance types and reservations of {kept.id}, or deploy in another "
-        'region; or destroy all stacks in order (docs/how-to/operate.md: "Take it down") and deploy again.'
+        f"The network stays in {kept} for good, and {problem}. {_possible_zones(request, region)} Nothing "
+        f"was changed. Use instance types and reservations of {kept.id}; or give their queue subnets "
+        'there (docs/queues.md, "Queues in other zones"); or deploy in another region; or move the network '
+        '(docs/how-to/operate.md, "Move to another network").'
     )
 
 
+def suitable(request: ZoneRequest, region: Region) -> list[Zone]:
+    """Return the zones that a new network could have, by id, whatever the flag says."""
+    limits = [zones for _, zones in _limits(replace(request, zone=AUTO), region)]
+    return [each for each in _possible(request, region) if all(each in zones for zones in limits)]
+
+
 def beside(zone: Zone, region: Region) -> Zone:
-    """Choose a second zone: the first available other one; the network's own if the region has no other."""
-    return next((each for each in region.zones if each.available and each != zone), zone)
+    """Choose the database's second zone: the first available other one, if possible with databases.
+
+    The network's own if the region has no other.
+    """
+    others = [each for each in region.zones if each.available and each != zone]
+    with_databases = [each for each in others if each.name in region.zone_names_with_databases]
+    return next(iter([*with_databases, *others]), zone)
 
 
 def find(zone: str, region: Region) -> Zone | None:
@@ -80,9 +104,12 @@ def find(zone: str, region: Region) -> Zone | None:
     return next((each for each in region.zones if zone in (each.id, each.name)), None)
 
 
-def _asked_for(request: ZoneRequest, region: Region) -> Zone | None:
-    """Return the reservation's zone, else the one that the flag names; None for any."""
-    named = None
+def _limits(request: ZoneRequest, region: Region) -> Iterator[tuple[str, list[Zone]]]:
+    """Yield the beginning of a sentence and its zones, for the flag and each reservation.
+
+    Raises:
+        RefusedError: no such zone, or no such reservation.
+    """
     if request.zone != AUTO:
         named = find(request.zone, region)
         if named is None:
@@ -90,21 +117,29 @@ def _asked_for(request: ZoneRequest, region: Region) -> Zone | None:
                 f"zone={request.zone}: {region.name} has no such zone for this account. "
                 f"{_possible_zones(request, region)}"
             )
-    if not request.reservation_id:
-        return named
-    place = region.zone_of_reservation(request.reservation_id)
-    reserved = find(place, region) if place else None
-    if reserved is None:
-        problem = f"is in {place}, which is not a zone" if place else "does not exist"
-        raise RefusedError(
-            f"The reservation {request.reservation_id} {problem} for this account in {region.name}."
-        )
-    if named not in (None, reserved):
-        raise RefusedError(
-            f"The reservation {request.reservation_id} is in {reserved}, and zone={request.zone} is {named}. "
-            f"Type: -c zone={reserved.id}, or leave zone out."
-        )
-    return reserved
+        yield f"zone={request.zone} is {named}", [named]
+    for each in request.reservations:
+        places = region.zones_of_reservation(each["Id"], each["Types"])
+        kind = "group" if each["Id"].startswith("arn:") else "reservation"
+        what = f"the {kind} {each['Id']} of queue {each['Queue']}"
+        zones = [zone for place in places or () if (zone := find(place, region))]
+        if not zones:
+            problem = f"is in {_joined(places)}, which is not a zone" if places else "does not exist"
+            if places == []:
+                problem = f"has no reservation of {_some(each['Types'])}"
+            raise RefusedError(f"{what[0].upper()}{what[1:]} {problem} for this account in {region.name}.")
+        yield f"{what} is in {_joined(zones)}", zones
+
+
+def _agreement(request: ZoneRequest, limits: Sequence[tuple[str, list[Zone]]]) -> str:
+    """Return what to type where the flag and the reservations have no common zone."""
+    reserved = [zones for _, zones in limits[request.zone != AUTO :]]
+    if common := [zone for zone in reserved[0] if all(zone in zones for zones in reserved)]:
+        return f"Type: -c zone={common[0].id}, or leave zone out."
+    return (
+        "Deploy without one of these queues first, then give that queue a subnet of its own "
+        '(docs/queues.md, "Queues in other zones").'
+    )
 
 
 def _possible(request: ZoneRequest, region: Region) -> list[Zone]:
@@ -113,13 +148,6 @@ def _possible(request: ZoneRequest, region: Region) -> list[Zone]:
 
 def _lacking(zone: Zone, request: ZoneRequest, region: Region) -> str:
     return _some([each for each in request.instance_types if zone.id not in region.zone_ids_with(each)])
-
-
-def _source(request: ZoneRequest) -> str:
-    """Return the beginning of a sentence that the requested zone ends."""
-    if request.reservation_id:
-        return f"the reservation {request.reservation_id} is in"
-    return f"zone={request.zone} is"
 
 
 def _possible_zones(request: ZoneRequest, region: Region) -> str:

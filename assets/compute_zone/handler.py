@@ -44,12 +44,7 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
 
 def _zones(event: dict[str, Any]) -> tuple[Zone, str]:
     """Choose or keep the network's zone, and the name of the second one."""
-    region, properties = Region(), event["ResourceProperties"]
-    request = choice.ZoneRequest(
-        zone=properties["Zone"],
-        instance_types=tuple(properties["InstanceTypes"]),
-        reservation_id=properties["ReservationId"],
-    )
+    region, request = Region(), choice.read_request(event["ResourceProperties"])
     if event["RequestType"] == "Create":
         chosen = choice.choose(request, region)
         return chosen, choice.beside(chosen, region).name

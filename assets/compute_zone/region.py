@@ -1,19 +1,21 @@
-"""AWS's answers about a region: its zones, their instance types, the zone of a reservation."""
+"""AWS's answers about a region: its zones, their instance types and databases, the zones of reservations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 # A region's quota of Describe calls is shared by everybody in the account.
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 10})
-_UNKNOWN_RESERVATION = "InvalidCapacityReservationId"
+_UNKNOWN = ("InvalidCapacityReservationId", "NotFoundException", "BadRequestException")
+"""Beginnings of the codes of errors for a reservation, or a resource group, that does not exist."""
+_GONE = ("cancelled", "expired", "failed", "unsupported")
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,9 @@ class Zone:
 class Region:
     """The region that the function runs in, or a client's. AWS is asked once for each answer."""
 
-    def __init__(self, ec2: Any = None) -> None:
-        self._ec2 = ec2 or boto3.client("ec2", config=_RETRIES)
+    def __init__(self, client: Callable[[str], Any] | None = None) -> None:
+        self._client = client or (lambda service: boto3.client(service, config=_RETRIES))
+        self._ec2 = self._client("ec2")
         self.name: str = self._ec2.meta.region_name
         self._offered: dict[str, frozenset[str]] = {}
 
@@ -65,18 +68,49 @@ class Region:
             )
         return self._offered[instance_type]
 
-    def zone_of_reservation(self, reservation_id: str) -> str | None:
-        """Return id or name of the zone of a capacity reservation or Capacity Block; None without it."""
+    def reservations(self, id_: str) -> list[dict[str, Any]] | None:
+        """Return a reservation or Capacity Block (cr-...), or those of a resource group (its ARN).
+
+        None without one of this id.
+        """
         try:
-            found = self._ec2.describe_capacity_reservations(CapacityReservationIds=[reservation_id])
+            if id_.startswith("arn:"):
+                pages = self._client("resource-groups").get_paginator("list_group_resources")
+                listed = [each for page in pages.paginate(Group=id_) for each in page.get("Resources", [])]
+                members = [each["Identifier"]["ResourceArn"].rpartition("/")[2] for each in listed]
+                ids = [each for each in members if each.startswith("cr-")]
+                return [found for each in ids for found in self.reservations(each) or ()]
+            answer = self._ec2.describe_capacity_reservations(CapacityReservationIds=[id_])
         except ClientError as error:
-            if error.response["Error"]["Code"].startswith(_UNKNOWN_RESERVATION):
+            if error.response["Error"]["Code"].startswith(_UNKNOWN):
                 return None
             raise
-        (reservation,) = found["CapacityReservations"]
+        found: list[dict[str, Any]] = answer["CapacityReservations"]
+        return found
+
+    def zones_of_reservation(self, id_: str, instance_types: Iterable[str]) -> list[str] | None:
+        """Return ids or names of the zones of a reservation, or of a group's that serve an instance type."""
+        found, types = self.reservations(id_), set(instance_types)
+        if found is not None and id_.startswith("arn:"):
+            found = [e for e in found if e["InstanceType"] in types and e.get("State") not in _GONE]
         # The id is also right for a reservation that another account shares: names differ between accounts.
-        zone: str = reservation.get("AvailabilityZoneId") or reservation["AvailabilityZone"]
-        return zone
+        return found and sorted({e.get("AvailabilityZoneId") or e["AvailabilityZone"] for e in found})
+
+    @cached_property
+    def zone_names_with_databases(self) -> frozenset[str]:
+        """Names of the zones that offer the accounting database's class; all of them without an answer."""
+        pages = self._client("rds").get_paginator("describe_orderable_db_instance_options")
+        try:
+            options = [
+                option
+                for page in pages.paginate(Engine="aurora-mysql", DBInstanceClass="db.serverless")
+                for option in page["OrderableDBInstanceOptions"]
+            ]
+        except (BotoCoreError, ClientError) as error:  # most networks never have a database
+            print(f"the zones of databases are not known: {error}")
+            options = []
+        found = frozenset(zone["Name"] for each in options for zone in each.get("AvailabilityZones", []))
+        return found or frozenset(zone.name for zone in self.zones)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 import names
 import parent_stack
-from transitions import refusal, refused_changes
+from transitions import WITHOUT_CLUSTERS, Values, refusal, refused_changes
 
 PHYSICAL_ID = "guard"
 """Constant physical id: CloudFormation would take another one as a replacement, and send a Delete."""
@@ -32,11 +32,21 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
         _refuse_unless_the_stack_is_new(event["StackId"])
     if event["RequestType"] == "Update":
         old, new = event["OldResourceProperties"]["Values"], event["ResourceProperties"]["Values"]
-        if changes := refused_changes(old, new):
+        if changes := refused_changes(old, _with_clusters(old, new, event["StackId"])):
             _refuse_unless_it_rolls_back(event["StackId"], changes)
     if event["RequestType"] != "Delete":
         _refuse_taken_names(event)
     return {"PhysicalResourceId": PHYSICAL_ID}
+
+
+def _with_clusters(old: Values, new: Values, stack_id: str) -> Values:
+    """Return the new values, of which some may change if no cluster exists. AWS is asked only for these."""
+    some = {
+        name: {**each, "may": "changes"}
+        for name, each in new.items()
+        if each["may"] == WITHOUT_CLUSTERS and name in old and old[name]["value"] != each["value"]
+    }
+    return {**new, **some} if some and not parent_stack.has_clusters(stack_id) else new
 
 
 def _refuse_unless_the_stack_is_new(stack_id: str) -> None:

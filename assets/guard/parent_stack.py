@@ -1,4 +1,4 @@
-"""The CloudFormation stack that the guard is part of: its name and its status."""
+"""The CloudFormation stack that the guard is part of: its name, its status and the clusters that use it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ permissions are not yet effective everywhere, is a reason to refuse.
 
 
 _Answer = TypeVar("_Answer")
+_EXPORT, _CLUSTERS = "NodeSecurityGroupId", "TrainingClusterStack"
+"""Export of NetworkStack that every cluster imports, and the beginning of the names of their stacks."""
 
 
 class StatusUnknownError(Exception):
@@ -36,6 +38,20 @@ def rolls_back(stack_id: str) -> bool:
     """Return True if the stack rolls back an update. Raises StatusUnknownError."""
     # UPDATE_ROLLBACK_COMPLETE is the end of an earlier rollback, from which the next update begins.
     return _status(stack_id) == "UPDATE_ROLLBACK_IN_PROGRESS"
+
+
+def has_clusters(stack_id: str) -> bool:
+    """Return True if a cluster imports from the stack, or if CloudFormation does not tell."""
+    pages = boto3.client("cloudformation").get_paginator("list_imports")
+    try:
+        names = [
+            name
+            for page in pages.paginate(ExportName=f"{stack_name(stack_id)}:{_EXPORT}")
+            for name in page["Imports"]
+        ]
+    except (BotoCoreError, ClientError) as error:
+        return "is not imported by any stack" not in str(error)
+    return any(name.startswith(_CLUSTERS) for name in names)
 
 
 def _status(stack_id: str) -> str:

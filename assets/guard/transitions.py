@@ -8,6 +8,9 @@ from collections.abc import Iterator
 Values = dict[str, dict[str, str]]
 """`value`, `may` (the policy: constructs/training_cluster/functions/guard.py) and `safe_way` of each flag."""
 
+WITHOUT_CLUSTERS = "without clusters"
+"""Policy of a value that may change while no cluster uses the stack."""
+
 # A custom resource's answer is JSON of 4096 bytes at most; ids and CDK's framework need the rest.
 MAX_REASON_BYTES = 2500
 
@@ -69,6 +72,8 @@ def _explain(name: str, old: str, wanted: dict[str, str]) -> str:
         why = "would replace it with a new, empty one"
     elif policy == "adopts":
         why = "would replace it with another one"
+    elif policy == WITHOUT_CLUSTERS:
+        why = "is not possible while a cluster exists"
     else:
         why = "would replace a resource that holds data with an empty one"
     safe_way = wanted["safe_way"].replace("{old}", _shown(old)).replace("{new}", _shown(new))

@@ -26,7 +26,7 @@ from ops.preflight.account.name_conflicts import check_account, check_budget, ch
 from ops.preflight.account.volume_key import check_volume_key
 from ops.preflight.capacity.instance_types import check_instance_types
 from ops.preflight.capacity.node_quotas import check_interface_quota, check_volume_quota
-from ops.preflight.capacity.reservation import check_reservations, read_reservation
+from ops.preflight.capacity.reservation import check_reservations
 from ops.preflight.capacity.shared_quotas import (
     check_address_quota,
     check_lustre_quota,
@@ -101,9 +101,7 @@ def _checks(
 
     @cache
     def zone() -> Choice:
-        reservation_id = settings.zone_reservation_id
-        known = reservation_id if read_reservation(reservation_id, ec2) else None
-        return choose_zone(settings, existing, known, ec2)
+        return choose_zone(settings, existing, client)
 
     yield f"region {ec2.meta.region_name}", partial(check_region, ec2)
     yield "CDK bootstrap", lambda: check_bootstrap(identity, client("ssm"), qualifier=qualifier)

@@ -167,9 +167,13 @@ def _render_progress(progress: Progress, now: datetime.datetime) -> Iterator[str
 
 def _advice(status: Status) -> Iterator[str]:
     stacks = dict(status.stacks)
-    for name in _PROTECTED:
-        if stacks.get(name) in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
-            yield ""
+    failed = [name for name in _PROTECTED if stacks.get(name) in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")]
+    for name in failed:
+        yield ""
+        if name == ACCOUNTING_STACK:
+            yield f"The first deploy of {name} failed, and its database is protected from deletion."
+            yield from _accounting_advice(status)
+        else:
             yield f"The first deploy of {name} failed, and its termination protection keeps the CDK from"
             yield "creating it again. It holds no data yet. Lift the protection, then repeat the deploy:"
             yield f"  {LIFT_PROTECTION} {name}"
@@ -184,6 +188,9 @@ def _advice(status: Status) -> Iterator[str]:
             yield ""
             yield f"{name} failed with rollback disabled and is kept as it is. To try again: the same deploy"
             yield "with --no-rollback. To remove it:"
+            if name == ACCOUNTING_STACK:
+                yield from _accounting_advice(status)
+                continue
             if name in _PROTECTED:
                 yield f"  {LIFT_PROTECTION} {name}"
             yield f"  npx cdk destroy {STACK_IDS[name]}"
@@ -192,6 +199,12 @@ def _advice(status: Status) -> Iterator[str]:
             yield f"{name} failed with rollback disabled and is kept as it is: look at the head node, if"
             yield "there is one. To try again: the same deploy with --no-rollback. To remove it:"
             yield f"  {destroy_command(status.cluster_name)}"
+
+
+def _accounting_advice(status: Status) -> Iterator[str]:
+    yield "The database holds no data yet. Type the plan's commands for AccountingStack and for the accounting"
+    yield "database, and nothing else of it; then repeat the deploy:"
+    yield f"  trainctl destroy --plan --cluster {status.cluster_name}"
 
 
 def _image_advice(name: str, state: str) -> Iterator[str]:

@@ -59,6 +59,7 @@ health checks still drain sick nodes:
 
 _BY_POLICY = {
     "never": "refused by the guard",
+    "without clusters": "refused by the guard while a cluster exists",
     "changes": "live",
     "alone": "live",
     "grows": "more: live, if it is the only change of storage (file operations may pause for minutes, and "

@@ -96,9 +96,10 @@ def _system(settings: Settings) -> Iterator[Advice]:
 
 
 def _zone(settings: Settings) -> Iterator[Advice]:
-    if settings.vpc_id or (settings.zone == "auto" and settings.zone_reservation_id):
-        return  # the zone is given: by your subnets, or by the reservation
-    families = [each.family for queue in settings.all_queues if not queue.subnet_ids for each in queue.types]
+    queues = [queue for queue in settings.all_queues if not queue.subnet_ids]
+    if settings.vpc_id or (settings.zone == "auto" and any(queue.reservations for queue in queues)):
+        return  # the zone is given: by your subnets, or by the reservations
+    families = [each.family for queue in queues for each in queue.types]
     for family in {each.name: each for each in families}.values():
         yield from _zone_of(settings, family)
 

@@ -50,8 +50,8 @@ class AccountFlags(BaseModel):
         takes="an ARN such as arn:aws:iam::123456789012:policy/boundary",
         example="arn:aws:iam::123456789012:policy/boundary",
         description="ARN of a policy that bounds every role that is made, also by ParallelCluster.",
-        on_change="refused: given, another or left out, since a cluster keeps its boundary for its life; "
-        "a second cluster",
+        on_change="refused by the guard while a cluster exists: given, another or left out. A cluster keeps "
+        "its boundary for its life, and the shared stacks have the same",
     )
     tags: str | None = flag(
         None,

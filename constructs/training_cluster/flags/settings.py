@@ -76,11 +76,6 @@ class Settings(
         return self.capacity.partition(":")[2] or None
 
     @property
-    def zone_reservation_id(self) -> str | None:
-        """Reservation whose zone is the cluster's (cr-...); None without one, or for a group of them."""
-        return self.reservation_id if str(self.reservation_id).startswith("cr-") else None
-
-    @property
     def static_nodes(self) -> int:
         """Nodes that always run: all of a Capacity Block, else `min_nodes`."""
         return self.nodes if self.capacity_type == "capacity-block" else self.min_nodes
@@ -182,18 +177,6 @@ class Settings(
         base, is_arm = load_base().cpu_queue, self.family_facts.architecture == "arm64"
         offered = base.arm_instance_type if is_arm else base.instance_type
         return offered if self.cpu_queue == "on" else self.cpu_queue
-
-    @property
-    def instance_types(self) -> list[str]:
-        """Instance types of the whole cluster, sorted: its zone has to offer every one."""
-        base = load_base()
-        login = self.login_type if self.login_nodes else None
-        builds = base.image_recipes[self.family_facts.image_recipe].build_instance_type
-        # Queues with subnets of their own are not in the cluster's zone.
-        nodes = {each.name for queue in self.all_queues if not queue.subnet_ids for each in queue.types}
-        used = {*nodes, self.head_type, login}
-        used |= {builds} if self.node_image == "build" else set()
-        return sorted(each for each in used if each)
 
     @property
     def own_tags(self) -> dict[str, str]:

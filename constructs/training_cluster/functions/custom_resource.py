@@ -34,8 +34,8 @@ class FunctionResource(Construct):
         timeout: limit of the function; shorter than the 10 minutes after which CloudFormation gives up.
         properties: input of the function.
         describes_stacks: True if the function may describe other stacks, whose names an input has.
-        ec2_actions: calls of EC2 that the function may make, such as DescribeImages, which have no resource
-            (Service Authorization Reference).
+        actions: calls that the function may make, such as ec2:DescribeImages, which only read and have no
+            resource (Service Authorization Reference), or any.
         purpose: description of the function's role.
 
     Attributes:
@@ -53,14 +53,14 @@ class FunctionResource(Construct):
         timeout: Duration,
         properties: Mapping[str, Any],
         describes_stacks: bool = False,
-        ec2_actions: Sequence[str] = (),
+        actions: Sequence[str] = (),
         purpose: str = "Asks for the status of its own stack",
     ) -> None:
         super().__init__(scope, id_)
         # One group for both functions, created before either: a function without one creates its own.
         self._log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.THREE_MONTHS)
         function = self._function(
-            code, timeout, self._role(name, ec2_actions, purpose, describes_stacks=describes_stacks)
+            code, timeout, self._role(name, actions, purpose, describes_stacks=describes_stacks)
         )
         provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=self._log)
         acknowledge_provider(provider)
@@ -90,7 +90,7 @@ class FunctionResource(Construct):
         return function
 
     def _role(
-        self, policy: str, ec2_actions: Sequence[str], purpose: str, *, describes_stacks: bool
+        self, policy: str, actions: Sequence[str], purpose: str, *, describes_stacks: bool
     ) -> iam.Role:
         stack = Stack.of(self)
         stacks = stack.stack_id
@@ -102,9 +102,8 @@ class FunctionResource(Construct):
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self._log.log_group_arn]
             ),
         ]
-        if ec2_actions:
-            actions = [f"ec2:{each}" for each in ec2_actions]
-            statements.append(iam.PolicyStatement(actions=actions, resources=["*"]))
+        if actions:
+            statements.append(iam.PolicyStatement(actions=list(actions), resources=["*"]))
         role = iam.Role(
             self,
             "Role",
@@ -115,6 +114,6 @@ class FunctionResource(Construct):
         )
         if describes_stacks:
             acknowledge_wildcards(role, [stacks], "asks who has a cluster's name, whatever that is")
-        if ec2_actions:
-            acknowledge_wildcards(role, ["*"], "these actions of EC2 support no resource-level permissions")
+        if actions:
+            acknowledge_wildcards(role, ["*"], "they only read, most without resource-level permissions")
         return role

@@ -49,7 +49,8 @@ class Guard(FunctionResource):
                 **({"Cluster": cluster} if cluster else {}),
             },
             describes_stacks=cluster is not None,
-            ec2_actions=["DescribeKeyPairs"] if cluster else [],
+            actions=["cloudformation:ListImports", *(["ec2:DescribeKeyPairs"] if cluster else [])],
+            purpose="Asks for the status of its own stack, and for the stacks that import from it",
         )
 
     def protect(self, *holders: Construct) -> None:

@@ -10,9 +10,10 @@ class Guarded:
 
     value: str
     """Value of the flag, which may be a token; "" where the app creates the resource."""
-    policy: Literal["changes", "alone", "grows", "adopts", "never"]
+    policy: Literal["changes", "alone", "grows", "adopts", "without clusters", "never"]
     """The change that the guard allows: `changes`, any; `alone`, any, but with no other value; `grows`, to a
-    larger number, and alone; `adopts`, from "" to an id, the own resource being retained; `never`, none.
+    larger number, and alone; `adopts`, from "" to an id, the own resource being retained; `without clusters`,
+    any, while no cluster exists; `never`, none.
     """
     safe_way: str = ""
     """Text of what to type instead, in a sentence or two; `{old}` and `{new}` are filled in."""

@@ -53,7 +53,7 @@ class ClusterImage(FunctionResource):
                 "Architecture": architecture,
                 "RootGib": root_gib,
             },
-            ec2_actions=["DescribeImages"],
+            actions=["ec2:DescribeImages"],
             purpose="Asks EC2 about images",
         )
         self.id = self.resource.get_att_string("ImageId")

@@ -1,21 +1,27 @@
-"""Guarded values of NetworkStack: those that cannot change while the network is in use, and the way round."""
+"""Guarded values of NetworkStack: those that cannot change while it is in use, and the way round."""
 
-from training_cluster.flags.network import NetworkFlags
+from training_cluster.flags.settings import Settings
 from training_cluster.functions.guarded import Guarded
 
-_SAFE_WAY = (
-    "Clusters and file systems are in this network: leave the flag as it was, {old}. To move: "
-    'docs/how-to/operate.md, "Take it down", up to NetworkStack, which deletes no data; then deploy with the '
-    "other network."
+MOVE = (
+    "Clusters and file systems are in {old}: leave the network flags as they were. To move, with the data in "
+    "the bucket: type what trainctl destroy --plan prints, up to NetworkStack, but not the bucket's deletion "
+    '(docs/how-to/operate.md, "Move to another network"), then deploy with the new flags and -c '
+    "bucket_name=BUCKET."
+)
+_BOUNDARY = (
+    "Clusters keep their boundary for life, and the shared stacks have the same: type -c "
+    "permissions_boundary={old} at every deploy, or leave it out if that is (own). To change it: destroy "
+    "every cluster (trainctl destroy --plan lists them; network and storage stay), then deploy."
 )
 
 
-def guarded_network(flags: NetworkFlags) -> dict[str, Guarded]:
+def guarded_network(settings: Settings) -> dict[str, Guarded]:
     """Return the guard's values by flag; "" where the app creates the resource. zone.py guards the zone."""
-    given = {
-        "vpc_id": flags.vpc_id,
-        "public_subnet_id": flags.public_subnet_id,
-        "private_subnet_id": flags.private_subnet_id,
-        "security_group_id": flags.security_group_id,
+    names = ("vpc_id", "public_subnet_id", "private_subnet_id", "security_group_id")
+    values = {
+        name: Guarded(value=getattr(settings, name) or "", policy="never", safe_way=MOVE) for name in names
     }
-    return {name: Guarded(value=id_ or "", policy="never", safe_way=_SAFE_WAY) for name, id_ in given.items()}
+    boundary = settings.permissions_boundary or ""
+    values["permissions_boundary"] = Guarded(value=boundary, policy="without clusters", safe_way=_BOUNDARY)
+    return values

@@ -1,5 +1,8 @@
 """Custom resource that chooses the network's zone at deploy time, and never changes it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from aws_cdk import Duration
 from constructs import Construct
 
@@ -10,15 +13,13 @@ RESOURCE_TYPE = "Custom::ComputeZone"
 
 
 class ComputeZone(FunctionResource):
-    """The zone of everything: the reservation's, else the flag's, else the first that has all instance types.
+    """The zone of everything: the reservations', else the flag's, else the first that has all instance types.
 
     An update keeps it, or fails before any other change: its inputs are the only ones of NetworkStack that
     depend on a cluster's flags.
 
     Args:
-        zone: auto, a zone's name or its id.
-        instance_types: instance types that the zone has to offer.
-        reservation_id: reservation whose zone it has to be (cr-...).
+        needs: input of the function: flag, instance types, reservations (cluster/zone_needs.py).
 
     Attributes:
         id: id of the zone (a token): the same place in every account.
@@ -26,9 +27,7 @@ class ComputeZone(FunctionResource):
         other_name: name of a second zone (a token), for the database, which needs two; never changed either.
     """
 
-    def __init__(
-        self, scope: Construct, id_: str, *, zone: str, instance_types: list[str], reservation_id: str | None
-    ) -> None:
+    def __init__(self, scope: Construct, id_: str, *, needs: Mapping[str, Any]) -> None:
         super().__init__(
             scope,
             id_,
@@ -37,16 +36,13 @@ class ComputeZone(FunctionResource):
             code=ASSETS / "compute_zone",
             # The function repeats a throttled call for up to two minutes.
             timeout=Duration.minutes(8),
-            properties={
-                "Zone": zone,
-                "InstanceTypes": instance_types,
-                "ReservationId": reservation_id or "",
-            },
-            ec2_actions=[
-                *("DescribeAvailabilityZones", "DescribeInstanceTypeOfferings"),
-                "DescribeCapacityReservations",
+            properties=needs,
+            actions=[
+                *("ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypeOfferings"),
+                *("ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources"),
+                "rds:DescribeOrderableDBInstanceOptions",
             ],
-            purpose="Asks EC2 which zone has the instance types",
+            purpose="Asks AWS which zone has the instance types, reservations and databases",
         )
         self.id = self.resource.get_att_string("Id")
         self.name = self.resource.get_att_string("Name")

@@ -6,6 +6,7 @@ FSx's UpdateFileSystem (API reference: its parameters can change in place), and 
 
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guarded import Guarded
+from training_cluster.network.guarded import MOVE
 
 # All clusters use StorageStack's exports. Destroying them releases the exports; the data is retained.
 _DESTROY_CLUSTERS = "destroy every cluster (trainctl destroy --plan lists them)"
@@ -18,10 +19,6 @@ _MOVE_LUSTRE = (
 _NEW_STACK = (
     "lift StorageStack's termination protection and delete it (all data stays), then deploy with -c "
     "bucket_name=... -c fsx_id=... -c efs_id=..."
-)
-_NETWORK = (
-    "The file systems are in {old}: leave the network flags as they were. To move: make file systems in "
-    f"the other network, copy, {_DESTROY_CLUSTERS}, {_NEW_STACK}"
 )
 
 
@@ -50,9 +47,7 @@ def guarded_storage(
             # The file systems' clients are in this group, and a cluster's nodes never leave it.
             "security_group_id": node_security_group_id,
         }
-        values |= {
-            name: Guarded(value=id_, policy="never", safe_way=_NETWORK) for name, id_ in network.items()
-        }
+        values |= {name: Guarded(value=id_, policy="never", safe_way=MOVE) for name, id_ in network.items()}
     return values
 
 

@@ -5,14 +5,17 @@ from typing import Any
 
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
+from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 
 
 def check_instance_types(settings: Settings, existing: ExistingNetwork, ec2: Any) -> Iterator[Finding]:
     """Check each type; the head node's public subnet is in the same zone as the private one."""
     if not settings.vpc_id or existing.zone_id is None:
         return
-    wanted, zone = settings.instance_types, existing.zone_id
+    wanted: list[str] = zone_needs(settings, config_before_deploy(settings))["InstanceTypes"]
+    zone = existing.zone_id
     offered = _offered(wanted, ec2)
     whole = sorted(each for each, types in offered.items() if types == set(wanted))
     listed, region = ", ".join(whole) or "none", ec2.meta.region_name

@@ -1,11 +1,12 @@
-"""Checks of a capacity reservation or Capacity Block: state, instance type, zone and size."""
+"""Checks of a capacity reservation, Capacity Block or group of them: state, instance type, zone and size."""
 
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ops.account.session import ClientOf, unless
+from ops.account.session import ClientOf
+from ops.asset_code import asset_code
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
 from training_cluster.flags.settings import Settings
@@ -14,7 +15,6 @@ from training_cluster.queues.queue import Queue
 Reservation = Mapping[str, Any]
 """Reservation as EC2 describes it."""
 _BLOCK = "capacity-block"
-_UNKNOWN = ("InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationId.Malformed")
 _WAITS = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 
 
@@ -44,43 +44,56 @@ def reserved_nodes(queue: Queue) -> Iterator[Reserved]:
         yield Reserved(id=id_, queue=queue, types=types, nodes=sum(each.max_count for each in of))
 
 
-def read_reservation(id_: str | None, ec2: Any) -> Reservation | None:
-    """Return a reservation; None without an id, or if it does not exist."""
-    if id_ is None:
-        return None
-    answer = unless(lambda: ec2.describe_capacity_reservations(CapacityReservationIds=[id_]), *_UNKNOWN)
-    found: list[Reservation] = answer["CapacityReservations"] if answer else []
-    return found[0] if found else None
-
-
 def check_reservations(
     queue: Queue, settings: Settings, existing: ExistingNetwork, client: ClientOf
 ) -> Iterator[Finding]:
-    """Check the reservations of a queue; for a new network, zone.py checks their zone like the deploy."""
-    now = datetime.datetime.now(datetime.UTC)
+    """Check the reservations of a queue; zone.py checks their zone like the deploy, in NetworkStack."""
+    region = asset_code("compute_zone", "region", "choice").region.Region(client)
+    now, zones = datetime.datetime.now(datetime.UTC), _zones(queue, settings, existing, client("ec2"))
     for reserved in reserved_nodes(queue):
+        found = region.reservations(reserved.id)
+        if found is None:
+            yield _missing(reserved, settings)
+            continue
         if reserved.is_group:
-            yield from _group(reserved, settings, client)
+            yield _group(reserved, found)
         else:
-            yield from _one(reserved, settings, existing, now, client("ec2"))
+            yield from _one(reserved, found[0], settings, now)
+        if zones:
+            places = region.zones_of_reservation(reserved.id, reserved.types)
+            yield finding(
+                "reservation: zone",
+                f"{', '.join(places) or 'none'}, and the queue's subnets in {', '.join(zones.values())}",
+                good=any({id_, name} & {*places} for name, id_ in zones.items()),
+                mend=f"in {settings.queues}, {queue.name}: subnet_ids: subnets in its zone"
+                if queue.subnet_ids
+                else "-c private_subnet_id=... and -c public_subnet_id=... in its zone",
+            )
 
 
-def _group(reserved: Reserved, settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    groups, missing = client("resource-groups"), ("NotFoundException", "BadRequestException")
-    check, mend = f"capacity {reserved.id}", "aws resource-groups list-groups, then "
-    mend += f"{_flag(reserved.queue, settings)}reservation:ARN"
-    answer = unless(lambda: groups.list_group_resources(Group=reserved.id), *missing)
-    if answer is None:
-        yield Finding(check=check, found="missing", verdict="problem", mend=mend)
-        return
-    arns = [each["Identifier"]["ResourceArn"] for each in answer.get("Resources", [])]
-    ids = [each.rpartition("/")[2] for each in arns if ":capacity-reservation/" in each]
-    ec2 = client("ec2")
-    found = [each for id_ in ids if (each := read_reservation(id_, ec2))]
+def _zones(queue: Queue, settings: Settings, existing: ExistingNetwork, ec2: Any) -> dict[str, str]:
+    """Return the ids of the zones of a queue's own subnets, by name; none in the zone of NetworkStack."""
+    subnets = [existing.private] if settings.vpc_id and existing.private else []
+    if queue.subnet_ids:
+        asked = [{"Name": "subnet-id", "Values": [*queue.subnet_ids]}]
+        subnets = ec2.describe_subnets(Filters=asked)["Subnets"]
+    return {each["AvailabilityZone"]: each["AvailabilityZoneId"] for each in subnets}
+
+
+def _missing(reserved: Reserved, settings: Settings) -> Finding:
+    kind, id_ = reserved.queue.capacity_type, "cr-..."
+    list_ = "aws ec2 describe-capacity-reservations"
+    if reserved.is_group:
+        list_, kind, id_ = "aws resource-groups list-groups", "reservation", "ARN"
+    mend = f"{list_}, then {_flag(reserved.queue, settings)}{kind}:{id_}"
+    return Finding(check=f"capacity {reserved.id}", found="missing", verdict="problem", mend=mend)
+
+
+def _group(reserved: Reserved, found: list[Reservation]) -> Finding:
     suits = [each for each in found if each["InstanceType"] in reserved.types and each["State"] == "active"]
     total = sum(each["TotalInstanceCount"] for each in suits)
-    yield finding(
-        check,
+    return finding(
+        f"capacity {reserved.id}",
         f"{len(found)} reservations, {total} instances of {', '.join(sorted(reserved.types))}; "
         f"the cluster needs {reserved.nodes}",
         good=total >= reserved.nodes,
@@ -90,15 +103,10 @@ def _group(reserved: Reserved, settings: Settings, client: ClientOf) -> Iterator
 
 
 def _one(
-    reserved: Reserved, settings: Settings, existing: ExistingNetwork, now: datetime.datetime, ec2: Any
+    reserved: Reserved, found: Reservation, settings: Settings, now: datetime.datetime
 ) -> Iterator[Finding]:
-    queue, found = reserved.queue, read_reservation(reserved.id, ec2)
-    check, list_ = f"capacity {reserved.id}", "aws ec2 describe-capacity-reservations"
-    if found is None:
-        mend = f"{list_}, then {_flag(queue, settings)}{queue.capacity_type}:cr-..."
-        yield Finding(check=check, found="missing", verdict="problem", mend=mend)
-        return
-    yield _state(check, found, queue, settings, now)
+    queue = reserved.queue
+    yield _state(f"capacity {reserved.id}", found, queue, settings, now)
     yield from _kind(found, queue, settings)
     type_ = found["InstanceType"]
     yield finding(
@@ -109,15 +117,6 @@ def _one(
     )
     if found["State"] not in _WAITS:  # a reservation that has not started has no instances yet
         yield from _count(found, reserved, settings)
-    if settings.vpc_id and existing.zone_id:
-        zone = found.get("AvailabilityZoneId") or found["AvailabilityZone"]
-        names = (existing.zone_id, (existing.private or {}).get("AvailabilityZone"))
-        yield finding(
-            "reservation: zone",
-            zone if zone in names else f"{zone}, and the private subnet in {existing.zone_id}",
-            good=zone in names,
-            mend=f"-c private_subnet_id=... and -c public_subnet_id=... in {zone}",
-        )
 
 
 def _state(

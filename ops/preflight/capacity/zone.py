@@ -2,23 +2,27 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from ops.account.session import ClientOf
 from ops.asset_code import asset_code
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
+from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """Zone that a deploy would choose."""
 
+    types: tuple[str, ...]
+    """Instance types that it has to offer."""
     zone_id: str | None
     """Id of the zone; None if the deploy would stop."""
     zone_name: str | None
     suitable: tuple[str, ...]
-    """Ids of the zones that offer all instance types."""
+    """Ids of the zones that have all instance types and reservations."""
     refusal: str
     """Message of the deploy; "" if it would continue."""
 
@@ -27,31 +31,23 @@ Chooser = Callable[[], Choice]
 """Returns the choice; EC2 is asked once, for the first check that needs it."""
 
 
-def choose_zone(
-    settings: Settings, existing: ExistingNetwork, reservation_id: str | None, ec2: Any
-) -> Choice:
-    """Choose the zone like the deploy, with EC2's answers.
-
-    Args:
-        reservation_id: id of an existing reservation; another check verifies that it exists.
-    """
+def choose_zone(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Choice:
+    """Choose the zone like the deploy, with AWS's answers."""
     code = asset_code("compute_zone", "region", "choice")
-    region = code.region.Region(ec2)
-    types = tuple(settings.instance_types)
-    request = code.choice.ZoneRequest(
-        zone=settings.zone, instance_types=types, reservation_id=reservation_id or ""
-    )
+    region = code.region.Region(client)
+    needs = zone_needs(settings, config_before_deploy(settings))
+    # Another check reports reservations that do not exist or do not suit.
+    needs["Reservations"] = [
+        each for each in needs["Reservations"] if region.zones_of_reservation(each["Id"], each["Types"])
+    ]
+    request, types = code.choice.read_request(needs), tuple(needs["InstanceTypes"])
     kept = code.choice.find(existing.zone_id, region) if existing.zone_id else None
-    suitable = tuple(
-        each.id
-        for each in region.zones
-        if each.available and all(each.id in region.zone_ids_with(type_) for type_ in types)
-    )
+    suitable = tuple(each.id for each in code.choice.suitable(request, region))
     try:
         zone = code.choice.keep(kept, request, region) if kept else code.choice.choose(request, region)
     except code.choice.RefusedError as error:
-        return Choice(zone_id=None, zone_name=None, suitable=suitable, refusal=str(error))
-    return Choice(zone_id=zone.id, zone_name=zone.name, suitable=suitable, refusal="")
+        return Choice(types=types, zone_id=None, zone_name=None, suitable=suitable, refusal=str(error))
+    return Choice(types=types, zone_id=zone.id, zone_name=zone.name, suitable=suitable, refusal="")
 
 
 def check_zone(choose: Chooser, settings: Settings, existing: ExistingNetwork) -> Iterator[Finding]:
@@ -59,10 +55,12 @@ def check_zone(choose: Chooser, settings: Settings, existing: ExistingNetwork) -
     if settings.vpc_id:
         return
     choice = choose()
-    types = ", ".join(settings.instance_types)
+    types = ", ".join(choice.types)
     check = f"zone with {types}"
     if choice.refusal:
-        if choice.suitable:
+        if existing.zone_id:
+            mend = 'leave zone out; docs/queues.md, "Queues in other zones"'
+        elif choice.suitable:
             mend = f"-c zone={choice.suitable[0]}"
         else:
             mend = "another region (export AWS_REGION=...) or -c family=...: docs/families.md lists zones"

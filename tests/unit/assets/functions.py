@@ -13,6 +13,7 @@ from training_cluster.paths import ASSETS
 
 # Of a refusal: a line of CloudFormation's events.
 MOST_CHARACTERS = 600
+_SERVICES = ("cloudformation", "ec2", "rds", "resource-groups")
 
 
 class FunctionAccount(Account):
@@ -27,7 +28,7 @@ class FunctionAccount(Account):
         """Outputs of the stack."""
         self.configs: list[Any] = []
         """`config` of every client."""
-        self._clients = {service: self.client(service) for service in ("cloudformation", "ec2")}
+        self._clients = {service: self.client(service) for service in _SERVICES}
         monkeypatch.setattr(boto3, "client", self._make_client)
 
     def _make_client(self, service: str, *, config: Any = None) -> Any:

@@ -8,7 +8,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
 from stacks.network_stack import NetworkStack
-from tests.unit.stacks.app import EVERYTHING, OWN_NETWORK, App
+from tests.unit.stacks.app import BOUNDARY, EVERYTHING, OWN_NETWORK, App
 from training_cluster.acknowledgements import flat
 from training_cluster.network.zone import RESOURCE_TYPE
 from training_cluster.rules.context import read_settings
@@ -44,7 +44,7 @@ def test_s3_is_reached_by_a_gateway_endpoint(default: App) -> None:
 
 def test_the_zone_offers_every_instance_type_in_use(default: App, everything: App) -> None:
     zone = default.only(RESOURCE_TYPE)
-    assert (zone["Zone"], zone["ReservationId"], zone["ServiceTimeout"]) == ("auto", "", "600")
+    assert (zone["Zone"], zone["Reservations"], zone["ServiceTimeout"]) == ("auto", [], "600")
     assert zone["InstanceTypes"] == ["c5.4xlarge", "p4d.24xlarge"]
     more = everything.only(RESOURCE_TYPE)["InstanceTypes"]
     assert more == ["c5.4xlarge", "m6i.16xlarge", "m6i.8xlarge", "m6i.xlarge", "p4d.24xlarge"]
@@ -58,8 +58,9 @@ def test_the_zone_resource_may_look_and_touch_nothing(default: App) -> None:
     for statement in policy["PolicyDocument"]["Statement"]:
         actions = statement["Action"]
         for action in [actions] if isinstance(actions, str) else actions:
-            assert action.split(":")[1].startswith(("Describe", "CreateLogStream", "PutLogEvents")), action
-            assert statement["Resource"] != "*" or action.startswith("ec2:Describe"), action
+            name = action.split(":")[1]
+            assert name.startswith(("Describe", "List", "CreateLogStream", "PutLogEvents")), action
+            assert statement["Resource"] != "*" or name.startswith(("Describe", "List")), action
 
 
 def test_all_flows_are_logged_and_the_log_stays(default: App) -> None:
@@ -152,7 +153,12 @@ def test_the_guard_precedes_every_change_of_the_network(everything: App) -> None
     resources = everything.templates[STACK]["Resources"]
     (guard,) = (id_ for id_, each in resources.items() if each["Type"] == "Custom::Guard")
     for id_, each in resources.items():
-        if each["Type"].startswith("AWS::EC2::") or each["Type"] == RESOURCE_TYPE:
+        is_guards = id_.startswith("Guard")
+        if (
+            each["Type"].startswith("AWS::EC2::")
+            or each["Type"] == RESOURCE_TYPE
+            or (each["Type"] == "AWS::IAM::Role" and not is_guards)
+        ):
             assert guard in each["DependsOn"], id_
 
 
@@ -161,6 +167,7 @@ def test_the_guard_keeps_what_stacks_stand_in(default: App, brought: App) -> Non
     for flag, id_ in OWN_NETWORK.items():
         assert (ours[flag]["value"], theirs[flag]["value"]) == ("", id_)
         assert ours[flag]["may"] == "never"
+    assert theirs["permissions_boundary"]["value"] == BOUNDARY, "before it goes from the shared stacks' roles"
 
 
 def test_exports_are_the_same_for_any_network(default: App, everything: App, brought: App) -> None:

@@ -73,7 +73,7 @@ def _foundations(flags: dict[str, str]) -> list[Any]:
     templates = [Template.from_stack(stack).to_json() for stack in (network, storage)]
     for resource in templates[0]["Resources"].values():
         if resource["Type"] == RESOURCE_TYPE:
-            for name in ("InstanceTypes", "ReservationId"):
+            for name in ("InstanceTypes", "Reservations"):
                 del resource["Properties"][name]
         if resource["Type"] == GUARD_TYPE:
             del resource["Properties"]["Cluster"]

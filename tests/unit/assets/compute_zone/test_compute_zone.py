@@ -9,7 +9,8 @@ import pytest
 from tests.unit.assets.functions import FunctionAccount, load, refusal
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Network/1"
-RESERVATION = "cr-0123456789abcdef0"
+RESERVATION, OTHER = "cr-0123456789abcdef0", "cr-0123456789abcdef1"
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/mine"
 LOCAL = {"ZoneId": "use1-atl1-az1", "ZoneName": "us-east-1-atl-1a", "ZoneType": "local-zone"}
 # Of moto's us-east-1: trn1 is in 1a, 1d and 1f (use1-az6, -az4, -az5), and P6 in 1a alone.
 C5, TRN1, P6, NOWHERE = "c5.4xlarge", "trn1.32xlarge", "p6-b200.48xlarge", "hpc7a.96xlarge"
@@ -40,10 +41,21 @@ def impaired(region: FunctionAccount) -> None:
     region.amended["DescribeAvailabilityZones"] = change
 
 
-def reserve(region: FunctionAccount, **place: str) -> None:
-    """Have a reservation, which another account may share."""
-    reservation = {"CapacityReservationId": RESERVATION, **place}
-    region.answers["DescribeCapacityReservations"] = {"CapacityReservations": [reservation]}
+def reserve(region: FunctionAccount, group: tuple[str, ...] = (), **places: dict[str, str]) -> None:
+    """Have reservations, which another account may share, and a group of some of them."""
+
+    def describe(asked: dict[str, Any]) -> dict[str, Any]:
+        (id_,) = asked["CapacityReservationIds"]
+        return {"CapacityReservations": [{"CapacityReservationId": id_, **places[id_.replace("-", "_")]}]}
+
+    arns = [f"arn:aws:ec2:us-east-1:123456789012:capacity-reservation/{each}" for each in group]
+    members = [{"Identifier": {"ResourceArn": each}} for each in arns]
+    region.answers["DescribeCapacityReservations"] = describe
+    region.answers["ListGroupResources"] = {"Resources": members}
+
+
+def reserve_one(region: FunctionAccount, **place: str) -> None:
+    reserve(region, **{RESERVATION.replace("-", "_"): place})
 
 
 @pytest.fixture
@@ -51,15 +63,16 @@ def ask(handler: Any, region: FunctionAccount) -> Ask:
     """Send one event, as CDK's framework does; `kept` makes it an Update."""
 
     def send(
-        *types: str, zone: str = "auto", reservation: str = "", kept: str = "", kind: str = ""
+        *types: str, zone: str = "auto", reserved: str = "", kept: str = "", kind: str = ""
     ) -> dict[str, Any]:
+        reservations = [{"Id": each, "Queue": "block", "Types": [P6]} for each in reserved.split()]
         event = {
             "RequestType": kind or ("Update" if kept else "Create"),
             "StackId": STACK,
             "ResourceProperties": {
                 "Zone": zone,
                 "InstanceTypes": sorted(types),
-                "ReservationId": reservation,
+                "Reservations": reservations,
             },
         } | ({"PhysicalResourceId": kept} if kept else {})
         answer: dict[str, Any] = handler.on_event(event, None)
@@ -148,27 +161,61 @@ def test_a_zone_that_is_not_available_is_refused(refuse: Refuse, impaired: None)
     ],
 )
 def test_the_zone_of_a_reservation_wins(ask: Ask, region: FunctionAccount, place: dict[str, str]) -> None:
-    reserve(region, **place)
-    assert ask(C5, reservation=RESERVATION)["Data"]["Name"] == "us-east-1a"
-    assert ask(C5, reservation=RESERVATION, zone="us-east-1a")["Data"]["Id"] == "use1-az6"
+    reserve_one(region, **place)
+    assert ask(C5, reserved=RESERVATION)["Data"]["Name"] == "us-east-1a"
+    assert ask(C5, reserved=RESERVATION, zone="us-east-1a")["Data"]["Id"] == "use1-az6"
 
 
 def test_a_reservation_in_an_unfit_zone_is_refused(refuse: Refuse, region: FunctionAccount) -> None:
-    reserve(region, AvailabilityZoneId="use1-az6")
-    said = refuse(C5, reservation=RESERVATION, zone="us-east-1d")
-    assert f"{RESERVATION} is in use1-az6 (us-east-1a), and zone=us-east-1d is use1-az4" in said
+    reserve_one(region, AvailabilityZoneId="use1-az6")
+    said = refuse(C5, reserved=RESERVATION, zone="us-east-1d")
+    assert "zone=us-east-1d is use1-az4 (us-east-1d); the reservation" in said
+    assert f"{RESERVATION} of queue block is in use1-az6 (us-east-1a). Type" in said
     assert "-c zone=use1-az6, or leave zone out" in said
-    said = refuse(C5, reservation=RESERVATION, kept="use1-az4")
-    assert f"use1-az4 (us-east-1d) for good, and the reservation {RESERVATION} is in use1-az6" in said
-    reserve(region, AvailabilityZoneId="use1-az3")
-    said = refuse(C5, "p5.48xlarge", reservation=RESERVATION)
-    assert f"the reservation {RESERVATION} is in use1-az3 (us-east-1e), which does not offer {C5}" in said
+    said = refuse(C5, reserved=RESERVATION, kept="use1-az4")
+    assert f"for good, and the reservation {RESERVATION} of queue block is in use1-az6" in said
+    assert '"Queues in other zones"' in said
+    reserve_one(region, AvailabilityZoneId="use1-az3")
+    said = refuse(C5, "p5.48xlarge", reserved=RESERVATION)
+    assert f"{RESERVATION} of queue block is in use1-az3 (us-east-1e), which does not offer {C5}" in said
+
+
+def test_reservations_of_two_zones_are_refused(refuse: Refuse, region: FunctionAccount) -> None:
+    reserve(
+        region,
+        cr_0123456789abcdef0={"AvailabilityZoneId": "use1-az6"},
+        cr_0123456789abcdef1={"AvailabilityZoneId": "use1-az4"},
+    )
+    said = refuse(C5, reserved=f"{RESERVATION} {OTHER}")
+    assert f"the reservation {OTHER} of queue block is in use1-az4 (us-east-1d). Deploy without one" in said
+
+
+def test_a_group_leaves_the_zones_of_its_types(ask: Ask, refuse: Refuse, region: FunctionAccount) -> None:
+    zones = {"cr-1": ("use1-az6", P6), "cr-2": ("use1-az1", C5), "cr-3": ("use1-az5", P6)}
+    places = {
+        id_.replace("-", "_"): {"AvailabilityZoneId": zone, "InstanceType": type_}
+        for id_, (zone, type_) in zones.items()
+    }
+    places["cr_3"]["State"] = "expired"
+    reserve(region, ("cr-1", "cr-2", "cr-3"), **places)
+    assert ask(C5, reserved=GROUP)["PhysicalResourceId"] == "use1-az6"
+    assert f"{GROUP} of queue block is in use1-az6" in refuse(C5, reserved=GROUP, kept="use1-az4")
+    reserve(region)
+    assert f"{GROUP} of queue block has no reservation of {P6}" in refuse(C5, reserved=GROUP)
+
+
+def test_the_other_zone_has_databases(ask: Ask, region: FunctionAccount) -> None:
+    options = [{"AvailabilityZones": [{"Name": "us-east-1f"}, {"Name": "us-east-1c"}]}]
+    region.answers["DescribeOrderableDBInstanceOptions"] = {"OrderableDBInstanceOptions": options}
+    assert ask(C5)["Data"]["OtherName"] == "us-east-1c"
+    region.throttle("DescribeOrderableDBInstanceOptions")
+    assert ask(C5)["Data"]["OtherName"] == "us-east-1c", "of use1-az2, the first other one"
 
 
 def test_an_unknown_reservation_is_refused(refuse: Refuse, region: FunctionAccount) -> None:
-    assert RESERVATION in refuse(C5, reservation=RESERVATION)
-    reserve(region, AvailabilityZoneId=LOCAL["ZoneId"])
-    assert RESERVATION in refuse(C5, reservation=RESERVATION)
+    assert RESERVATION in refuse(C5, reserved=RESERVATION)
+    reserve_one(region, AvailabilityZoneId=LOCAL["ZoneId"])
+    assert RESERVATION in refuse(C5, reserved=RESERVATION)
 
 
 @pytest.mark.parametrize("asked", ["auto", "use1-az4", "us-east-1d"])
@@ -195,7 +242,7 @@ def test_an_update_to_another_zone_is_refused(refuse: Refuse) -> None:
 def test_the_way_back_is_always_open(ask: Ask, region: FunctionAccount) -> None:
     region.statuses = ["UPDATE_ROLLBACK_IN_PROGRESS"]
     region.throttle("DescribeInstanceTypeOfferings", "DescribeCapacityReservations")
-    back = ask(P6, zone="use1-az1", reservation=RESERVATION, kept="use1-az4")
+    back = ask(P6, zone="use1-az1", reserved=RESERVATION, kept="use1-az4")
     assert back["Data"] == {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"}
 
 

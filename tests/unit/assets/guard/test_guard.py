@@ -140,6 +140,28 @@ def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
     guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine", "adopts")})
 
 
+@pytest.mark.parametrize(
+    ("imports", "refused"),
+    [
+        ({"Imports": ["TrainingCluster-Storage", "TrainingClusterStack-b"]}, True),
+        ({"Imports": ["TrainingCluster-Storage"]}, False),
+        (Refused("ValidationError", "Export 'x' is not imported by any stack."), False),
+        (DENIED, True),
+    ],
+)
+def test_a_boundary_changes_without_clusters_alone(guard: Guard, imports: Any, refused: bool) -> None:
+    guard.account.answers["ListImports"] = imports
+    old, new = ({"boundary": _kept(value, "without clusters"), "x": _kept("same")} for value in ("a", ""))
+    if refused:
+        with pytest.raises(
+            RuntimeError, match=r"boundary: a -> \(own\) is not possible while a cluster exists"
+        ):
+            guard.update(old, new)
+    else:
+        guard.update(old, new)
+    assert guard.account.asked[0] == "ListImports"
+
+
 def test_a_delete_does_nothing_and_asks_nobody(guard: Guard) -> None:
     assert guard.ask("Delete") == {"PhysicalResourceId": "guard"}
     assert guard.account.asked == []

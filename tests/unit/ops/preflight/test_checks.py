@@ -83,7 +83,7 @@ def reserved_group(*ids: str, **members: Any) -> Step:
     arns = [f"arn:aws:ec2:us-east-1:{ACCOUNT}:capacity-reservation/{each}" for each in ids]
     said = {"Resources": [{"Identifier": {"ResourceArn": each}} for each in arns]}
     found = {"CapacityReservationId": NO_RESERVATION, "InstanceType": "g5.48xlarge", "State": "active"}
-    counts = {"TotalInstanceCount": 4, "AvailableInstanceCount": 0}
+    counts = {"TotalInstanceCount": 4, "AvailableInstanceCount": 0, "AvailabilityZoneId": "use1-az6"}
     one = {"CapacityReservations": [found | counts | members]}
     return all_of(answered("ListGroupResources", said), answered("DescribeCapacityReservations", one))
 
@@ -314,7 +314,7 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
         "for Linux/UNIX",
     ),
     (block(), RESERVED, "reservation: kind", "-c capacity=capacity-block:{}"),
-    (offers(TYPE, without=("use1-az6",)), RESERVED, ZONE_OF_NEW, "-c zone=use1-az"),
+    (offers(TYPE, without=("use1-az6",)), RESERVED, ZONE_OF_NEW, "another reservation"),
     *(
         (step, GROUPED, f"capacity {IN_A_GROUP}", "")
         for step in (

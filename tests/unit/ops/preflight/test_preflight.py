@@ -26,6 +26,7 @@ from tests.unit.ops.preflight.test_checks import (
     encrypted,
     findings,
     offers,
+    reservation,
     subnet,
 )
 from training_cluster.catalog.families import family_names, load_base, load_family
@@ -64,6 +65,41 @@ def test_existing_stacks_need_no_zone_and_no_quotas(own: OwnAccount) -> None:
     assert _of_the_zone(own).found == "use1-az6 (us-east-1a), the zone of the network"
     problem = _of_the_zone(own, zone="use1-az1")
     assert "The network stays in use1-az6 (us-east-1a) for good" in problem.found
+    assert "Queues in other zones" in problem.mend
+
+
+def _queues(folder: Path, text: str) -> dict[str, str]:
+    file = folder / "queues.yaml"
+    file.write_text(text)
+    return {"queues": str(file)}
+
+
+@pytest.mark.parametrize(("place", "is_good"), [("use1-az6", True), ("use1-az1", False)])
+def test_a_queue_with_subnets_has_their_zone(
+    own: OwnAccount, tmp_path: Path, place: str, is_good: bool
+) -> None:
+    reservation(AvailabilityZoneId=place)(own)
+    block = f"{{family: p4d, capacity: 'reservation:{own.reservation}', subnet_ids: {own.network.private}}}"
+    own.deploy_network()
+    found = {
+        each.check: each for each in findings(own, {"family": "m6i", **_queues(tmp_path, f"block: {block}")})
+    }
+    assert (found["reservation: zone"].verdict == "ok") is is_good
+    zone = next(each for check, each in found.items() if check.startswith("zone with "))
+    assert zone.verdict == "ok"
+
+
+def test_a_queues_reservation_decides_the_zone(own: OwnAccount, tmp_path: Path) -> None:
+    """Before the network and Lustre exist; the deploy decides with the same function."""
+    reservation(AvailabilityZoneId="use1-az4")(own)
+    flags = {"family": "m6i"} | _queues(
+        tmp_path, f"a: {{family: p4d, capacity: 'reservation:{own.reservation}'}}"
+    )
+    found = next(each for each in findings(own, flags) if each.check.startswith("zone with "))
+    assert found.found == "a deploy takes use1-az4 (us-east-1d); others for -c zone=...: no other"
+    own.deploy_network()
+    found = next(each for each in findings(own, flags) if each.check.startswith("zone with "))
+    assert f"the reservation {own.reservation} of queue a is in use1-az4 (us-east-1d)" in found.found
 
 
 def test_closed_lustre_without_our_group_is_a_warning(own: OwnAccount) -> None:

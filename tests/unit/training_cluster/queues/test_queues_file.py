@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
 from training_cluster.problems import ConfigurationError
@@ -200,12 +201,8 @@ def test_queues_of_the_file_come_last(write: Write) -> None:
     )
     assert [each.name for each in found.all_queues] == ["train", "cpu", "z", "a"]
     assert found.most_nodes == 2 + 4 + 2 + 2
-    assert {"p4d.24xlarge", "m6i.16xlarge", "g5.48xlarge", "g6.48xlarge"} < set(found.instance_types)
-
-
-def test_a_queue_with_subnets_decides_no_zone(write: Write) -> None:
-    own = settings(write("z: {family: g5, subnet_ids: subnet-0123456789abcdef0}"))
-    assert "g5.48xlarge" not in own.instance_types
+    types = zone_needs(found, config_before_deploy(found))["InstanceTypes"]
+    assert {"p4d.24xlarge", "m6i.16xlarge", "g5.48xlarge", "g6.48xlarge"} < set(types)
 
 
 def test_queue_name_takes_a_queue_of_the_file(write: Write) -> None:
@@ -282,4 +279,23 @@ def test_reservations_that_contradict_are_refused(write: Write, text: str, words
 def test_a_group_of_reservations_may_have_several_types(write: Write) -> None:
     text = f"a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{GROUP}'}}"
     assert queue(write(text)).reservations == (GROUP,)
-    assert settings(write(text)).zone_reservation_id is None
+
+
+def test_the_zone_suits_all_queues_without_subnets(write: Write) -> None:
+    text = f"""
+a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{GROUP}'}}
+b:
+  compute_resources:
+    - {{name: one, instance_types: g5.xlarge}}
+    - {{name: two, instance_types: g6.xlarge, reservation: {RESERVATION}}}
+far: {{family: p5, capacity: 'capacity-block:cr-0123456789abcdef1', subnet_ids: subnet-0123456789abcdef0}}
+"""
+    found = settings(write(text))
+    needs = zone_needs(found, config_before_deploy(found))
+    assert needs["Reservations"] == [
+        {"Id": GROUP, "Queue": "a", "Types": ["g5.12xlarge", "g6.12xlarge"]},
+        {"Id": RESERVATION, "Queue": "b", "Types": ["g6.xlarge"]},
+    ]
+    types = {"g5.12xlarge", "g6.12xlarge", "g5.xlarge", "g6.xlarge"}
+    assert types <= {*needs["InstanceTypes"]}
+    assert "p5.48xlarge" not in needs["InstanceTypes"]

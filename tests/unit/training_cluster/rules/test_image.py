@@ -5,7 +5,9 @@ import pytest
 from training_cluster.catalog.families import family_names, load_base
 from training_cluster.catalog.steps import load_steps
 from training_cluster.catalog.workloads import Workload, workloads_of
+from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 from training_cluster.rules.image import install_budget_s
@@ -119,8 +121,9 @@ def test_rebuilds_are_of_a_built_image() -> None:
 
 def test_the_zone_offers_what_builds_the_image() -> None:
     builds = load_base().image_recipes["gpu"].build_instance_type
-    assert builds in settings(image="build").instance_types
-    assert builds not in settings().instance_types
+    for flags, needed in (({"image": "build"}, True), ({}, False)):
+        found = settings(**flags)
+        assert (builds in zone_needs(found, config_before_deploy(found))["InstanceTypes"]) is needed
 
 
 def test_the_head_nodes_image_is_checked() -> None:

@@ -1,0 +1,51 @@
+"""What the network's zone has to offer: everything of a cluster config that is in the network's subnets."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from training_cluster.catalog.families import load_base
+from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.flags.settings import Settings
+from training_cluster.queues.queue import BUILD
+
+_IDS = placeholders(image_id=None, bootstrap_budget_s=0)
+_OURS = {_IDS.public_subnet_id, _IDS.private_subnet_id}
+Config = Mapping[str, Any]
+
+
+def zone_needs(settings: Settings, config: Config) -> dict[str, Any]:
+    """Return the input of the function that chooses the zone (assets/compute_zone), by property.
+
+    Args:
+        config: the final cluster config, with placeholders for the network's subnets. Nodes with other
+            subnets may be in other zones.
+    """
+    queues = [each for each in config["Scheduling"]["SlurmQueues"] if _is_here(each)]
+    pools = [each for each in config.get("LoginNodes", {}).get("Pools", []) if _is_here(each)]
+    nodes = [config["HeadNode"], *pools, *(each for queue in queues for each in queue["ComputeResources"])]
+    types = {type_ for node in nodes for type_ in _types(node)}
+    if settings.node_image == BUILD:
+        types.add(load_base().image_recipes[settings.family_facts.image_recipe].build_instance_type)
+    reserved: dict[str, dict[str, Any]] = {}
+    for name, id_, of in itertools.chain.from_iterable(map(_reservations, queues)):
+        entry = reserved.setdefault(id_, {"Id": id_, "Queue": name, "Types": []})
+        entry["Types"] = sorted({*entry["Types"], *of})
+    return {"Zone": settings.zone, "InstanceTypes": sorted(types), "Reservations": list(reserved.values())}
+
+
+def _is_here(node: Config) -> bool:
+    return bool(_OURS & set(node["Networking"]["SubnetIds"]))
+
+
+def _types(node: Config) -> list[str]:
+    instances: list[Config] = node.get("Instances", [])
+    return [node["InstanceType"]] if "InstanceType" in node else [each["InstanceType"] for each in instances]
+
+
+def _reservations(queue: Config) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield a queue's name, the id of a reservation or the ARN of a group, and the types that use it."""
+    for resource in queue["ComputeResources"]:
+        target = resource.get("CapacityReservationTarget") or queue.get("CapacityReservationTarget") or {}
+        for id_ in target.values():
+            yield queue["Name"], id_, _types(resource)
