@@ -29,9 +29,9 @@ class NetworkStack(Stack):
             stack_name=NETWORK_STACK,
             description="Training Cluster: network, shared by all clusters",
         )
-        self._guard = Guard(self, "Guard", values=guarded_network(settings), cluster=settings.names)
+        guard = Guard(self, "Guard", values=guarded_network(settings), cluster=settings.names)
         zone = None if settings.vpc_id else self._zone(settings)
-        own = self._own(zone) if zone else None
+        own = ComputeVpc(self, "Network", zone_name=zone.name) if zone else None
         vpc_id = own.vpc.vpc_id if own else settings.vpc_id
         # Without public access the user's network may have no public subnet.
         public_id = (
@@ -42,12 +42,10 @@ class NetworkStack(Stack):
         nodes_id = settings.security_group_id
         if nodes_id is None:
             nodes = NodeSecurityGroup(self, "NodeSecurityGroup", vpc_id=vpc_id, ssh_from=settings.ssh_from)
-            self._guard.protect(nodes)
             nodes_id = nodes.group.security_group_id
             if own and (services := settings.interface_endpoints):
                 vpc, subnet = own.vpc, own.private_subnet
                 endpoints = InterfaceEndpoints(self, "Endpoints", services=services, vpc=vpc, subnet=subnet)
-                self._guard.protect(endpoints)
         self.network = Network(
             self,
             "Exported",
@@ -58,17 +56,12 @@ class NetworkStack(Stack):
             # None for the user's own network, where accounting=new is refused.
             zone_names=self._export_zones(zone) if zone else (),
         )
+        guard.protect(*(each for each in self.node.children if each is not guard))
 
     def _zone(self, settings: Settings) -> ComputeZone:
         zone = ComputeZone(self, "Zone", needs=zone_needs(settings, config_before_deploy(settings)))
         CfnOutput(self, "ZoneId", value=zone.id)
-        self._guard.protect(zone)
         return zone
-
-    def _own(self, zone: ComputeZone) -> ComputeVpc:
-        network = ComputeVpc(self, "Network", zone_name=zone.name)
-        self._guard.protect(network)
-        return network
 
     def _export_zones(self, zone: ComputeZone) -> tuple[str, str]:
         # assets/compute_zone/handler.py reads OtherZoneName again at an update, to keep it.

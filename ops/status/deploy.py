@@ -202,8 +202,8 @@ def _advice(status: Status) -> Iterator[str]:
 
 
 def _accounting_advice(status: Status) -> Iterator[str]:
-    yield "The database holds no data yet. Type the plan's commands for AccountingStack and for the accounting"
-    yield "database, and nothing else of it; then repeat the deploy:"
+    yield "The database holds no data yet. Type the plan's commands for AccountingStack and for the"
+    yield "accounting database, and nothing else of it; then repeat the deploy:"
     yield f"  trainctl destroy --plan --cluster {status.cluster_name}"
 
 

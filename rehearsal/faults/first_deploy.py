@@ -1,58 +1,85 @@
-"""A failed first deploy of StorageStack, whose protection and retention must not block the next deploy."""
+"""A failed first deploy of a protected stack, whose protection and retention must not block the next one."""
 
-import shlex
-import subprocess
-import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.account import local_account
-from rehearsal.cdk import CdkCli
+from rehearsal.account import LocalAccount, local_account
 from rehearsal.deployed import client
 from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import Case
+from rehearsal.faults.typed import advice, deploy, events, plan_steps, type_commands
 from rehearsal.faults.verdict import Verdict
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.rights.denied import denied_calls
 from rehearsal.narrator import Narrator
-from rehearsal.problems import RehearsalError
-from training_cluster.paths import ROOT
-from training_cluster.stack_names import STORAGE_STACK
+from training_cluster.stack_names import ACCOUNTING_STACK, STORAGE_STACK
 
-CASE = Case(id="stacks: the first deploy of StorageStack fails", question={"first": True})
-_STACK, _COMMAND = STORAGE_STACK, "aws cloudformation update-termination-protection"
+
+@dataclass(frozen=True, kw_only=True)
+class _First:
+    """A first deploy in which the quota of a resource type is used up."""
+
+    target: str
+    """Id of the stack to deploy."""
+    flags: dict[str, str]
+    fault: str
+    advised: str
+    """Command that `trainctl status` prints."""
+
+
+_FIRST = {
+    STORAGE_STACK: _First(
+        target="TrainingClusterStack",
+        flags={},
+        fault="AWS::FSx::FileSystem",
+        advised="aws cloudformation update-termination-protection",
+    ),
+    ACCOUNTING_STACK: _First(
+        target="AccountingStack",
+        flags={"accounting": "new"},
+        fault="AWS::RDS::DBInstance",
+        advised="trainctl destroy --plan",
+    ),
+}
+CASES = [Case(id=f"stacks: the first deploy of {name} fails", question={"first": name}) for name in _FIRST]
+_STEPS = ("AccountingStack", "The accounting database")
+"""Beginnings of the titles of the plan's steps that the advice names."""
 
 
 def try_first_deploy(
-    folder: Path, marker: tuple[str, str], assemblies: Assemblies, narrator: Narrator
+    case: Case, folder: Path, marker: tuple[str, str], assemblies: Assemblies, narrator: Narrator
 ) -> Verdict:
-    """Let the deploy fail on a separate local AWS, run the printed command, and deploy again."""
-    started = time.monotonic()
+    """Let the deploy fail on a separate local AWS, type what is advised, and deploy again."""
+    started, stack = time.monotonic(), str(case.question["first"])
+    first = _FIRST[stack]
     with local_account(folder, marker=marker, narrator=narrator) as account:
-        address, cdk, environment = account.address, account.cdk, account.environment
-        app = assemblies.of({}, environment)
-        address.lustre_quota_used_up.touch()
-        failed = not _deploy(cdk, app)
-        address.lustre_quota_used_up.unlink()
-        ended, left, reasons = _status(address), _left(address), _reasons(address)
-        printed = _printed(environment)
-        _deploy(cdk, app)
-        protected = "TerminationProtection is enabled" in (folder / "cdk-deploy.log").read_text()
+        address, app = account.address, assemblies.of(first.flags, account.environment)
+        fault = address.quota_used_up(first.fault)
+        fault.touch()
+        failed = not deploy(account, app, first.target)
+        fault.unlink()
+        ended, left = _status(address, stack), _left(address)
+        reasons = events(address, stack, "CREATE_FAILED")
+        printed = advice(account, first.advised)
+        blocked = not deploy(account, app, first.target)
         if printed:
-            subprocess.run(shlex.split(printed), env=environment, check=True, capture_output=True)
-        works = _deploy(cdk, app)
+            _follow(printed, account, app)
+        works = deploy(account, app, first.target)
+        databases = len(client(address, "rds").describe_db_clusters()["DBClusters"])
         wrong = {
             "the deploy did not fail": not failed,
-            f"{_STACK} was not protected, so this case shows nothing": not protected,
+            f"{stack} was not protected, so this case shows nothing": not blocked,
             "no command was printed": not printed,
             "the next deploy failed": not works,
+            f"{databases} databases": databases > 1,
         }
         return Verdict(
-            id=CASE.id,
+            id=case.id,
             request="stacks",
             fired=True,
             ended=ended,
-            next=_status(address),
+            next=_status(address, stack),
             stuck=[what for what, holds in wrong.items() if holds],
             orphans=left,
             lost=[],
@@ -62,37 +89,27 @@ def try_first_deploy(
         )
 
 
-def _deploy(cdk: CdkCli, app: Path) -> bool:
-    try:
-        cdk.run("deploy", "TrainingClusterStack", "--app", str(app), "--require-approval", "never")
-    except RehearsalError:
-        return False
-    return True
+def _follow(printed: str, account: LocalAccount, app: Path) -> None:
+    """Type the printed command; of a plan, the steps that the advice names."""
+    if not printed.startswith("trainctl"):
+        type_commands([printed], account, app)
+        return
+    for title, commands in plan_steps(account):
+        if title.startswith(_STEPS):
+            type_commands(commands, account, app)
 
 
-def _status(address: LocalAwsAddress) -> str:
-    return str(
-        client(address, "cloudformation").describe_stacks(StackName=_STACK)["Stacks"][0]["StackStatus"]
-    )
-
-
-def _reasons(address: LocalAwsAddress) -> list[str]:
-    events = client(address, "cloudformation").describe_stack_events(StackName=_STACK)["StackEvents"]
-    return [str(e["ResourceStatusReason"]) for e in events if e["ResourceStatus"] == "CREATE_FAILED"]
+def _status(address: LocalAwsAddress, stack: str) -> str:
+    found = client(address, "cloudformation").describe_stacks(StackName=stack)
+    return str(found["Stacks"][0]["StackStatus"])
 
 
 def _left(address: LocalAwsAddress) -> list[str]:
     """List the buckets and file systems of a stack that was never created."""
     s3, efs = client(address, "s3"), client(address, "efs")
+    if client(address, "rds").describe_db_clusters()["DBClusters"]:
+        return []  # the storage was created before, by the same deploy
     buckets = [
         str(b["Name"]) for b in s3.list_buckets()["Buckets"] if b["Name"].startswith(STORAGE_STACK.lower())
     ]
     return buckets + [str(f["FileSystemId"]) for f in efs.describe_file_systems()["FileSystems"]]
-
-
-def _printed(environment: dict[str, str]) -> str:
-    """Return the command that `trainctl status` prints. It exits with 1, since there is no cluster."""
-    done = subprocess.run(  # noqa: PLW1510
-        [sys.executable, "-m", "ops", "status"], env=environment, cwd=ROOT, capture_output=True, text=True
-    )
-    return next((line.strip() for line in done.stdout.splitlines() if _COMMAND in line), "")

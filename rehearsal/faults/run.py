@@ -116,11 +116,11 @@ def _cases(process: PclusterProcess, plan: Plan) -> list[Case]:
     for request in REQUESTS:  # in the order in which each finds the stack that it needs
         calls = process.ask({"id": f"{request}, nothing wrong", "request": request})["calls"]
         by_request[request] = call_cases(request, calls, everywhere=plan.everywhere)
-    cases = [first_deploy.CASE, *whole_stacks.cases(), *named, *interleaved(by_request)]
+    cases = [*first_deploy.CASES, *whole_stacks.cases(), *named, *interleaved(by_request)]
     if plan.size:
         share = plan.size // (len(REQUESTS) + 1)
         part = {request: sample(by_request[request], share, plan.seed) for request in REQUESTS}
-        whole = sample([first_deploy.CASE, *whole_stacks.cases()], 1, plan.seed)
+        whole = sample([*first_deploy.CASES, *whole_stacks.cases()], 1, plan.seed)
         cases = [*whole, *sample(named, share, plan.seed), *interleaved(part)]
     return cases
 
@@ -140,9 +140,9 @@ def _work(
                 return
             try:
                 if "first" in case.question:
-                    folder = workspace.aws / "first-deploy"
+                    folder = workspace.aws / f"first-deploy-{case.question['first']}"
                     verdict = first_deploy.try_first_deploy(
-                        folder, workspace.marker, site.assemblies, narrator
+                        case, folder, workspace.marker, site.assemblies, narrator
                     )
                 else:
                     verdict = _try_out(case, site, process)

@@ -83,10 +83,9 @@ class LocalAwsAddress:
         """
         return self.folder / "head-node-behaviour"
 
-    @property
-    def lustre_quota_used_up(self) -> Path:
-        """File that, while it exists, makes the creation of Lustre file systems fail."""
-        return self.folder / "lustre-quota-used-up"
+    def quota_used_up(self, resource_type: str) -> Path:
+        """Return the file that, while it exists, makes the creation of resources of a type fail."""
+        return self.folder / f"{resource_type.replace('::', '-')}-quota-used-up"
 
     @property
     def creation_order(self) -> Path:

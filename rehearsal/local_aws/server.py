@@ -63,8 +63,8 @@ def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Applicati
 
     from rehearsal.local_aws import access_keys, functions, services  # noqa: PLC0415
     from rehearsal.local_aws.cloudformation import engine as cloudformation  # noqa: PLC0415
+    from rehearsal.local_aws.cloudformation import handlers  # noqa: PLC0415
     from rehearsal.local_aws.emulators import moto_services  # noqa: PLC0415
-    from rehearsal.local_aws.fsx import lustre  # noqa: PLC0415
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
     from rehearsal.local_aws.head_node import head_node, run_commands  # noqa: PLC0415
     from rehearsal.local_aws.rights import gate  # noqa: PLC0415
@@ -75,7 +75,8 @@ def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Applicati
     services.install()
     head_node.install(address)
     run_commands.install(address)
-    lustre.refuse_while(address.lustre_quota_used_up)
+    for type_ in ("AWS::FSx::FileSystem", "AWS::RDS::DBInstance"):
+        handlers.refuse_while(address.quota_used_up(type_), type_)
     rights = gate.Gate(address)
     rights.install()
     return Gateway(

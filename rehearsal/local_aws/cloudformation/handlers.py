@@ -1,6 +1,7 @@
 """Handlers of ministack's CloudFormation engine: new handlers, and wrappers of its own handlers."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
@@ -26,6 +27,19 @@ def wrap(name: str, **parts: Callable[..., Any]) -> None:
     """Replace parts (create, update, delete) of a resource type's handler."""
     takes_logical_id = {"update_with_logical_id": True} if "update" in parts else {}
     register(name, {**original(name), **takes_logical_id, **parts})
+
+
+def refuse_while(file: Path, name: str) -> None:
+    """Refuse new resources of a type while a file exists, as when the account's quota is used up."""
+    original_create = original(name)["create"]
+
+    def create(logical_id: str, properties: Properties, stack: str) -> Created:
+        if file.exists():
+            raise RuntimeError(f"Service limit exceeded: {name} (as a fault)")
+        created: Created = original_create(logical_id, properties, stack)
+        return created
+
+    wrap(name, create=create)
 
 
 def simple(create: Create, delete: Delete, update: Update | None = None) -> Handler:

@@ -4,11 +4,10 @@ import functools
 import json
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
-from rehearsal.local_aws.cloudformation.handlers import changed, original, register, simple, wrap
+from rehearsal.local_aws.cloudformation.handlers import changed, register, simple
 from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.fsx import security_groups
@@ -112,19 +111,6 @@ def _delete_interfaces(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, file_system_id, *rest, **more)
 
     return delete_file_system
-
-
-def refuse_while(file: Path) -> None:
-    """Refuse new file systems while this file exists, as when the account's quota is used up."""
-    original_create = original("AWS::FSx::FileSystem")["create"]
-
-    def create(logical_id: str, properties: Properties, stack: str) -> Created:
-        if file.exists():
-            raise RuntimeError("Service limit exceeded: Lustre file systems (as a fault)")
-        created: Created = original_create(logical_id, properties, stack)
-        return created
-
-    wrap("AWS::FSx::FileSystem", create=create)
 
 
 def _create(_logical_id: str, properties: Properties, _stack: str) -> Created:
