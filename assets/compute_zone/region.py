@@ -18,6 +18,10 @@ _UNKNOWN = ("InvalidCapacityReservationId", "NotFoundException", "BadRequestExce
 _GONE = ("cancelled", "expired", "failed", "unsupported")
 
 
+def _make_client(service: str) -> Any:
+    return boto3.client(service, config=_RETRIES)  # type: ignore[call-overload]
+
+
 @dataclass(frozen=True)
 class Zone:
     """One availability zone; its name depends on the account, its id does not."""
@@ -34,7 +38,7 @@ class Region:
     """The region that the function runs in, or a client's. AWS is asked once for each answer."""
 
     def __init__(self, client: Callable[[str], Any] | None = None) -> None:
-        self._client = client or (lambda service: boto3.client(service, config=_RETRIES))
+        self._client = client or _make_client
         self._ec2 = self._client("ec2")
         self.name: str = self._ec2.meta.region_name
         self._offered: dict[str, frozenset[str]] = {}
@@ -91,10 +95,12 @@ class Region:
     def zones_of_reservation(self, id_: str, instance_types: Iterable[str]) -> list[str] | None:
         """Return ids or names of the zones of a reservation, or of a group's that serve an instance type."""
         found, types = self.reservations(id_), set(instance_types)
-        if found is not None and id_.startswith("arn:"):
+        if found is None:
+            return None
+        if id_.startswith("arn:"):
             found = [e for e in found if e["InstanceType"] in types and e.get("State") not in _GONE]
         # The id is also right for a reservation that another account shares: names differ between accounts.
-        return found and sorted({e.get("AvailabilityZoneId") or e["AvailabilityZone"] for e in found})
+        return sorted({e.get("AvailabilityZoneId") or e["AvailabilityZone"] for e in found})
 
     @cached_property
     def zone_names_with_databases(self) -> frozenset[str]:
