@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from ops.account.session import ClientOf
 from ops.asset_code import asset_code
 from ops.preflight.existing_network import ExistingNetwork
-from ops.preflight.finding import Finding
+from ops.preflight.finding import Finding, finding
 from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.stack_names import NETWORK_STACK
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,10 @@ class Choice:
     """Ids of the zones that have all instance types and reservations."""
     refusal: str
     """Message of the deploy; "" if it would continue."""
+    of_database: tuple[str, ...] = ()
+    """Names of the two zones of a new accounting database."""
+    without_database: tuple[str, ...] = ()
+    """Those of them that do not offer it."""
 
 
 Chooser = Callable[[], Choice]
@@ -47,7 +52,20 @@ def choose_zone(settings: Settings, existing: ExistingNetwork, client: ClientOf)
         zone = code.choice.keep(kept, request, region) if kept else code.choice.choose(request, region)
     except code.choice.RefusedError as error:
         return Choice(types=types, zone_id=None, zone_name=None, suitable=suitable, refusal=str(error))
-    return Choice(types=types, zone_id=zone.id, zone_name=zone.name, suitable=suitable, refusal="")
+    of_database: tuple[str, ...] = ()
+    if settings.accounting == "new":
+        stack = existing.stacks.get(NETWORK_STACK)
+        other = stack.outputs.get("OtherZoneName") if stack else None
+        of_database = (zone.name, other or code.choice.beside(zone, region).name)
+    return Choice(
+        types=types,
+        zone_id=zone.id,
+        zone_name=zone.name,
+        suitable=suitable,
+        refusal="",
+        of_database=of_database,
+        without_database=tuple(name for name in of_database if name not in region.zone_names_with_databases),
+    )
 
 
 def check_zone(choose: Chooser, settings: Settings, existing: ExistingNetwork) -> Iterator[Finding]:
@@ -73,3 +91,12 @@ def check_zone(choose: Chooser, settings: Settings, existing: ExistingNetwork) -
     else:
         found = f"a deploy takes {here}; others for -c zone=...: {others}"
     yield Finding(check=check, found=found)
+    if choice.of_database:
+        lacking = ", ".join(choice.without_database)
+        yield finding(
+            "zones of the accounting database",
+            f"RDS does not offer it in {lacking}" if lacking else ", ".join(choice.of_database),
+            good=not lacking,
+            otherwise="warning",
+            mend="-c accounting=HOST:3306 -c accounting_secret=arn:..., your own database",
+        )

@@ -89,6 +89,18 @@ def test_a_queue_with_subnets_has_their_zone(
     assert zone.verdict == "ok"
 
 
+def test_the_database_has_two_zones(own: OwnAccount) -> None:
+    def of(*names: str) -> Finding:
+        zones = [{"AvailabilityZones": [{"Name": name} for name in names]}]
+        own.account.answers["DescribeOrderableDBInstanceOptions"] = {"OrderableDBInstanceOptions": zones}
+        checks = {each.check: each for each in findings(own, {"family": "m6i", "accounting": "new"})}
+        return checks["zones of the accounting database"]
+
+    assert of("us-east-1b", "us-east-1f").found == "us-east-1b, us-east-1f", "the other one has databases"
+    assert of("us-east-1f").found == "RDS does not offer it in us-east-1b"
+    assert of("us-east-1f").verdict == "warning"
+
+
 def test_a_queues_reservation_decides_the_zone(own: OwnAccount, tmp_path: Path) -> None:
     """Before the network and Lustre exist; the deploy decides with the same function."""
     reservation(AvailabilityZoneId="use1-az4")(own)
