@@ -1,4 +1,4 @@
-"""What a person types after a refusal or a failure: deploys, and commands that trainctl prints."""
+"""The commands after a refusal or a failure: deploys, and commands that trainctl prints."""
 
 import re
 import shlex
