@@ -45,7 +45,7 @@ class NetworkStack(Stack):
             nodes_id = nodes.group.security_group_id
             if own and (services := settings.interface_endpoints):
                 vpc, subnet = own.vpc, own.private_subnet
-                endpoints = InterfaceEndpoints(self, "Endpoints", services=services, vpc=vpc, subnet=subnet)
+                InterfaceEndpoints(self, "Endpoints", services=services, vpc=vpc, subnet=subnet)
         self.network = Network(
             self,
             "Exported",

@@ -89,9 +89,7 @@ class FunctionResource(Construct):
         acknowledge_runtime(function)
         return function
 
-    def _role(
-        self, policy: str, actions: Sequence[str], purpose: str, *, describes_stacks: bool
-    ) -> iam.Role:
+    def _role(self, policy: str, actions: Sequence[str], purpose: str, *, describes_stacks: bool) -> iam.Role:
         stack = Stack.of(self)
         stacks = stack.stack_id
         if describes_stacks:

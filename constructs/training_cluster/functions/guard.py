@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from aws_cdk import Duration, RemovalPolicy
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.functions.guarded import Guarded
@@ -53,7 +53,7 @@ class Guard(FunctionResource):
             purpose="Asks for the status of its own stack, and for the stacks that import from it",
         )
 
-    def protect(self, *holders: Construct) -> None:
+    def protect(self, *holders: IConstruct) -> None:
         """Make CloudFormation update the guard before any resource of the holders."""
         for holder in holders:
             holder.node.add_dependency(self.resource)

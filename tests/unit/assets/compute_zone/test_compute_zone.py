@@ -55,7 +55,7 @@ def reserve(region: FunctionAccount, group: tuple[str, ...] = (), **places: dict
 
 
 def reserve_one(region: FunctionAccount, **place: str) -> None:
-    reserve(region, **{RESERVATION.replace("-", "_"): place})
+    reserve(region, (), **{RESERVATION.replace("-", "_"): place})
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ import pytest
 
 from training_cluster.catalog.families import find_instance_type, load_family
 from training_cluster.catalog.instance_types import make_family, other_families, table_source
+from training_cluster.cluster.zone_needs import zone_needs
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 
@@ -54,4 +56,5 @@ def test_an_instance_type_alone_decides_the_family() -> None:
 
 def test_arm_nodes_have_arm_head_nodes() -> None:
     found = read_settings({"family": "m7g", "login_nodes": "1"})
-    assert {find_instance_type(each)[0].architecture for each in found.instance_types} == {"arm64"}  # type: ignore[index]
+    used = zone_needs(found, config_before_deploy(found))["InstanceTypes"]
+    assert {find_instance_type(each)[0].architecture for each in used} == {"arm64"}  # type: ignore[index]

@@ -31,6 +31,6 @@ def test_services_are_found_by_their_regional_names(region: str) -> None:
                 ]
             },
         )
-        zone = Choice(zone_id="any", zone_name="here", suitable=(), refusal="")
+        zone = Choice(types=(), zone_id="any", zone_name="here", suitable=(), refusal="")
         (finding,) = check_endpoints(read_settings({"endpoints": "private"}), lambda: zone, ec2)
     assert (finding.verdict, finding.found) == ("ok", f"all {len(names)} services")
