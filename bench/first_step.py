@@ -17,6 +17,7 @@ from bench.subjects.workloads import free_port
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.paths import TRAINING
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 WORKLOAD = "gpt2"
@@ -39,7 +40,8 @@ class FirstStep:
         self._partition = self._etc / "partitions" / "train.env"
         self._partition.parent.mkdir(parents=True)
         settings = read_settings({"family": FAMILY})
-        rendered = render_job_environments(settings)[settings.family_facts.queue]
+        config = config_before_deploy(settings)
+        rendered = render_job_environments(config, settings)[settings.family_facts.queue]
         self._partition.write_text(rendered, encoding="utf-8")
         self._runs = 0
         # Makes the environment and the data, and powers the nodes up.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aws_cdk import Annotations, Aws, CfnOutput, Stack
@@ -66,9 +67,6 @@ class TrainingClusterStack(Stack):
         self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
         name = settings.cluster_name
         topic = jobs_topic(name) if settings.job_emails else None
-        scripts = Scripts(
-            self, "Scripts", bucket=storage.bucket, prefix=bootstrap_prefix(name), settings=settings
-        )
         ids = ResourceIds(
             region=Aws.REGION,
             public_subnet_id=network.public_subnet.subnet_id,
@@ -80,7 +78,6 @@ class TrainingClusterStack(Stack):
             bucket_name=storage.bucket.bucket_name,
             nodes_policy_arn=nodes_policy_arn(self, name),
             datasets_policy_arn=datasets_policy_arn(self, name, storage.bucket, topic=topic),
-            bundle_sha256=scripts.sha256,
             bootstrap_budget_s=bootstrap_budget_s(settings),
             image_id=self._image_id(settings),
             placement_group_name=self._placement_group_name(settings.first_queue, "PlacementGroup"),
@@ -96,6 +93,15 @@ class TrainingClusterStack(Stack):
         )
         config = render_cluster_config(settings=settings, ids=ids)
         check_cluster_config(config, settings)
+        scripts = Scripts(
+            self,
+            "Scripts",
+            bucket=storage.bucket,
+            prefix=bootstrap_prefix(name),
+            settings=settings,
+            config=config,
+        )
+        config = render_cluster_config(settings=settings, ids=replace(ids, bundle_sha256=scripts.sha256))
         cluster = Cluster(
             self,
             "Cluster",
@@ -119,6 +125,7 @@ class TrainingClusterStack(Stack):
             self,
             "Monitoring",
             settings=settings,
+            config=config,
             head_node_instance_id=cluster.head_node_instance_id,
             lustre_id=storage.lustre_id,
         )

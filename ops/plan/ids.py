@@ -14,6 +14,7 @@ from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.deployed_ids import Existing, deployed_ids, without_unmade
 from training_cluster.cluster.resource_ids import Database, existing_database, placeholders
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.stack_names import ACCOUNTING_STACK
 
 _FUTURE = placeholders(image_id="ami-0123456789abcdef0", bootstrap_budget_s=0)
@@ -56,7 +57,7 @@ def render_config(settings: Settings, deployed: Deployed, client: ClientOf) -> R
 @cache
 def _bundle_sha256(settings: Settings) -> str:
     """Return the checksum of the scripts that a deploy would upload (training_cluster.cluster.scripts)."""
-    return hashlib.sha256(build_bundle(settings=settings)).hexdigest()
+    return hashlib.sha256(build_bundle(settings=settings, config=config_before_deploy(settings))).hexdigest()
 
 
 def _database(settings: Settings, deployed: Deployed) -> Database | None:

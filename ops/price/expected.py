@@ -15,6 +15,7 @@ from ops.usage import UsageError
 from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import TRAINING
+from training_cluster.pcluster.check import config_before_deploy
 
 
 class _Job(BaseModel):
@@ -52,7 +53,8 @@ def expect(
     Raises:
         UsageError: the trainer would refuse the job, or nothing is known about its speed.
     """
-    facts = parse_facts(render_job_environments(settings)[settings.all_queues[0].name])
+    environments = render_job_environments(config_before_deploy(settings), settings)
+    facts = parse_facts(environments[settings.first_queue.name])
     said = expect_on_nodes(workload, job, nodes=settings.nodes, facts=facts, training=training)
     try:
         found = _Job.model_validate_json(said)

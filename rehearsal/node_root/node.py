@@ -16,6 +16,7 @@ from training_cluster.cluster.bundle import build_uploads
 from training_cluster.cluster.nodes import bootstrap_prefix
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ASSETS
+from training_cluster.pcluster.check import config_before_deploy
 
 BUCKETS = "/srv/s3"
 _LOG_LINE = re.compile(r"bootstrap: step (?P<step>\S+): (?P<said>.+)$", re.MULTILINE)
@@ -51,7 +52,9 @@ class Bucket:
 
     def publish(self) -> str:
         """Upload the scripts as a deploy does; return the checksum of the bundle."""
-        sha256, files = build_uploads(settings=self.settings, assets=self.assets)
+        sha256, files = build_uploads(
+            settings=self.settings, config=config_before_deploy(self.settings), assets=self.assets
+        )
         for key, content in files.items():
             path = self.prefix / key
             path.parent.mkdir(parents=True, exist_ok=True)

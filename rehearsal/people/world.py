@@ -16,6 +16,7 @@ from rehearsal.problems import RehearsalError
 from training_cluster.cluster.bundle import build_bundle
 from training_cluster.cluster.config import JOB_SETTINGS, SHARED_CLUSTER_SETTINGS
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 
 INSIDE = "TRAINING_CLUSTER_PEOPLE"
 """Variable of the program that runs in the namespace."""
@@ -97,7 +98,8 @@ class World:
         """Unpack the bundle of these settings, with more files in training/, and boot a head node."""
         bundle = SHORT / "bundle"
         shutil.rmtree(bundle, ignore_errors=True)
-        with tarfile.open(fileobj=io.BytesIO(build_bundle(settings=self.settings))) as archive:
+        packed = build_bundle(settings=self.settings, config=config_before_deploy(self.settings))
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(bundle, filter="data")
         for name, text in training.items():
             (bundle / "training" / name).parent.mkdir(exist_ok=True)

@@ -13,6 +13,8 @@ from training_cluster.catalog.steps import budget_s, image_steps, start_steps
 from training_cluster.catalog.versions import render_versions
 from training_cluster.catalog.workloads import environments_budget_s
 from training_cluster.cluster.job_environment import render_job_environments, render_links
+from training_cluster.cluster.nodes import Rendered
+from training_cluster.cluster.queues import types_of
 from training_cluster.flags.monitoring import remote_write_url
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides, upload_key
@@ -53,19 +55,23 @@ def _files(assets: Path) -> Iterator[tuple[str, Path]]:
                 yield str(name), path
 
 
-def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
-    """Pack everything that the nodes of a cluster run: scripts, pins and the partitions' environments."""
+def build_bundle(*, settings: Settings, config: Rendered, assets: Path = ASSETS) -> bytes:
+    """Pack everything that the nodes of a cluster run: scripts, pins and the partitions' environments.
+
+    Args:
+        config: the final cluster config; the bundle is the same whatever ids and checksum it has.
+    """
     files = {name: path.read_bytes() for name, path in _files(assets)}
-    for partition, text in render_job_environments(settings).items():
+    for partition, text in render_job_environments(config, settings).items():
         files[f"partitions/{partition}.env"] = text.encode()
     files["links"] = render_links(settings).encode()
     files["versions.env"] = render_versions().encode()
     if settings.users:
         files |= render_users(read_users(settings.users), home=settings.home)
-    if settings.directory:
+    if "DirectoryService" in config:
         files["directory"] = b""
     files["metrics.env"] = render_metrics(settings).encode()
-    files["prices"] = render_prices(settings).encode()
+    files["prices"] = render_prices(config).encode()
     return _pack(files, executables(assets))
 
 
@@ -81,29 +87,31 @@ def render_metrics(settings: Settings) -> str:
     return "".join(f"export {name}='{value}'\n" for name, value in variables.items())
 
 
-def render_prices(settings: Settings) -> str:
+def render_prices(config: Rendered) -> str:
     """Render lines of `PARTITION RESOURCE USD-AN-HOUR`, list prices on demand; the head node is `head -`.
 
     A resource of several instance types gets the price of the most expensive one. An unknown
     price counts as 0.
     """
-    head = head_node_size(settings.head_type)
+    head = head_node_size(config["HeadNode"]["InstanceType"])
     found = {("head", "-"): (head.usd_per_hour or 0.0) if head else 0.0}
-    for queue in settings.all_queues:
-        for resource in queue.compute_resources:
-            usd = [price for each in resource.types if (price := each.size.usd_per_hour) is not None]
-            found[queue.name, resource.name] = max(usd, default=0.0)
+    for queue in config["Scheduling"]["SlurmQueues"]:
+        for resource in queue["ComputeResources"]:
+            usd = [each.size.usd_per_hour or 0.0 for each in types_of(resource)]
+            found[queue["Name"], resource["Name"]] = max(usd, default=0.0)
     return "".join(f"{queue} {resource} {usd:g}\n" for (queue, resource), usd in found.items())
 
 
-def build_uploads(*, settings: Settings, assets: Path = ASSETS) -> tuple[str, dict[str, bytes]]:
+def build_uploads(
+    *, settings: Settings, config: Rendered, assets: Path = ASSETS
+) -> tuple[str, dict[str, bytes]]:
     """Build all that nodes fetch from the bucket.
 
     Returns:
         The bundle's SHA-256 in hex, and the files by their keys below bootstrap_prefix(): the bundle,
         the script that fetches it, and the user's own scripts.
     """
-    bundle = build_bundle(settings=settings, assets=assets)
+    bundle = build_bundle(settings=settings, config=config, assets=assets)
     sha256 = hashlib.sha256(bundle).hexdigest()
     own = read_overrides(settings.overrides).scripts().values() if settings.overrides else ()
     return sha256, {

@@ -20,7 +20,7 @@ from training_cluster.cluster.nodes import (
     root_volume,
     scripts_url,
 )
-from training_cluster.cluster.queues import render_queue
+from training_cluster.cluster.queues import render_queue, with_single_threads
 from training_cluster.cluster.resource_ids import ResourceIds
 from training_cluster.directory.file import read_directory
 from training_cluster.flags.account import CLUSTER_TAG, split_list
@@ -62,7 +62,7 @@ SHARED_CLUSTER_SETTINGS = {
 
 
 def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
-    """Render the whole cluster config for `pcluster.lib.create_cluster`."""
+    """Render the final cluster config, from the flags and their files, for `pcluster.lib.create_cluster`."""
     base, ids = load_base(), replace(ids, own_policy_arns=_own_policies(settings, ids))
     config: Rendered = {
         "Region": ids.region,
@@ -115,7 +115,7 @@ def _with_overrides(config: Rendered, settings: Settings, ids: ResourceIds) -> R
     overrides = read_overrides(settings.overrides)
     merged = merge(config, overrides.uploaded(scripts_url(settings.cluster_name, ids)))
     _check_timeouts(config, merged, settings)
-    return with_groups(with_own_roles(with_retention(merged)))
+    return with_groups(with_own_roles(with_retention(with_single_threads(merged))))
 
 
 def _check_timeouts(ours: Rendered, merged: Rendered, settings: Settings) -> None:

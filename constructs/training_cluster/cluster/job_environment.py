@@ -4,16 +4,28 @@ from collections.abc import Mapping, Sequence
 
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.family import EnvironmentVariable
+from training_cluster.cluster.nodes import Rendered
+from training_cluster.cluster.queues import capacity_of, scratch_of, types_of
 from training_cluster.flags.settings import Settings
-from training_cluster.queues.queue import NodeType, Queue
+from training_cluster.queues.queue import NodeType
 from training_cluster.stack_names import jobs_topic
 
 
-def render_job_environments(settings: Settings) -> dict[str, str]:
-    """Render the environment of every partition, by the partition's name."""
-    shared_mbps = _shared_mbps(settings)
+def render_job_environments(config: Rendered, settings: Settings) -> dict[str, str]:
+    """Render the environment of every partition, by the partition's name.
+
+    Args:
+        config: the final cluster config.
+        settings: flags, for what the config lacks: workloads, the new Lustre's throughput, mail.
+    """
+    of_all = {"SHARED_MBPS": _shared_mbps(settings) or ""}
+    workloads = {each.name: " ".join(each.workloads) for each in settings.all_queues}
     mail = f"export JOB_TOPIC='{jobs_topic(settings.cluster_name)}'\n" if settings.job_emails else ""
-    return {queue.name: _render(queue, shared_mbps=shared_mbps) + mail for queue in settings.all_queues}
+    return {
+        name: _render(queue, of_all | {"WORKLOADS": workloads[name]}) + mail
+        for queue in config["Scheduling"]["SlurmQueues"]
+        for name in (queue["Name"],)
+    }
 
 
 def _shared_mbps(settings: Settings) -> int | None:
@@ -24,23 +36,24 @@ def _shared_mbps(settings: Settings) -> int | None:
     return settings.fsx_gib * per_tib // 1024
 
 
-def _render(queue: Queue, *, shared_mbps: int | None) -> str:
-    facts = _common([_facts(each) for each in queue.types]) | {
-        "CAPACITY": queue.capacity_type,
-        # From which the time to save a checkpoint is estimated.
-        "SHARED_MBPS": shared_mbps or "",
-        "PLACEMENT_GROUP": "yes" if queue.wants_new_placement_group or queue.named_placement_group else "no",
+def _render(queue: Rendered, more: Mapping[str, object]) -> str:
+    resources = queue["ComputeResources"]
+    types = list({each.name: each for resource in resources for each in types_of(resource)}.values())
+    facts = _common([_facts(each) for each in types]) | {
+        "CAPACITY": capacity_of(queue),
+        "PLACEMENT_GROUP": "yes" if all(_is_placed(queue, each) for each in resources) else "no",
         # For the bootstrap and the node's health, more than for jobs.
-        "IMAGE_RECIPE": queue.image_recipe,
-        "WORKLOADS": " ".join(queue.workloads),
-        "EFA_INTERFACES": _efa_interfaces(queue),
+        "IMAGE_RECIPE": types[0].family.image_recipe,
+        "EFA_INTERFACES": _efa_interfaces(resources),
+        "SCRATCH": scratch_of(queue) or "",
+        **more,
     }
-    types = ", ".join(each.name for each in queue.types)
-    files = ", ".join(dict.fromkeys(f"cluster_configs/{each.family.name}.yaml" for each in queue.types))
-    lines = [f"# What jobs know of {types}, rendered from {files}."]
+    names = ", ".join(each.name for each in types)
+    files = ", ".join(dict.fromkeys(f"cluster_configs/{each.family.name}.yaml" for each in types))
+    lines = [f"# What jobs know of {names}, rendered from {files}."]
     lines += [f"export {name}='{facts[name]}'" for name in FACTS]
-    common = load_base().efa_environment if queue.efa else ()
-    for variable in (*common, *_shared_variables(queue)):
+    common = load_base().efa_environment if any(map(_has_efa, resources)) else ()
+    for variable in (*common, *_shared_variables(types)):
         lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
     return "\n".join(lines) + "\n"
 
@@ -73,7 +86,6 @@ def _facts(type_: NodeType) -> dict[str, object]:
         "NCCL_FLOORS": " ".join(
             f"{floor.nodes}:{floor.message_gib:g}:{floor.busbw_gb_per_s:g}" for floor in family.nccl_floors
         ),
-        "SCRATCH": family.scratch if family.scratch and size.nvme_gb else "",
     }
 
 
@@ -93,21 +105,31 @@ def _common(all_facts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     return common
 
 
-def _efa_interfaces(queue: Queue) -> int:
+def _is_placed(queue: Rendered, resource: Rendered) -> bool:
+    """Return True when nodes are in a placement group; a compute resource's own wins over its queue's."""
+    group = (resource.get("Networking") or queue["Networking"]).get("PlacementGroup") or {}
+    return bool(group.get("Enabled") or group.get("Name"))
+
+
+def _has_efa(resource: Rendered) -> bool:
+    return bool((resource.get("Efa") or {}).get("Enabled"))
+
+
+def _efa_interfaces(resources: Sequence[Rendered]) -> int:
     """Return the EFA interfaces of every node; 0 where they differ: the nodes are not checked for them.
 
     ParallelCluster gives all types of a compute resource as many as the type with the fewest has
     (InstancesNetworkingValidator).
     """
     found = {
-        min(each.size.efa_interfaces for each in resource.types) if resource.efa else 0
-        for resource in queue.compute_resources
+        min(each.size.efa_interfaces for each in types_of(resource)) if _has_efa(resource) else 0
+        for resource in resources
     }
     return found.pop() if len(found) == 1 else 0
 
 
-def _shared_variables(queue: Queue) -> list[EnvironmentVariable]:
-    first, *others = [each.family.job_environment for each in queue.types]
+def _shared_variables(types: Sequence[NodeType]) -> list[EnvironmentVariable]:
+    first, *others = [each.family.job_environment for each in types]
     return [each for each in first if all(each in other for other in others)]
 
 

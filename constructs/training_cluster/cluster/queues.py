@@ -2,7 +2,16 @@
 
 from training_cluster.cluster.nodes import Rendered, bootstrap_action, iam, root_volume
 from training_cluster.cluster.resource_ids import ResourceIds
-from training_cluster.queues.queue import BUILD, OFF, OFFICIAL, ON, ComputeResource, Queue
+from training_cluster.queues.queue import (
+    BUILD,
+    OFF,
+    OFFICIAL,
+    ON,
+    ComputeResource,
+    NodeType,
+    Queue,
+    node_types,
+)
 
 _CAPACITY_TYPES = {
     "ondemand": "ONDEMAND",
@@ -10,6 +19,10 @@ _CAPACITY_TYPES = {
     "reservation": "ONDEMAND",
     "capacity-block": "CAPACITY_BLOCK",
 }
+DEFAULT_SCRATCH = "/scratch"
+"""ParallelCluster's DEFAULT_EPHEMERAL_DIR (pcluster/constants.py, 3.16.1)."""
+THREADS = "ThreadsPerCore"
+"""Setting of a node in slurm.conf."""
 
 
 def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds) -> Rendered:
@@ -67,6 +80,38 @@ def _networking(queue: Queue, ids: ResourceIds) -> Rendered:
     return networking
 
 
+def types_of(resource: Rendered) -> tuple[NodeType, ...]:
+    """Return the instance types of a rendered compute resource, with the catalog's facts."""
+    several = [each["InstanceType"] for each in resource.get("Instances", ())]
+    return node_types(several or [resource["InstanceType"]])
+
+
+def capacity_of(queue: Rendered) -> str:
+    """Return the purchase option of a rendered queue, in the flags' words."""
+    if queue["CapacityType"] == "ONDEMAND":
+        return "reservation" if "CapacityReservationTarget" in queue else "ondemand"
+    return next(word for word, type_ in _CAPACITY_TYPES.items() if type_ == queue["CapacityType"])
+
+
+def scratch_of(queue: Rendered) -> str | None:
+    """Return the folder of the local NVMe disks of a rendered queue; None if a node may have none."""
+    if not all(each.size.nvme_gb for resource in queue["ComputeResources"] for each in types_of(resource)):
+        return None
+    storage = (queue.get("ComputeSettings") or {}).get("LocalStorage") or {}
+    folder = (storage.get("EphemeralVolume") or {}).get("MountDir", DEFAULT_SCRATCH)
+    return "/" + str(folder).strip("/")
+
+
+def with_single_threads(config: Rendered) -> Rendered:
+    """Return a config whose slurm.conf counts one thread a core where simultaneous multithreading is off."""
+    for queue in config["Scheduling"]["SlurmQueues"]:
+        for resource in queue["ComputeResources"]:
+            slurm = resource.get("CustomSlurmSettings") or {}
+            if resource.get("DisableSimultaneousMultithreading") and THREADS in slurm:
+                resource["CustomSlurmSettings"] = {**slurm, THREADS: 1}
+    return config
+
+
 def _compute_resource(queue: Queue, resource: ComputeResource) -> Rendered:
     size = resource.types[0].size
     names = [each.name for each in resource.types]
@@ -91,6 +136,6 @@ def _compute_resource(queue: Queue, resource: ComputeResource) -> Rendered:
         rendered["CustomSlurmSettings"] = {
             "Sockets": size.sockets,
             "CoresPerSocket": size.cores_per_socket,
-            "ThreadsPerCore": size.threads_per_core,
+            THREADS: size.threads_per_core,
         }
     return rendered

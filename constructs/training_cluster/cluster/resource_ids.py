@@ -47,9 +47,10 @@ class ResourceIds:
     """Policy that lets every node answer Session Manager and Run Command."""
     datasets_policy_arn: str
     """Policy that lets compute nodes upload data sets to the bucket and download them."""
-    bundle_sha256: str
     bootstrap_budget_s: int
     """Most seconds that our bootstrap steps may take on a compute node."""
+    bundle_sha256: str = ""
+    """Checksum of the bundle; empty while the bundle is still to be built from the config."""
     image_id: str | None = None
     """AMI of the queues with image=build, and of the flags' queue; None for ParallelCluster's own."""
     placement_group_name: str | None = None

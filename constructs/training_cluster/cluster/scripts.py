@@ -11,6 +11,7 @@ from constructs import Construct
 
 from training_cluster.acknowledgements import LOGS_POLICY, acknowledge, acknowledge_wildcards
 from training_cluster.cluster.bundle import build_uploads
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
 
 
@@ -23,13 +24,20 @@ class Scripts(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id_: str, *, bucket: s3.IBucket, prefix: str, settings: Settings
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        bucket: s3.IBucket,
+        prefix: str,
+        settings: Settings,
+        config: Rendered,
     ) -> None:
         super().__init__(scope, id_)
         # By name: a bucket that CDK knows as its own gets a tag for each prefix, and StorageStack would
         # change with every cluster.
         target = s3.Bucket.from_bucket_name(self, "Target", bucket.bucket_name)
-        self.sha256, files = build_uploads(settings=settings)
+        self.sha256, files = build_uploads(settings=settings, config=config)
         with tempfile.TemporaryDirectory() as folder:  # CDK copies the asset into cdk.out at once
             for key, content in files.items():
                 path = Path(folder) / key

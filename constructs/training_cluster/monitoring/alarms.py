@@ -19,7 +19,7 @@ _Missing = cloudwatch.TreatMissingData
 
 
 class Alarms(Construct):
-    """Five alarms and, with an address, a topic that mails them.
+    """Five alarms and, with an address, a topic that mails them; none on a metric that nothing publishes.
 
     Args:
         topic_name: name of the topic, if the head node publishes to it, too; None for
@@ -27,6 +27,7 @@ class Alarms(Construct):
 
     Attributes:
         alarms: the alarms, for the dashboard.
+        missing: names of those that the cluster config leaves without their metric.
     """
 
     def __init__(
@@ -41,13 +42,16 @@ class Alarms(Construct):
         super().__init__(scope, id_)
         # No cluster's name has an underscore, so no name of ParallelCluster's is equal.
         self._prefix = f"TrainingCluster_{metrics.cluster_name}_"
+        heartbeat, failures = metrics.published.heartbeat, metrics.published.launch_failures
         self.alarms: Sequence[cloudwatch.Alarm] = (
             self._head_node_dead(metrics),
-            self._scheduler_silent(metrics),
+            *([self._scheduler_silent(metrics)] if heartbeat else []),
             self._lustre_full(metrics),
-            self._nodes_not_starting(metrics),
+            *([self._nodes_not_starting(metrics)] if failures else []),
             self._check_braked(metrics),
         )
+        needed = {"SchedulerSilent": heartbeat, "NodesNotStarting": failures}
+        self.missing = tuple(name for name, is_published in needed.items() if not is_published)
         if email:
             topic = self._topic(metrics.cluster_name, email, topic_name)
             for alarm in self.alarms:

@@ -46,17 +46,18 @@ class ClusterDashboard(Construct):
         self.name = f"TrainingCluster_{metrics.cluster_name}_{Aws.REGION}"
         dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=self.name)
         paid = len(metrics.partitions) * len(NODE_STATES) + (len(ACCELERATOR_METRICS) if accelerator else 0)
-        text = _guide(metrics.cluster_name, paid_metrics=paid)
+        text = _guide(metrics, paid_metrics=paid)
         dashboard.add_widgets(cloudwatch.TextWidget(markdown=text, width=COLUMNS, height=_TEXT_HEIGHT))
-        dashboard.add_widgets(self._alarm_status(metrics.cluster_name, alarms))
+        dashboard.add_widgets(self._alarm_status(metrics, alarms))
         for row in graphs(metrics, accelerator=accelerator, budget_usd=budget_usd):
             dashboard.add_widgets(*_side_by_side(row))
 
     def _alarm_status(
-        self, cluster_name: str, alarms: Sequence[cloudwatch.Alarm]
+        self, metrics: ClusterMetrics, alarms: Sequence[cloudwatch.Alarm]
     ) -> cloudwatch.AlarmStatusWidget:
         """Render the state of our alarms and of ParallelCluster's, which its own stack has."""
-        names = [f"{cluster_name}-HeadNode-{alarm}" for alarm in LIBRARY_ALARMS]
+        exist = LIBRARY_ALARMS if metrics.published.alarms else ()
+        names = [f"{metrics.cluster_name}-HeadNode-{alarm}" for alarm in exist]
         theirs = [
             cloudwatch.Alarm.from_alarm_arn(
                 self,
@@ -79,8 +80,15 @@ def _side_by_side(row: Sequence[Graph]) -> list[cloudwatch.GraphWidget]:
     return [graph.widget(width=COLUMNS // len(row), height=_GRAPH_HEIGHT) for graph in row]
 
 
-def _guide(cluster_name: str, *, paid_metrics: int) -> str:
-    library = f"{cluster_name}-{Aws.REGION}"
+def _guide(metrics: ClusterMetrics, *, paid_metrics: int) -> str:
+    cluster_name, published = metrics.cluster_name, metrics.published
+    library, more = f"{cluster_name}-{Aws.REGION}", ""
+    if published.logs:
+        more += f"Logs: the log group that starts with `/aws/parallelcluster/{cluster_name}-`; a stream is "
+        more += "`HOST.INSTANCE.LOG`.\n"
+    if published.dashboards:
+        more += "More of the head node, disks and excerpts of logs: ParallelCluster's "
+        more += f"[{library}](#dashboards:name={library}).\n"
     rows = "\n".join(f"| {seen} | {look} |" for seen, look in _WHERE_TO_LOOK.items())
     return f"""\
 # Cluster {cluster_name}
@@ -89,8 +97,7 @@ def _guide(cluster_name: str, *, paid_metrics: int) -> str:
 |---|---|
 {rows}
 
-Logs: the log group that starts with `/aws/parallelcluster/{cluster_name}-`; a stream is `HOST.INSTANCE.LOG`.
-More of the head node, disks and excerpts of logs: ParallelCluster's [{library}](#dashboards:name={library}).
+{more}\
 The namespace {OWN_NAMESPACE} has {paid_metrics} metrics, however many nodes run; each is paid by the month.
 """
 

@@ -1,6 +1,6 @@
 """The dashboard's graphs, row by row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -54,40 +54,41 @@ def graphs(metrics: ClusterMetrics, *, accelerator: str | None, budget_usd: int 
     """Return the graphs in rows, the most urgent row first."""
     nodes = [_nodes(metrics, partition) for partition in metrics.partitions]
     return [
-        [_head_node_use(metrics), _head_node_alive(metrics), _failures(metrics)],
+        [_head_node_use(metrics), _head_node_alive(metrics), *_failures(metrics)],
         [*nodes, *(_accelerators(metrics, accelerator) if accelerator else ())],
         [_lustre_throughput(metrics), _lustre_free(metrics), _spend(budget_usd)],
     ]
 
 
 def _head_node_use(metrics: ClusterMetrics) -> Graph:
+    of_agent = [
+        metrics.head_node_memory().with_(label="memory"),
+        metrics.head_node_disk().with_(label="root volume"),
+    ]
     return Graph(
-        title="Head node: CPU, memory, root volume",
-        left=[
-            metrics.head_node_cpu().with_(label="CPU"),
-            metrics.head_node_memory().with_(label="memory"),
-            metrics.head_node_disk().with_(label="root volume"),
-        ],
+        title="Head node: CPU" + (", memory, root volume" if metrics.published.logs else ""),
+        left=[metrics.head_node_cpu().with_(label="CPU"), *(of_agent if metrics.published.logs else [])],
         axis=_PERCENT,
     )
 
 
 def _head_node_alive(metrics: ClusterMetrics) -> Graph:
+    has_beat = metrics.published.heartbeat
+    beat = metrics.heartbeat().with_(label="clustermgtd alive")
     return Graph(
-        title="Head node: EC2's checks failed (0 is well), clustermgtd alive (1 is well)",
-        left=[
-            metrics.head_node_checks().with_(label="checks failed"),
-            metrics.heartbeat().with_(label="clustermgtd alive"),
-        ],
+        title="Head node: EC2's checks failed (0 is well)"
+        + (", clustermgtd alive (1 is well)" if has_beat else ""),
+        left=[metrics.head_node_checks().with_(label="checks failed"), *([beat] if has_beat else [])],
     )
 
 
-def _failures(metrics: ClusterMetrics) -> Graph:
-    return Graph(
-        title="Nodes that did not start, by cause",
-        left=list(metrics.launch_failures().values()),
-        stacked=True,
-    )
+def _failures(metrics: ClusterMetrics) -> Iterator[Graph]:
+    if metrics.published.launch_failures:
+        yield Graph(
+            title="Nodes that did not start, by cause",
+            left=list(metrics.launch_failures().values()),
+            stacked=True,
+        )
 
 
 def _nodes(metrics: ClusterMetrics, partition: str) -> Graph:

@@ -8,12 +8,13 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from training_cluster.catalog.alerts import alert_names
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.monitoring import mails_of
 from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.alarms import Alarms
 from training_cluster.monitoring.budget import MonthlyBudget
 from training_cluster.monitoring.dashboard import ClusterDashboard
-from training_cluster.monitoring.metrics import ClusterMetrics
+from training_cluster.monitoring.metrics import ClusterMetrics, Published
 from training_cluster.stack_names import jobs_topic, rules_topic
 
 USER_ATTRIBUTE = "user"
@@ -23,19 +24,30 @@ USER_ATTRIBUTE = "user"
 class Monitoring(Construct):
     """Dashboard and alarms of a cluster; with job_emails the topic of its jobs, with budget_usd its budget.
 
+    Args:
+        config: the final cluster config, which decides what ParallelCluster publishes.
+
     Attributes:
         dashboard_name: name of the dashboard in CloudWatch.
     """
 
     def __init__(
-        self, scope: Construct, id_: str, *, settings: Settings, head_node_instance_id: str, lustre_id: str
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: Settings,
+        config: Rendered,
+        head_node_instance_id: str,
+        lustre_id: str,
     ) -> None:
         super().__init__(scope, id_)
         metrics = ClusterMetrics(
             cluster_name=settings.cluster_name,
             head_node_instance_id=head_node_instance_id,
             lustre_id=lustre_id,
-            partitions=[queue.name for queue in settings.all_queues],
+            partitions=[queue["Name"] for queue in config["Scheduling"]["SlurmQueues"]],
+            published=Published.by(config),
         )
         accelerator = settings.family_facts.accelerator
         alarms = Alarms(
@@ -53,6 +65,13 @@ class Monitoring(Construct):
             accelerator=None if accelerator.kind == "none" else accelerator.name,
             budget_usd=settings.budget_usd,
         ).name
+        if alarms.missing:
+            Annotations.of(self).add_warning_v2(
+                "training-cluster:alarms-without-metrics",
+                f"overrides: {', '.join(metrics.published.switched_off)}: false: ParallelCluster publishes "
+                f"no metric for {' and '.join(alarms.missing)}: no such alarm exists, and the dashboard "
+                "omits it",
+            )
         if settings.metrics == "cloudwatch":
             Annotations.of(self).add_info(
                 "metrics=cloudwatch: alarms report the head node, the scheduler, Lustre, nodes that do not "

@@ -10,7 +10,16 @@ from training_cluster.catalog.families import family_names, find_instance_type, 
 from training_cluster.catalog.family import AWS_ID, QUEUE_NAME, RESERVATIONS, CapacityType, Strict
 from training_cluster.catalog.instance_types import other_families, refused_family
 from training_cluster.problems import did_you_mean
-from training_cluster.queues.queue import AUTO, OFF, OFFICIAL, ON, ComputeResource, NodeType, Queue
+from training_cluster.queues.queue import (
+    AUTO,
+    OFF,
+    OFFICIAL,
+    ON,
+    ComputeResource,
+    NodeType,
+    Queue,
+    node_types,
+)
 from training_cluster.user_yaml import cached_until_changed, explained, read_file_of, unusable
 
 AllocationStrategy = Literal[
@@ -86,8 +95,7 @@ class NodesEntry(Strict):
     def types(self) -> tuple[NodeType, ...]:
         """Return the instance types with the catalog's facts; a family's main size for its name alone."""
         names = self.instance_types or ((load_family(self.family).main_size,) if self.family else ())
-        found = ((name, find_instance_type(name)) for name in names)
-        return tuple(NodeType(name=name, family=each[0], size=each[1]) for name, each in found if each)
+        return node_types(names)
 
 
 class ResourceEntry(NodesEntry):
@@ -251,15 +259,14 @@ def flags_of(entry: QueueEntry) -> dict[str, object]:
 
 def cpu_queue(instance_type: str) -> Queue | None:
     """Make the queue of `cpu_queue`, for data preparation; None for an unknown instance type."""
-    base, known = load_base().cpu_queue, find_instance_type(instance_type)
-    if known is None:
+    base, types = load_base().cpu_queue, node_types([instance_type])
+    if not types:
         return None
-    type_ = NodeType(name=instance_type, family=known[0], size=known[1])
     return Queue(
         name=base.name,
         compute_resources=(
             ComputeResource(
-                name=instance_type.replace(".", "-"), types=(type_,), min_count=0, max_count=base.nodes
+                name=instance_type.replace(".", "-"), types=types, min_count=0, max_count=base.nodes
             ),
         ),
         capacity_type="ondemand",

@@ -1,8 +1,9 @@
 """Model of a queue: a Slurm partition, with the facts of its instance types."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from training_cluster.catalog.families import find_instance_type
 from training_cluster.catalog.family import CapacityType, Family, Size
 
 AUTO, ON, OFF = "auto", "on", "off"
@@ -18,6 +19,12 @@ class NodeType:
     name: str
     family: Family
     size: Size
+
+
+def node_types(names: Iterable[str]) -> tuple[NodeType, ...]:
+    """Return instance types with the catalog's facts, without those that EC2 does not have."""
+    found = ((name, find_instance_type(name)) for name in names)
+    return tuple(NodeType(name=name, family=each[0], size=each[1]) for name, each in found if each)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from tests.unit.ops.fake_account import Account
 from training_cluster.cluster.bundle import build_bundle
 from training_cluster.directory.file import Directory, read_directory
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 PATH = os.environ["PATH"] + ":/usr/sbin"
@@ -80,7 +81,8 @@ def groups_of_alice(folder: Path, directory: Directory) -> str:
 
 def test_a_user_of_the_directory_is_private(tmp_path: Path, server: Server) -> None:
     settings, bundle = settings_of(tmp_path, server), tmp_path / "bundle"
-    with tarfile.open(fileobj=io.BytesIO(build_bundle(settings=settings))) as archive:
+    packed = build_bundle(settings=settings, config=config_before_deploy(settings))
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(bundle, filter="data")
     step = f"BUNDLE={bundle} NODE_TYPE=HeadNode TRAINING_ROOT= TRAINING_SHARED=/mnt bash -e {bundle}"
     script = f"""

@@ -11,7 +11,13 @@ from training_cluster.catalog.families import family_names
 from training_cluster.cluster.bundle import bootstrap_budget_s, build_bundle, render_metrics, render_prices
 from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.paths import ASSETS
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
+
+
+def _bundle(assets: Path = ASSETS, **flags: str) -> bytes:
+    settings = read_settings(flags)
+    return build_bundle(settings=settings, config=config_before_deploy(settings), assets=assets)
 
 
 def test_the_same_content_is_the_same_bundle(tmp_path: Path) -> None:
@@ -23,18 +29,16 @@ def test_the_same_content_is_the_same_bundle(tmp_path: Path) -> None:
         path.write_text("left")
     for path in copy.rglob("*"):
         os.utime(path, (1, 1))
-    settings = read_settings({})
-    bundle = build_bundle(settings=settings, assets=copy)
-    assert bundle == build_bundle(settings=settings)
+    bundle = _bundle(copy)
+    assert bundle == _bundle()
     assert bundle[4:8] == bytes(4), "gzip's header holds the time of day"
-    assert bundle != build_bundle(settings=read_settings({"family": "m6i"}))
+    assert bundle != _bundle(family="m6i")
     (copy / "training" / "job.slurm").write_text("#!/bin/bash\n")
-    assert bundle != build_bundle(settings=settings, assets=copy)
+    assert bundle != _bundle(copy)
 
 
 def test_the_bundle_holds_the_scripts_with_their_modes() -> None:
-    bundle = build_bundle(settings=read_settings({}))
-    with tarfile.open(fileobj=io.BytesIO(bundle), mode="r:gz") as archive:
+    with tarfile.open(fileobj=io.BytesIO(_bundle()), mode="r:gz") as archive:
         assert {"training/job.slurm", "training/gpt2/train.sh"} <= set(archive.getnames())
         assert archive.getmember("bootstrap/bootstrap.sh").mode == 0o755
         assert archive.getmember("partitions/gpu.env").mode == 0o644
@@ -44,7 +48,8 @@ def test_no_job_gets_a_variable_that_is_harmful() -> None:
     """Settings of the seeds that no current stack wants."""
     dead = ("NCCL_TREE_THRESHOLD", "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_TX_MIN_CREDITS", "FI_PROVIDER")
     for family in family_names():
-        for text in render_job_environments(read_settings({"family": family})).values():
+        settings = read_settings({"family": family})
+        for text in render_job_environments(config_before_deploy(settings), settings).values():
             for name in (*dead, "XLA_USE_BF16", "=eth0", "LD_LIBRARY_PATH"):
                 assert name not in text
 
@@ -69,7 +74,8 @@ def test_the_bundle_has_the_settings_of_the_steps() -> None:
 
 
 def test_every_compute_resource_has_a_price() -> None:
-    lines = render_prices(read_settings({"family": "p4d", "cpu_queue": "on"})).splitlines()
+    settings = read_settings({"family": "p4d", "cpu_queue": "on"})
+    lines = render_prices(config_before_deploy(settings)).splitlines()
     words = [line.split() for line in lines]
     assert [line[:2] for line in words] == [["head", "-"], ["gpu", "p4d"], ["cpu", "m6i-16xlarge"]]
     assert all(float(usd) > 0 for *_, usd in words)

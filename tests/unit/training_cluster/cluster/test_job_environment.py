@@ -5,11 +5,17 @@ from pathlib import Path
 
 from tests.unit.assets.bootstrap.step_machine import Machine
 from training_cluster.cluster.job_environment import render_job_environments, render_links
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 
+def environments(**flags: str) -> dict[str, str]:
+    settings = read_settings(flags)
+    return render_job_environments(config_before_deploy(settings), settings)
+
+
 def variables(partition: str, **flags: str) -> dict[str, str]:
-    text = render_job_environments(read_settings(flags))[partition]
+    text = environments(**flags)[partition]
     pairs = [line.removeprefix("export ").split("=", 1) for line in text.splitlines() if line[0] != "#"]
     return {name: value.strip("'") for name, value in pairs}
 
@@ -24,7 +30,7 @@ def test_ranks_a_node_are_gpus_cores_or_one() -> None:
         ("trn2", "trn2.48xlarge", "64"),
         ("m6i", "m6i.32xlarge", "1"),
     ):
-        (text,) = render_job_environments(read_settings({"family": family, "instance_type": size})).values()
+        (text,) = environments(family=family, instance_type=size).values()
         assert f"export RANKS_PER_NODE='{ranks}'\n" in text, size
 
 
@@ -76,6 +82,20 @@ def test_a_job_knows_the_throughput_of_new_lustre() -> None:
         ({"fsx_id": "fs-0123456789abcdef0"}, ""),
     ):
         assert variables("gpu", **flags)["SHARED_MBPS"] == mbps
+
+
+def test_overrides_decide_where_local_disks_are(tmp_path: Path) -> None:
+    def scratch(storage: str, **flags: str) -> str:
+        file = tmp_path / "overrides.yaml"
+        file.write_text(
+            f"Scheduling: {{SlurmQueues: [{{Name: gpu, ComputeSettings: {{LocalStorage: {storage}}}}}]}}\n"
+        )
+        return variables("gpu", overrides=str(file), **flags)["SCRATCH"]
+
+    assert scratch("{EphemeralVolume: {MountDir: /local_scratch}}") == "/local_scratch"
+    assert scratch("{EphemeralVolume: {MountDir: local}}") == "/local"
+    assert scratch("{EphemeralVolume: null}") == "/scratch", "ParallelCluster's default"
+    assert scratch("{EphemeralVolume: {MountDir: /x}}", family="m6i", queue_name="gpu") == "", "no such disks"
 
 
 def test_paths_of_the_seeds_are_links() -> None:

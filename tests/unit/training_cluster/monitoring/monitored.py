@@ -10,6 +10,7 @@ from aws_cdk.assertions import Template
 
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.paths import ROOT
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 LIBRARY = next((ROOT / ".venv-pcluster" / "lib").glob("python3*")) / "site-packages" / "pcluster"
@@ -23,11 +24,12 @@ Flags = tuple[tuple[str, str], ...]
 
 @cache
 def stack_of(flags: Flags) -> cdk.Stack:
-    stack = cdk.Stack(cdk.App(), "Stack")
+    stack, settings = cdk.Stack(cdk.App(), "Stack"), read_settings(dict(flags))
     Monitoring(
         stack,
         "Monitoring",
-        settings=read_settings(dict(flags)),
+        settings=settings,
+        config=config_before_deploy(settings),
         head_node_instance_id=HEAD_NODE,
         lustre_id=LUSTRE,
     )

@@ -13,6 +13,7 @@ from tests.unit.training_cluster.monitoring.monitored import (
     GOLDEN,
     LIBRARY,
     alarms,
+    metrics_of,
     monitored,
     stack_of,
     text,
@@ -56,6 +57,28 @@ def test_a_node_without_a_start_alarms() -> None:
     published = (ASSETS / "bootstrap" / "metrics" / "head_node.py").read_text()
     assert f'"{braked["MetricName"]}"' in published
     assert braked["Threshold"] == 0
+
+
+@pytest.mark.parametrize(
+    ("section", "missing"),
+    [
+        ("{Alarms: {Enabled: false}}", {"SchedulerSilent"}),
+        ("{Dashboards: {CloudWatch: {Enabled: false}}}", {"NodesNotStarting"}),
+        ("{Logs: {CloudWatch: {Enabled: false}}}", {"SchedulerSilent", "NodesNotStarting"}),
+    ],
+)
+def test_no_alarm_needs_a_missing_filter(tmp_path: Path, section: str, missing: set[str]) -> None:
+    file = tmp_path / "overrides.yaml"
+    file.write_text(f"Monitoring: {section}\n")
+    template = monitored(overrides=str(file))
+    assert set(alarms(monitored())) - set(alarms(template)) == missing
+    of = {"SchedulerSilent": {"ClustermgtdHeartbeat"}, "NodesNotStarting": set(LAUNCH_FAILURES)}
+    shown = {name for namespace, name, _ in metrics_of(template) if namespace == "ParallelCluster"}
+    assert shown == set().union(*(names for alarm, names in of.items() if alarm not in missing))
+    said = Annotations.from_stack(stack_of((("overrides", str(file)),)))
+    said.has_warning(
+        "*", Match.string_like_regexp(f"no metric for {' and '.join(sorted(missing, reverse=True))}:")
+    )
 
 
 def test_the_price_counts_the_metrics_of_alarms() -> None:

@@ -258,3 +258,17 @@ def test_one_key_marks_a_network_without_internet(write: Write) -> None:
         ("Monitoring: {Dashboards: {CloudWatch: {Enabled: true}}}", False),
     ):
         assert is_isolated(read_settings({"overrides": write(text)})) is isolated
+
+
+def test_cores_without_threads_reach_slurm(write: Write) -> None:
+    def topology(family: str, text: str) -> Any:
+        name = write(f"Scheduling: {{SlurmQueues: [{{Name: gpu, ComputeResources: [{text}]}}]}}\n")
+        config = _rendered(family=family, overrides=name)
+        return config["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0].get("CustomSlurmSettings")
+
+    off = "DisableSimultaneousMultithreading: true"
+    plain = {"Sockets": 2, "CoresPerSocket": 24, "ThreadsPerCore": 2}
+    assert topology("p4d", "{Name: p4d, DynamicNodePriority: 9}") == plain
+    assert topology("p4d", f"{{Name: p4d, {off}}}") == plain | {"ThreadsPerCore": 1}
+    assert topology("p4d", f"{{Name: p4d, {off}, CustomSlurmSettings: {{Weight: 2}}}}")["ThreadsPerCore"] == 1
+    assert topology("g5", f"{{Name: g5, {off}}}") is None, "ParallelCluster's own line counts right"

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.unit.assets.bootstrap.step_machine import Machine
 from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.paths import ASSETS
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 HEALTH = ASSETS / "bootstrap" / "health"
@@ -31,7 +32,8 @@ class HealthNode(Machine):
         self.bundles, self.programs = self.bundle.parent, self.root / "usr" / "bin"
         self.prolog_folder = self.root / "opt" / "slurm" / "etc" / "scripts" / "prolog.d"
         (self.bundles / "current").symlink_to(self.bundle.name)
-        environments = render_job_environments(read_settings({"family": family, **flags}))
+        settings = read_settings({"family": family, **flags})
+        environments = render_job_environments(config_before_deploy(settings), settings)
         self.queue = next(iter(environments))
         for partition, text in environments.items():
             (self.etc / "partitions" / f"{partition}.env").write_text(text)
