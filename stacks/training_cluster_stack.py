@@ -16,6 +16,7 @@ from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.node_policies import (
+    Rights,
     attach_to_own_roles,
     buckets_policy_arn,
     datasets_policy_arn,
@@ -23,7 +24,7 @@ from training_cluster.cluster.node_policies import (
     metrics_policy_arn,
     nodes_policy_arn,
 )
-from training_cluster.cluster.nodes import bootstrap_prefix
+from training_cluster.cluster.nodes import Rendered, bootstrap_prefix, own_images
 from training_cluster.cluster.resource_ids import ResourceIds, existing_database
 from training_cluster.cluster.scripts import Scripts
 from training_cluster.cluster.session_command import cluster_user, start_session_command
@@ -37,7 +38,7 @@ from training_cluster.network.network import Network
 from training_cluster.overrides.nodes import own_roles
 from training_cluster.pcluster.check import check_cluster_config, override_changes
 from training_cluster.queues.queue import Queue
-from training_cluster.stack_names import jobs_topic, new_key_pair, rules_topic
+from training_cluster.stack_names import new_key_pair
 from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
@@ -63,10 +64,8 @@ class TrainingClusterStack(Stack):
             stack_name=settings.stack_name,
             description=f"Training Cluster: the cluster {settings.cluster_name}, family {settings.family}",
         )
-        self._advise(settings)
         self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
-        name = settings.cluster_name
-        topic = jobs_topic(name) if settings.job_emails else None
+        name, rights = settings.cluster_name, Rights(settings=settings, bucket=storage.bucket)
         ids = ResourceIds(
             region=Aws.REGION,
             public_subnet_id=network.public_subnet.subnet_id,
@@ -77,7 +76,7 @@ class TrainingClusterStack(Stack):
             efs_id=storage.efs_id,
             bucket_name=storage.bucket.bucket_name,
             nodes_policy_arn=nodes_policy_arn(self, name),
-            datasets_policy_arn=datasets_policy_arn(self, name, storage.bucket, topic=topic),
+            datasets_policy_arn=datasets_policy_arn(self, rights),
             bootstrap_budget_s=bootstrap_budget_s(settings),
             image_id=self._image_id(settings),
             placement_group_name=self._placement_group_name(settings.first_queue, "PlacementGroup"),
@@ -86,13 +85,14 @@ class TrainingClusterStack(Stack):
                 for queue in settings.all_queues[1:]
                 if (group := self._placement_group_name(queue, f"PlacementGroup-{queue.name}"))
             },
-            login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
-            metrics_policy_arn=self._metrics_policy_arn(settings),
-            buckets_policy_arn=self._buckets_policy_arn(settings),
+            login_policy_arn=login_policy_arn(self, rights),
+            metrics_policy_arn=metrics_policy_arn(self, rights),
+            buckets_policy_arn=buckets_policy_arn(self, rights),
             database=accounting.database if accounting else existing_database(settings),
         )
         config = render_cluster_config(settings=settings, ids=ids)
         check_cluster_config(config, settings)
+        self._advise(settings, config)
         scripts = Scripts(
             self,
             "Scripts",
@@ -114,11 +114,9 @@ class TrainingClusterStack(Stack):
             secret_arn=ids.database.secret_arn if ids.database else None,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
-        if roles := own_roles(config):
-            policy = attach_to_own_roles(self, name, storage.bucket, roles, topic=topic)
-            cluster.resource.node.add_dependency(policy)
+        cluster.resource.node.add_dependency(*attach_to_own_roles(self, rights, own_roles(config)))
         # Checked before the cluster changes: a node with a wrong image fails only after half an hour.
-        for image, root_gib in settings.own_images.items():
+        for image, root_gib in own_images(config).items():
             checked = self._checked_image(settings, image, root_gib)
             cluster.resource.node.add_dependency(checked.resource)
         monitoring = Monitoring(
@@ -132,11 +130,11 @@ class TrainingClusterStack(Stack):
         self._outputs(cluster, settings)
         self._outputs_of_monitoring(monitoring, settings)
 
-    def _advise(self, settings: Settings) -> None:
+    def _advise(self, settings: Settings, config: Rendered) -> None:
         if settings.overrides:
             changes = "\n  ".join(override_changes(settings))
             Annotations.of(self).add_info(f"overrides={settings.overrides}:\n  {changes}")
-        for each in advice(settings):
+        for each in advice(settings, config):
             if each.warns:
                 Annotations.of(self).add_warning_v2(f"training-cluster:{each.id}", each.text)
             else:
@@ -158,27 +156,6 @@ class TrainingClusterStack(Stack):
             "key does not open the cluster of a new stack",
         )
         return pair.key_pair_name
-
-    def _buckets_policy_arn(self, settings: Settings) -> str | None:
-        if not settings.readable_buckets:
-            return None
-        return buckets_policy_arn(
-            self,
-            settings.cluster_name,
-            readable=settings.readable_buckets,
-            writable=settings.writable_buckets,
-        )
-
-    def _metrics_policy_arn(self, settings: Settings) -> str | None:
-        if not settings.head_node_sends:
-            return None
-        return metrics_policy_arn(
-            self,
-            settings.cluster_name,
-            workspace_arn=settings.metrics_workspace,
-            topic=rules_topic(settings.cluster_name) if settings.alarm_email else None,
-            webhook_secret_arn=settings.alert_webhook_secret,
-        )
 
     def _image_id(self, settings: Settings) -> str | None:
         if settings.node_image == "build":

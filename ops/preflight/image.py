@@ -8,10 +8,12 @@ from ops.account.session import ClientOf, read_parameter
 from ops.asset_code import asset_code
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
+from training_cluster.cluster.nodes import own_images
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name
 from training_cluster.image.plan import image_plan
+from training_cluster.pcluster.check import BUILT_IMAGE, config_before_deploy
 from training_cluster.queues.queue import OFFICIAL
 
 
@@ -28,7 +30,7 @@ def check_image(settings: Settings, existing: ExistingNetwork, client: ClientOf)
         )
     if settings.node_image == "build":
         yield from _built(settings, existing, client)
-    for image, root_gib in settings.own_images.items():
+    for image, root_gib in own_images(config_before_deploy(settings), built=BUILT_IMAGE).items():
         yield _look(
             f"image {image}",
             image,

@@ -11,9 +11,11 @@ from ops.account.aws_errors import explain
 from ops.account.session import ClientOf
 from ops.preflight.existing_network import read_existing_network
 from ops.price.price_list import PRICE_LIST, SPOT, list_price, spot_price
+from training_cluster.advice.idle_cost import login_pools
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 
 NOT_ASKED = "--offline: AWS was not asked"
 
@@ -65,7 +67,7 @@ def ask_prices(
 
 def running_types(settings: Settings) -> set[str]:
     """Return the instance types that can run at the same time, without the one that builds images."""
-    login = {settings.login_type} if settings.login_nodes else set()
+    login = {each["InstanceType"] for each in login_pools(config_before_deploy(settings))}
     nodes = {each.name for queue in settings.all_queues for each in queue.types}
     return {*nodes, settings.head_type, *login}
 

@@ -11,6 +11,7 @@ from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.prices import Price
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.queues.queue import Queue
 
 _ASKED = (PRICE_LIST, SPOT)
@@ -61,8 +62,8 @@ class Quote:
 
 def make_quote(settings: Settings, book: PriceBook) -> Quote:
     """Add up the cost of a cluster with these settings."""
-    hours = load_base().prices.hours_per_month
-    standing = [_row(charge, hours) for charge in permanent_charges(settings, book.hour)]
+    hours, config = load_base().prices.hours_per_month, config_before_deploy(settings)
+    standing = [_row(charge, hours) for charge in permanent_charges(settings, config, book.hour)]
     nodes, node_month = _nodes(settings, book, hours)
     rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), nodes)
     rows += tuple(row for queue in settings.all_queues[1:] for row in _beside(queue, settings, book, hours))

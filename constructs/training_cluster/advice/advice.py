@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from training_cluster.advice.idle_cost import idle_cost, render_idle_cost
+from training_cluster.advice.idle_cost import idle_cost, login_pools, render_idle_cost
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 from training_cluster.catalog.charges import efs
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.family import Family
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name
+from training_cluster.overrides.nodes import own_roles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +26,10 @@ class Advice:
     """False for a note, which only repeats a choice."""
 
 
-def advice(settings: Settings) -> list[Advice]:
-    """Return all advice about the flags."""
-    return [each for find in _FINDERS for each in find(settings)]
+def advice(settings: Settings, config: Rendered) -> list[Advice]:
+    """Return all advice about the flags and the final cluster config."""
+    of_flags = [each for find in _FINDERS for each in find(settings)]
+    return of_flags + [each for find in _OF_CONFIG for each in find(settings, config)]
 
 
 def _image(settings: Settings) -> Iterator[Advice]:
@@ -229,12 +232,49 @@ def _static_fleet(settings: Settings) -> Iterator[Advice]:
             )
 
 
-def _idle_cost(settings: Settings) -> Iterator[Advice]:
-    yield Advice(id="idle-cost", text=render_idle_cost(idle_cost(settings)), warns=False)
+def _own_roles(settings: Settings, config: Rendered) -> Iterator[Advice]:
+    for arn in own_roles(config) if settings.own_policies else ():
+        name = arn.rpartition("/")[2]
+        commands = "".join(
+            f"\n  aws iam attach-role-policy --role-name {name} --policy-arn {policy}"
+            for policy in settings.own_policies
+        )
+        yield Advice(
+            id=f"own-role-{name}",
+            text=f"node_policies: nodes with your own role {arn} do not get them: CloudFormation cannot "
+            f"attach them. Type:{commands}",
+        )
+
+
+def _closed_ports(settings: Settings, config: Rendered) -> Iterator[Advice]:
+    """Yield what ParallelCluster's rules would open: they belong to its own group, which no node has."""
+    for node in (config["HeadNode"], *login_pools(config)):
+        where, dcv = node.get("Name", "HeadNode"), node.get("Dcv") or {}
+        for key, given in (("Ssh", node.get("Ssh") or {}), ("Dcv", dcv)):
+            if "AllowedIps" in given:
+                yield Advice(
+                    id=f"no-effect-{where}-{key}",
+                    text=f"overrides: {where}: {key}.AllowedIps has no effect: nodes have our security "
+                    "group. For SSH type -c ssh_from=CIDR; for DCV add a group of your own to "
+                    "Networking.AdditionalSecurityGroups",
+                )
+        has_our_group_alone = len(node["Networking"]["SecurityGroups"]) == 1
+        if dcv.get("Enabled") and has_our_group_alone and not settings.security_group_id:
+            yield Advice(
+                id=f"dcv-closed-{where}",
+                text=f"overrides: {where}: Dcv: port {dcv.get('Port', 8443)} is closed. Forward it through "
+                "Session Manager, or add a security group that opens it to "
+                "Networking.AdditionalSecurityGroups",
+            )
+
+
+def _idle_cost(settings: Settings, config: Rendered) -> Iterator[Advice]:
+    yield Advice(id="idle-cost", text=render_idle_cost(idle_cost(settings, config)), warns=False)
 
 
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
     *(_image, _head_node, _placement_group, _system, _zone),
-    *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _static_fleet, _idle_cost),
+    *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _static_fleet),
 )
+_OF_CONFIG = (_own_roles, _closed_ports, _idle_cost)

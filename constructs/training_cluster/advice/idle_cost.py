@@ -16,25 +16,32 @@ from training_cluster.catalog.charges import (
 )
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price, Prices
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.storage import ManagedStorage, managed_storage
 from training_cluster.queues.queue import Queue
 
+_EBS_GIB = 40
+"""ParallelCluster's EBS_VOLUME_SIZE_DEFAULT (pcluster/constants.py, 3.16.1)."""
 DAYS_PER_MONTH = 365 / 12
 
 InstanceHour = Callable[[str], Price | None]
 """Price of an hour of an instance type; None when it is not known."""
 
 
-def idle_cost(settings: Settings) -> tuple[Charge, ...]:
+def idle_cost(settings: Settings, config: Rendered) -> tuple[Charge, ...]:
     """Return everything that is billed by the hour, dearest first; not storage by the byte, nor traffic."""
-    return dearest_first([*_nodes(settings), *permanent_charges(settings, instance_hour)])
+    return dearest_first([*_nodes(settings), *permanent_charges(settings, config, instance_hour)])
 
 
-def permanent_charges(settings: Settings, hour_of: InstanceHour) -> Iterator[Charge]:
+def permanent_charges(settings: Settings, config: Rendered, hour_of: InstanceHour) -> Iterator[Charge]:
     """Yield what is billed as long as the cluster exists, whatever its compute nodes do."""
     prices = load_base().prices
     yield from _head_node(settings, hour_of)
-    yield from _login_nodes(settings, prices, hour_of)
+    for pool in login_pools(config):
+        yield from _login_nodes(pool, prices, hour_of, is_public=settings.public_access == "on")
+    for storage in managed_storage(config):
+        yield _managed(storage, prices)
     for part in (_network, _lustre, _efs, _accounting):
         yield from part(settings, prices)
 
@@ -60,15 +67,36 @@ def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Charge]:
     yield instances(1, root_gib, hour_of(type_), public=is_public, what=what)
 
 
-def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> Iterator[Charge]:
-    if count := settings.login_nodes:
-        # The AMI decides how large their disks are, which is not known here: some 3 USD each.
-        type_ = settings.login_type
-        what = f"login nodes, {count} x {type_}"
-        is_public = settings.public_access == "on"
-        yield instances(count, 0, hour_of(type_), public=is_public, what=what)
-        address = (prices.public_ipv4_hour,) if is_public else ()
-        yield by_hour("load balancer of the login nodes", prices, prices.load_balancer_hour, *address)
+def login_pools(config: Rendered) -> list[Rendered]:
+    """Return the pools of login nodes of a final cluster config."""
+    return list((config.get("LoginNodes") or {}).get("Pools", []))
+
+
+def _login_nodes(
+    pool: Rendered, prices: Prices, hour_of: InstanceHour, *, is_public: bool
+) -> Iterator[Charge]:
+    # The AMI decides how large their disks are, which is not known here: some 3 USD each.
+    count, type_ = pool.get("Count", 0), pool.get("InstanceType", "")
+    whose = "login nodes" if pool["Name"] == "login" else f"login nodes {pool['Name']}"
+    yield instances(count, 0, hour_of(type_), public=is_public, what=f"{whose}, {count} x {type_}")
+    address = (prices.public_ipv4_hour,) if is_public else ()
+    yield by_hour(f"load balancer of the {whose}", prices, prices.load_balancer_hour, *address)
+
+
+def _managed(storage: ManagedStorage, prices: Prices) -> Charge:
+    """Return the charge of storage that ParallelCluster makes, with its defaults (3.16.1)."""
+    given, what = storage.settings, f"{storage.kind} at {storage.mount_dir}"
+    if storage.kind == "Efs":
+        return efs(what, prices, mibps=given.get("ProvisionedThroughput") or 0)
+    if storage.kind == "FsxLustre" and "StorageCapacity" in given and given.get("StorageType") != "HDD":
+        type_, speed = given.get("DeploymentType", "SCRATCH_2"), given.get("PerUnitStorageThroughput")
+        return lustre(what, prices, type_, gib=given["StorageCapacity"], mbps_per_tib=speed)
+    raid = given.get("Raid") or {}
+    gib = given.get("Size", _EBS_GIB) * (raid.get("NumberOfVolumes", 2) if raid else 1)
+    if storage.kind == "Ebs" and given.get("VolumeType", "gp3") == "gp3" and "SnapshotId" not in given:
+        gp3 = prices.gp3_gb_month
+        return Charge(what=f"{what}, {gib} GiB", usd_per_month=gib * gp3.usd, prices=(gp3,))
+    return Charge(what=what, usd_per_month=None, note=NO_PRICE)
 
 
 def _nodes(settings: Settings) -> Iterator[Charge]:

@@ -1,6 +1,7 @@
 """Managed policies for the nodes' roles, which ParallelCluster makes: it takes further policies by ARN."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
@@ -9,6 +10,9 @@ from constructs import Construct
 
 from training_cluster.acknowledgements import acknowledge_wildcards
 from training_cluster.cluster.nodes import bootstrap_prefix
+from training_cluster.flags.settings import Settings
+from training_cluster.overrides.nodes import COMPUTE, HEAD, LOGIN
+from training_cluster.stack_names import jobs_topic, rules_topic
 
 # Actions of SSM's agent for a session and for a command: AWS's AmazonSSMManagedInstanceCore without two
 # groups. The first is ssm:GetParameter and GetParameters, which cover every parameter there: the private keys
@@ -59,58 +63,97 @@ def _of_every_node() -> list[iam.PolicyStatement]:
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rights:
+    """What the app's scripts and the flags allow nodes, as statements by purpose."""
+
+    settings: Settings
+    bucket: s3.IBucket
+
+    @property
+    def scripts(self) -> list[iam.PolicyStatement]:
+        """Right to read the cluster's scripts."""
+        scripts = self.bucket.arn_for_objects(f"{bootstrap_prefix(self.settings.cluster_name)}/*")
+        return [iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts])]
+
+    @property
+    def datasets(self) -> list[iam.PolicyStatement]:
+        """Rights of compute nodes to upload and download prepared data, and of their jobs to send mail."""
+        datasets = self.bucket.arn_for_objects("datasets/*")
+        data = iam.PolicyStatement(actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[datasets])
+        topic = jobs_topic(self.settings.cluster_name) if self.settings.job_emails else None
+        return [data, *([_allow("sns:Publish", _topic_arn(topic))] if topic else [])]
+
+    @property
+    def fleet(self) -> list[iam.PolicyStatement]:
+        """Refusal of writes of the fleet's status, which a job could otherwise do with its node's role."""
+        return [_keep_fleet_status(self.settings.cluster_name)]
+
+    @property
+    def buckets(self) -> list[iam.PolicyStatement]:
+        """Rights of `read_buckets` and `write_buckets`: to list, read and write, never to delete."""
+        readable, writable = self.settings.readable_buckets, self.settings.writable_buckets
+        if not readable:
+            return []
+        objects = [_objects(each) for each in readable]
+        reads = iam.PolicyStatement(actions=["s3:GetObject"], resources=objects)
+        statements = [*(_list_statement(each) for each in readable), reads]
+        if writable:
+            written = [_objects(each) for each in writable]
+            statements.append(iam.PolicyStatement(actions=list(_WRITE_ACTIONS), resources=written))
+        return statements
+
+    @property
+    def metrics(self) -> list[iam.PolicyStatement]:
+        """Rights of a head node that sends metrics or alerts."""
+        settings = self.settings
+        if not settings.head_node_sends:
+            return []
+        allowed = {
+            "aps:RemoteWrite": settings.metrics_workspace,
+            "sns:Publish": _topic_arn(rules_topic(settings.cluster_name)) if settings.alarm_email else None,
+            "secretsmanager:GetSecretValue": settings.alert_webhook_secret,
+        }
+        return [_allow(action, arn) for action, arn in allowed.items() if arn]
+
+
 def attach_to_own_roles(
-    scope: Construct,
-    cluster_name: str,
-    bucket: s3.IBucket,
-    roles: Sequence[str],
-    *,
-    topic: str | None = None,
-) -> iam.ManagedPolicy:
-    """Attach what our scripts need to roles of the user's: ParallelCluster attaches nothing to them.
+    scope: Construct, rights: Rights, roles: Mapping[str, Collection[str]]
+) -> list[iam.ManagedPolicy]:
+    """Attach to roles of the user's what our scripts and flags need: ParallelCluster attaches nothing.
 
     Args:
-        roles: ARNs of the roles.
-        topic: name of the topic of jobs; None if they send no mail.
+        roles: kinds of nodes (overrides/nodes.py) of each role, by its ARN.
     """
-    scripts, datasets = (
-        bucket.arn_for_objects(f"{bootstrap_prefix(cluster_name)}/*"),
-        bucket.arn_for_objects("datasets/*"),
-    )
-    policy = _policy(
-        scope,
-        "OwnRolesPolicy",
-        name=f"{cluster_name}-own-roles",
-        statements=[
-            *_of_every_node(),
-            iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts, datasets]),
-            iam.PolicyStatement(actions=list(_WRITE_ACTIONS), resources=[datasets]),
-            *_publish(topic),
-        ],
-    )
-    for number, arn in enumerate(roles):
-        policy.attach_to_role(iam.Role.from_role_arn(scope, f"OwnRole{number}", arn))
-    reason = "the same that the nodes' own roles have"
-    acknowledge_wildcards(policy, ["*", scripts, datasets], reason)
-    return policy
+    more = {HEAD: [*rights.scripts, *rights.metrics], LOGIN: rights.scripts}
+    # The daemon of the head node writes the fleet's status with its role.
+    is_shared = any({HEAD, COMPUTE} <= set(kinds) for kinds in roles.values())
+    more[COMPUTE] = [*rights.scripts, *rights.datasets, *([] if is_shared else rights.fleet)]
+    imported = {
+        arn: iam.Role.from_role_arn(scope, f"OwnRole{number}", arn) for number, arn in enumerate(roles)
+    }
+    policies = []
+    for kind, statements in more.items():
+        if with_kind := [role for arn, role in imported.items() if kind in roles[arn]]:
+            name = f"{rights.settings.cluster_name}-own-{kind.lower()}"
+            of_all = [*_of_every_node(), *statements, *rights.buckets]
+            policy = _policy(scope, f"Own{kind}Policy", name=name, statements=of_all)
+            for role in with_kind:
+                policy.attach_to_role(role)
+            wide = [resource for each in of_all for resource in each.resources]
+            acknowledge_wildcards(policy, wide, "the same that the nodes' own roles have")
+            policies.append(policy)
+    return policies
 
 
-def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) -> str:
+def login_policy_arn(scope: Construct, rights: Rights) -> str | None:
     """Let login nodes read their scripts; the others have S3Access for it, which login nodes lack."""
-    scripts = bucket.arn_for_objects(f"{bootstrap_prefix(cluster_name)}/*")
-    policy = _policy(
-        scope,
-        "LoginPolicy",
-        name=f"{cluster_name}-login",
-        statements=[iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts])],
-    )
-    acknowledge_wildcards(policy, [scripts], "this cluster's scripts, all of them")
-    return policy.managed_policy_arn
+    if not rights.settings.login_nodes:
+        return None
+    return _policy_of(scope, "Login", rights, rights.scripts, why="this cluster's scripts, all of them")
 
 
-def datasets_policy_arn(
-    scope: Construct, cluster_name: str, bucket: s3.IBucket, *, topic: str | None = None
-) -> str:
+def datasets_policy_arn(scope: Construct, rights: Rights) -> str:
     """Let compute nodes upload prepared data to the bucket and download it, and their jobs send mail.
 
     It lets them delete nothing. The rights of jobs' mail and the fleet's status are here, since a role takes
@@ -119,68 +162,32 @@ def datasets_policy_arn(
     S3Access is no way: EnableWriteAccess gives s3:*, old versions included (ParallelCluster 3.16.1), and an
     update would see a change each time, since it tells the entries of a bucket apart by its name only.
     """
-    datasets = bucket.arn_for_objects("datasets/*")
-    policy = _policy(
-        scope,
-        "DatasetsPolicy",
-        name=f"{cluster_name}-datasets",
-        statements=[
-            iam.PolicyStatement(actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[datasets]),
-            *_publish(topic),
-            _keep_fleet_status(cluster_name),
-        ],
+    why = "data sets of all workloads, whose names are the users'"
+    return _policy_of(scope, "Datasets", rights, [*rights.datasets, *rights.fleet], why=why)
+
+
+def buckets_policy_arn(scope: Construct, rights: Rights) -> str | None:
+    """Let nodes list and read buckets, and write to some, each whole or below a prefix; delete nothing."""
+    if not rights.buckets:
+        return None
+    return _policy_of(
+        scope, "Buckets", rights, rights.buckets, why="read_buckets and write_buckets name them"
     )
-    acknowledge_wildcards(policy, [datasets], "data sets of all workloads, whose names are the users'")
-    return policy.managed_policy_arn
 
 
-def buckets_policy_arn(
-    scope: Construct, cluster_name: str, *, readable: Sequence[str], writable: Sequence[str]
+def metrics_policy_arn(scope: Construct, rights: Rights) -> str | None:
+    """Let the head node send metrics and alerts, to one place at least."""
+    if not rights.metrics:
+        return None
+    return _policy_of(scope, "Metrics", rights, rights.metrics, why="each names one resource")
+
+
+def _policy_of(
+    scope: Construct, purpose: str, rights: Rights, statements: list[iam.PolicyStatement], *, why: str
 ) -> str:
-    """Let nodes list and read buckets, and write to some, each whole or below a prefix; delete nothing.
-
-    Args:
-        readable: BUCKET or BUCKET/PREFIX, `writable` included.
-        writable: BUCKET or BUCKET/PREFIX.
-    """
-    statements = [
-        *(_list_statement(each) for each in readable),
-        iam.PolicyStatement(actions=["s3:GetObject"], resources=[_objects(each) for each in readable]),
-    ]
-    if writable:
-        written = [_objects(each) for each in writable]
-        statements.append(iam.PolicyStatement(actions=list(_WRITE_ACTIONS), resources=written))
-    policy = _policy(scope, "BucketsPolicy", name=f"{cluster_name}-buckets", statements=statements)
-    acknowledge_wildcards(
-        policy, [_objects(each) for each in readable], "read_buckets and write_buckets name them"
-    )
-    return policy.managed_policy_arn
-
-
-def metrics_policy_arn(
-    scope: Construct,
-    cluster_name: str,
-    *,
-    workspace_arn: str | None,
-    topic: str | None,
-    webhook_secret_arn: str | None,
-) -> str:
-    """Let the head node send metrics and alerts, to one place at least.
-
-    Args:
-        workspace_arn: workspace of metrics=amp.
-        topic: name of the SNS topic of alarm_email.
-        webhook_secret_arn: secret with the address of the webhook.
-    """
-    rights = {
-        "aps:RemoteWrite": workspace_arn,
-        "sns:Publish": _topic_arn(topic) if topic else None,
-        "secretsmanager:GetSecretValue": webhook_secret_arn,
-    }
-    statements = [
-        iam.PolicyStatement(actions=[action], resources=[arn]) for action, arn in rights.items() if arn
-    ]
-    policy = _policy(scope, "MetricsPolicy", name=f"{cluster_name}-metrics", statements=statements)
+    name = f"{rights.settings.cluster_name}-{purpose.lower()}"
+    policy = _policy(scope, f"{purpose}Policy", name=name, statements=statements)
+    acknowledge_wildcards(policy, [resource for each in statements for resource in each.resources], why)
     return policy.managed_policy_arn
 
 
@@ -188,11 +195,8 @@ def _topic_arn(name: str) -> str:
     return f"arn:{Aws.PARTITION}:sns:{Aws.REGION}:{Aws.ACCOUNT_ID}:{name}"
 
 
-def _publish(topic: str | None) -> list[iam.PolicyStatement]:
-    """Allow messages to one topic."""
-    if topic is None:
-        return []
-    return [iam.PolicyStatement(actions=["sns:Publish"], resources=[_topic_arn(topic)])]
+def _allow(action: str, arn: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=[action], resources=[arn])
 
 
 def _keep_fleet_status(cluster_name: str) -> iam.PolicyStatement:

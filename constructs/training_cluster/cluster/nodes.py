@@ -9,6 +9,9 @@ Rendered = dict[str, Any]
 BUNDLE_ARGUMENT = "bundle-sha256="
 """Prefix of the checksum that bootstrap.sh looks for in the cluster config."""
 
+LARGEST_VOLUME_GIB = 16_384
+"""Size of EBS's largest gp3 volume in 2024: any image fits."""
+
 
 def bootstrap_prefix(cluster_name: str) -> str:
     """Return the key prefix of a cluster's scripts in the bucket."""
@@ -40,6 +43,26 @@ def iam(cluster_name: str, ids: ResourceIds, *more_policies: str) -> Rendered:
         "S3Access": [{"BucketName": ids.bucket_name, "KeyName": f"{bootstrap_prefix(cluster_name)}/*"}],
         "AdditionalIamPolicies": managed_policies(ids, *more_policies),
     }
+
+
+def own_images(config: Rendered, *, built: str | None = None) -> dict[str, int]:
+    """Return the custom AMIs of a final config's nodes, each with the smallest root volume for it, in GiB.
+
+    Args:
+        built: id that stands for an image which the deploy builds; a token needs none.
+    """
+    queues = config["Scheduling"]["SlurmQueues"]
+    nodes = [(config["HeadNode"], config["HeadNode"].get("LocalStorage"))]
+    nodes += [(queue, (queue.get("ComputeSettings") or {}).get("LocalStorage")) for queue in queues]
+    # The image decides the size of a login node's root volume.
+    nodes += [(pool, None) for pool in (config.get("LoginNodes") or {}).get("Pools", [])]
+    found: dict[str, int] = {}
+    for node, storage in nodes:
+        image = str((node.get("Image") or {}).get("CustomAmi"))
+        if image.startswith("ami-") and image != built:
+            size = int(((storage or {}).get("RootVolume") or {}).get("Size") or LARGEST_VOLUME_GIB)
+            found[image] = min(size, found.get(image, size))
+    return found
 
 
 def root_volume(size_gib: int) -> Rendered:

@@ -119,17 +119,6 @@ class Settings(
         return read_queues(self.queues) if self.queues else {}
 
     @property
-    def own_images(self) -> dict[str, int]:
-        """Custom AMIs of nodes, each with the size of the smallest root volume that can hold it, in GiB."""
-        found: dict[str, int] = {}
-        if self.head_image:
-            found[self.head_image] = self.head_root_gib or self.family_facts.head_root_gib
-        for queue in self.all_queues:
-            if queue.image.startswith("ami-"):
-                found[queue.image] = min(queue.root_gib, found.get(queue.image, queue.root_gib))
-        return found
-
-    @property
     def most_nodes(self) -> int:
         """Largest number of compute nodes, of all queues together."""
         return sum(queue.nodes for queue in self.all_queues)

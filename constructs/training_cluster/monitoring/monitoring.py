@@ -14,7 +14,8 @@ from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.alarms import Alarms
 from training_cluster.monitoring.budget import MonthlyBudget
 from training_cluster.monitoring.dashboard import ClusterDashboard
-from training_cluster.monitoring.metrics import ClusterMetrics, Published
+from training_cluster.monitoring.metrics import ClusterMetrics
+from training_cluster.monitoring.published import Published
 from training_cluster.stack_names import jobs_topic, rules_topic
 
 USER_ATTRIBUTE = "user"

@@ -8,6 +8,8 @@ from training_cluster.flags.account import POLICY_ARN
 
 Config = Mapping[str, Any]
 ROLE = "InstanceRole"
+HEAD, COMPUTE, LOGIN = "Head", "Compute", "Login"
+"""Kinds of nodes."""
 MORE_GROUPS = "AdditionalSecurityGroups"
 
 
@@ -38,9 +40,10 @@ def with_groups(config: dict[str, Any], everywhere: Sequence[str] = ()) -> dict[
     return config
 
 
-def own_roles(config: Config) -> tuple[str, ...]:
-    """Return the ARNs of the roles that the user made, each once, sorted."""
-    return tuple(sorted({each["Iam"][ROLE] for each in _nodes(config) if ROLE in each.get("Iam", {})}))
+def own_roles(config: Config) -> dict[str, frozenset[str]]:
+    """Return the kinds of nodes of each role that the user made, by its ARN, sorted."""
+    found = [(str(_rights(node)[ROLE]), kind) for kind, node in _by_kind(config) if ROLE in _rights(node)]
+    return {arn: frozenset(kind for role, kind in found if role == arn) for arn, _ in sorted(found)}
 
 
 def node_policies(config: Config) -> tuple[str, ...]:
@@ -81,9 +84,14 @@ def _rights(node: Config) -> Config:
 
 
 def _nodes(config: Config) -> Iterator[dict[str, Any]]:
-    found = [config.get("HeadNode"), *_listed(config, "Scheduling", "SlurmQueues")]
-    found += _listed(config, "LoginNodes", "Pools")
-    yield from (each for each in found if isinstance(each, dict))
+    yield from (node for _, node in _by_kind(config))
+
+
+def _by_kind(config: Config) -> Iterator[tuple[str, dict[str, Any]]]:
+    found = [(HEAD, config.get("HeadNode"))]
+    found += [(COMPUTE, each) for each in _listed(config, "Scheduling", "SlurmQueues")]
+    found += [(LOGIN, each) for each in _listed(config, "LoginNodes", "Pools")]
+    yield from ((kind, each) for kind, each in found if isinstance(each, dict))
 
 
 def _listed(config: Config, part: str, key: str) -> list[Any]:

@@ -12,7 +12,8 @@ from training_cluster.pcluster.rules import rule_problems
 from training_cluster.pcluster.schema import schema_problems
 from training_cluster.problems import ConfigurationError
 
-_SOME_IMAGE = "ami-0123456789abcdef0"
+BUILT_IMAGE = "ami-0b0b0b0b0b0b0b0b0"
+"""Placeholder of an image that the deploy builds."""
 
 
 def config_problems(config: dict[str, Any]) -> list[str]:
@@ -38,7 +39,7 @@ def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
 
 def config_before_deploy(settings: Settings) -> dict[str, Any]:
     """Render the cluster config with placeholders for the ids of resources that a deploy creates."""
-    ids = placeholders(image_id=_SOME_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
+    ids = placeholders(image_id=BUILT_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
     return render_cluster_config(settings=settings, ids=ids)
 
 

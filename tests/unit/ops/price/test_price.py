@@ -20,6 +20,7 @@ from tests.unit.ops.jobs_head_node import Call
 from training_cluster.advice.idle_cost import idle_cost
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 NODE = 21.96 + 256 * 0.08 / 730
@@ -67,9 +68,9 @@ def test_the_rows_sum_to_the_totals(flags: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("flags", [{}, {"min_nodes": "2"}, {"login_nodes": "1", "fsx_gib": "4800"}])
 def test_idle_is_what_synth_says(flags: dict[str, str]) -> None:
-    assert _quote(**flags).idle_usd_per_month == pytest.approx(
-        sum(each.usd for each in idle_cost(_settings(**flags)))
-    )
+    settings = _settings(**flags)
+    charges = idle_cost(settings, config_before_deploy(settings))
+    assert _quote(**flags).idle_usd_per_month == pytest.approx(sum(each.usd for each in charges))
 
 
 @pytest.mark.parametrize(

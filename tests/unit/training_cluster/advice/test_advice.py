@@ -1,9 +1,12 @@
 """Advice about flags that are allowed and work badly, or cost more than a person expects."""
 
+from pathlib import Path
+
 from tests.unit.assets.cluster_image.image_fakes import VERSION
-from training_cluster.advice.advice import advice
+from training_cluster.advice.advice import Advice, advice
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 
@@ -11,8 +14,13 @@ def settings(**flags: str) -> Settings:
     return read_settings(flags)
 
 
+def _all(**flags: str) -> list[Advice]:
+    given = settings(**flags)
+    return advice(given, config_before_deploy(given))
+
+
 def _advice(**flags: str) -> dict[str, str]:
-    return {each.id: each.text for each in advice(settings(**flags))}
+    return {each.id: each.text for each in _all(**flags)}
 
 
 def test_trainium_runs_on_the_system_of_neuron() -> None:
@@ -29,12 +37,10 @@ def test_announcements_about_trainium_are_a_warning() -> None:
 
 
 def test_a_small_head_node_is_a_warning() -> None:
-    small = settings(nodes="600")
-    (found,) = [each for each in advice(small) if each.id == "head-node-small"]
+    (found,) = [each for each in _all(nodes="600") if each.id == "head-node-small"]
     assert found.warns
     assert "c5.4xlarge (16 vCPUs) is small for 600 nodes" in found.text
     assert "-c head_node_type=m6i.8xlarge" in found.text
-    assert small.head_type == "c5.4xlarge"
     assert "head-node-small" not in _advice(nodes="600", head_node_type="m6i.8xlarge")
     assert "was not checked" in _advice(head_node_type="x9.16xlarge")["head-node-unknown"]
 
@@ -81,3 +87,22 @@ def test_a_cluster_that_waits_for_nodes_warns() -> None:
     assert "Deploy it with a few nodes of the block" in block
     assert "min_nodes=0" in _advice(min_nodes="2")["static-fleet-gpu"]
     assert not [each for each in _advice(nodes="16") if each.startswith("static-fleet")]
+
+
+def test_overrides_without_effect_are_told(tmp_path: Path) -> None:
+    def told(text: str, **flags: str) -> dict[str, str]:
+        file = tmp_path / "overrides.yaml"
+        file.write_text(text)
+        return _advice(overrides=str(file), **flags)
+
+    role, policy = "arn:aws:iam::123456789012:role/mine", "arn:aws:iam::123456789012:policy/team"
+    own_role = told(f"HeadNode: {{Iam: {{InstanceRole: '{role}'}}}}", node_policies=policy)["own-role-mine"]
+    assert own_role.endswith(f"aws iam attach-role-policy --role-name mine --policy-arn {policy}")
+    assert "own-role-mine" not in told(f"HeadNode: {{Iam: {{InstanceRole: '{role}'}}}}")
+    assert "-c ssh_from=CIDR" in told("HeadNode: {Ssh: {AllowedIps: 10.0.0.0/8}}")["no-effect-HeadNode-Ssh"]
+    dcv = "HeadNode: {Dcv: {Enabled: true, Port: 8444%s}%s}"
+    closed = told(dcv % (", AllowedIps: 10.0.0.0/8", ""))
+    assert "port 8444 is closed" in closed["dcv-closed-HeadNode"]
+    assert "no-effect-HeadNode-Dcv" in closed
+    group = ", Networking: {AdditionalSecurityGroups: [sg-0123456789abcdef0]}"
+    assert "dcv-closed-HeadNode" not in told(dcv % ("", group))

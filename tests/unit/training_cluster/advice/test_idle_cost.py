@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,23 +13,51 @@ from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.families import family_names, instance_hour, load_base, load_family
 from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.paths import ROOT
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 FSX = "fs-0123456789abcdef0"
 
 
+def _idle_cost(**flags: str) -> tuple[Charge, ...]:
+    settings = read_settings(flags)
+    return idle_cost(settings, config_before_deploy(settings))
+
+
 def _items(**flags: str) -> dict[str, Charge]:
     """Return the charges by their first words."""
-    return {each.what.split(",")[0]: each for each in idle_cost(read_settings(flags))}
+    return {each.what.split(",")[0]: each for each in _idle_cost(**flags)}
 
 
 def _said(**flags: str) -> str:
-    return render_idle_cost(idle_cost(read_settings(flags)))
+    return render_idle_cost(_idle_cost(**flags))
 
 
 def test_the_page_shows_the_default_note() -> None:
     shown = re.findall(r"^    (.*)$", (ROOT / "docs/costs.md").read_text(), re.MULTILINE)[:4]
     assert _said().splitlines()[:4] == shown
+
+
+def test_what_overrides_add_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "overrides.yaml"
+    ebs = "StorageType: Ebs, EbsSettings"
+    file.write_text(
+        "LoginNodes: {Pools: [{Name: more, Count: 2, InstanceType: m6i.large}]}\nSharedStorage:\n"
+        f"  - {{Name: a, MountDir: /a, {ebs}: {{Size: 1000}}}}\n"
+        f"  - {{Name: raid, MountDir: /raid, {ebs}: {{Size: 100, Raid: {{Type: 0, NumberOfVolumes: 4}}}}}}\n"
+        f"  - {{Name: io, MountDir: /io, {ebs}: {{VolumeType: io2, Iops: 3000}}}}\n"
+        "  - {Name: lustre, MountDir: /l, StorageType: FsxLustre, FsxLustreSettings: "
+        "{StorageCapacity: 1200, DeploymentType: SCRATCH_2}}\n"
+        "  - {Name: efs2, MountDir: /e, StorageType: Efs}\n"
+    )
+    items, prices = _items(login_nodes="1", overrides=str(file)), load_base().prices
+    assert items["Ebs at /a"].usd == pytest.approx(1000 * prices.gp3_gb_month.usd)
+    assert items["Ebs at /raid"].usd == pytest.approx(400 * prices.gp3_gb_month.usd)
+    assert items["Ebs at /io"].usd_per_month is None
+    assert items["FsxLustre at /l"].usd == pytest.approx(1200 * prices.fsx_scratch2_gb_month.usd)
+    assert items["Efs at /e"].usd == 0
+    assert items["login nodes more"].prices[0] == instance_hour("m6i.large")
+    assert {"login nodes", *(f"load balancer of the login nodes{each}" for each in ("", " more"))} <= {*items}
 
 
 def test_the_default_is_head_node_lustre_and_nat() -> None:
@@ -98,7 +127,9 @@ def test_every_head_node_has_one_price() -> None:
 
 
 def test_synth_says_it_as_a_note() -> None:
-    (said,) = (each for each in advice(read_settings({"min_nodes": "1"})) if each.id == "idle-cost")
+    settings = read_settings({"min_nodes": "1"})
+    found = advice(settings, config_before_deploy(settings))
+    (said,) = (each for each in found if each.id == "idle-cost")
     assert not said.warns
     # In its report CDK keeps warnings only, and the CLI then shows no note at all.
     context = json.loads((ROOT / "cdk.json").read_text())["context"]

@@ -55,8 +55,8 @@ def within_item(wrap: Wrap, fixed: Mapping[str, Any], key: str) -> Wrap:
     return lambda value: wrap([{**fixed, key: value}])
 
 
-def leaves(schema: Mapping[str, Any], path: str, wrap: Wrap) -> Iterator[tuple[str, Any, Any]]:
-    """Path, value and overrides of each key that holds no keys itself."""
+def leaves(schema: Mapping[str, Any], path: str, wrap: Wrap) -> Iterator[tuple[str, dict[str, Any], Wrap]]:
+    """Path, schema and maker of overrides of each key that holds no keys itself."""
     schema = resolved(schema)
     items = resolved(schema.get("items", {}))
     if "properties" in schema:
@@ -72,8 +72,7 @@ def leaves(schema: Mapping[str, Any], path: str, wrap: Wrap) -> Iterator[tuple[s
             of_kind = {"StorageType": kind} if name == "SharedStorage" and kind != key else {}
             yield from leaves(inner, f"{path}[].{key}", within_item(wrap, fixed | of_kind, key))
     else:
-        value = sample(schema)
-        yield path, value, wrap(value)
+        yield path, schema, wrap
 
 
 def values_at(config: Any, path: str) -> list[Any]:
@@ -105,8 +104,9 @@ def rendered() -> dict[str, Any]:
 def outcomes(tmp_path: Path, rendered: dict[str, Any]) -> dict[str, str]:
     """What becomes of each key: kept, lost, or the message that refuses it."""
     file, found = tmp_path / "overrides.yaml", {}
-    for path, value, overrides in leaves(SCHEMA, "", lambda value: value):
-        file.write_text(yaml.safe_dump(overrides), encoding="utf-8")
+    for path, schema, wrap in leaves(SCHEMA, "", lambda value: value):
+        value = sample(schema)
+        file.write_text(yaml.safe_dump(wrap(value)), encoding="utf-8")
         try:
             settings = read_settings({**FLAGS, "overrides": str(file)})
             config = check.config_before_deploy(settings)

@@ -147,8 +147,8 @@ def test_a_role_stands_alone_where_it_is_given(write: Write) -> None:
     assert config["HeadNode"]["Iam"] == {"InstanceRole": HEAD}
     assert config["Scheduling"]["SlurmQueues"][0]["Iam"] == {"InstanceRole": NODES}
     assert config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"]
-    assert own_roles(config) == (HEAD, NODES)
-    assert own_roles(config_before_deploy(read_settings({}))) == ()
+    assert own_roles(config) == {HEAD: {"Head"}, NODES: {"Compute"}}
+    assert own_roles(config_before_deploy(read_settings({}))) == {}
 
 
 def test_more_groups_are_listed_after_ours(write: Write) -> None:

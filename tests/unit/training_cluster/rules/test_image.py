@@ -1,13 +1,16 @@
 """Combinations of images and workloads, and the messages about those that do not fit."""
 
+from pathlib import Path
+
 import pytest
 
 from training_cluster.catalog.families import family_names, load_base
 from training_cluster.catalog.steps import load_steps
 from training_cluster.catalog.workloads import Workload, workloads_of
+from training_cluster.cluster.nodes import LARGEST_VOLUME_GIB, own_images
 from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.pcluster.check import BUILT_IMAGE, config_before_deploy
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 from training_cluster.rules.image import install_budget_s
@@ -126,5 +129,13 @@ def test_the_zone_offers_what_builds_the_image() -> None:
         assert (builds in zone_needs(found, config_before_deploy(found))["InstanceTypes"]) is needed
 
 
-def test_the_head_nodes_image_is_checked() -> None:
-    assert settings(head_image=AMI, head_root_gib="200").own_images == {AMI: 200}
+def test_images_of_all_nodes_are_checked(tmp_path: Path) -> None:
+    def images(**flags: str) -> dict[str, int]:
+        return own_images(config_before_deploy(settings(**flags)), built=BUILT_IMAGE)
+
+    assert images(head_image=AMI, head_root_gib="200") == {AMI: 200}
+    assert images(image=AMI, compute_root_gib="150") == {AMI: 150}
+    assert images(image="build") == {}
+    file = tmp_path / "overrides.yaml"
+    file.write_text(f"LoginNodes: {{Pools: [{{Name: login, Image: {{CustomAmi: {AMI}}}}}]}}\n")
+    assert images(login_nodes="1", overrides=str(file)) == {AMI: LARGEST_VOLUME_GIB}

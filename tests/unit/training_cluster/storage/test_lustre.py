@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.stacks.app import EVERYTHING
 from training_cluster.advice.advice import advice
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -51,5 +52,6 @@ def test_efa_says_what_nodes_still_need() -> None:
     client = "configure-efa-fsx-lustre-client"
     for family, words in (("p5", client), ("p4d", "p4d.24xlarge reaches it over TCP only")):
         settings = read_settings({"fsx_efa": "on", "fsx_gib": "19200", "family": family})
-        (found,) = (each for each in advice(settings) if each.id == "lustre-efa")
+        said = advice(settings, config_before_deploy(settings))
+        (found,) = (each for each in said if each.id == "lustre-efa")
         assert words in found.text and found.warns

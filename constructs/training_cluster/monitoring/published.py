@@ -1,0 +1,52 @@
+"""Metrics that ParallelCluster publishes for a cluster config. It imports no CDK."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What ParallelCluster publishes, by the Monitoring section of a final cluster config."""
+
+    logs: bool
+    """True with Logs.CloudWatch.Enabled: all metric filters and the head node's agent need it."""
+    alarms: bool
+    dashboards: bool
+
+    @classmethod
+    def by(cls, config: Mapping[str, Any]) -> Self:
+        """Read the section; each switch is on by default (pcluster/config/cluster_config.py, 3.16.1)."""
+        section = config.get("Monitoring") or {}
+
+        def is_on(*keys: str) -> bool:
+            inner = section
+            for key in keys:
+                inner = inner.get(key) or {}
+            return bool(inner.get("Enabled", True))
+
+        return cls(
+            logs=is_on("Logs", "CloudWatch"),
+            alarms=is_on("Alarms"),
+            dashboards=is_on("Dashboards", "CloudWatch"),
+        )
+
+    @property
+    def heartbeat(self) -> bool:
+        """True with clustermgtd's heartbeat, whose filter comes with ParallelCluster's own alarms."""
+        return self.logs and self.alarms
+
+    @property
+    def launch_failures(self) -> bool:
+        """True with the causes of failed launches, whose filters come with ParallelCluster's dashboard."""
+        return self.logs and self.dashboards
+
+    @property
+    def switched_off(self) -> tuple[str, ...]:
+        """Keys of the config that are false."""
+        switches = {
+            "Logs.CloudWatch": self.logs,
+            "Alarms": self.alarms,
+            "Dashboards.CloudWatch": self.dashboards,
+        }
+        return tuple(f"Monitoring.{key}.Enabled" for key, is_on in switches.items() if not is_on)
