@@ -10,7 +10,7 @@ BUNDLE_ARGUMENT = "bundle-sha256="
 """Prefix of the checksum that bootstrap.sh looks for in the cluster config."""
 
 LARGEST_VOLUME_GIB = 16_384
-"""Size of EBS's largest gp3 volume in 2024: any image fits."""
+"""Largest root volume that the flags take; any image fits."""
 
 
 def bootstrap_prefix(cluster_name: str) -> str:

@@ -1,9 +1,10 @@
 """What follows from each key that a file of overrides accepts, by ParallelCluster's schema: derived.txt."""
 
 import os
-import re._parser  # type: ignore[import-not-found]  # the standard library's, without stubs
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from re import _parser  # type: ignore[attr-defined]  # without stubs
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def shortest(parts: Any) -> str:
 def values(schema: dict[str, Any]) -> list[Any]:
     """Values of the form that the schema asks for; both of a switch."""
     if "pattern" in schema:
-        text = shortest(re._parser.parse(schema["pattern"]))
+        text = shortest(_parser.parse(schema["pattern"]))
         assert re.search(schema["pattern"], text), schema["pattern"]
         return [text]
     return [True, False] if schema.get("type") == "boolean" else [sample(schema)]
