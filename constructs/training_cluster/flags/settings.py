@@ -124,11 +124,6 @@ class Settings(
         return sum(queue.nodes for queue in self.all_queues)
 
     @property
-    def wants_new_placement_group(self) -> bool:
-        """True when the first queue gets a new placement group; its capacity and EFA decide."""
-        return self.first_queue.wants_new_placement_group
-
-    @property
     def os_name(self) -> str:
         """Operating system of all nodes: the flag's, else the family's."""
         return self.os or self.family_facts.os

@@ -132,8 +132,8 @@ def test_all_contradictions_are_told_at_once() -> None:
 
 def test_efa_without_a_reservation_wants_a_group() -> None:
     """Other values: cluster/test_config.py."""
-    assert not settings(family="m6i").wants_new_placement_group
-    assert settings(family="m6i", instance_type="m6i.32xlarge").wants_new_placement_group
+    assert not settings(family="m6i").first_queue.wants_new_placement_group
+    assert settings(family="m6i", instance_type="m6i.32xlarge").first_queue.wants_new_placement_group
 
 
 def test_a_family_of_a_newer_parallelcluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
