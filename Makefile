@@ -131,7 +131,7 @@ bench: setup ## Compare with what people use instead; writes docs/benchmarks.md 
 	@$(NODE_PATH_FIRST) BASELINES="$(BASELINES)" $(VENV)/python -m bench --only $(ONLY)
 
 .PHONY: permissions
-permissions: setup ## Write the table of the provider's permissions, from calls that rehearsals judged and types of an AWS account
+permissions: setup ## Write the table of the provider's permissions, from calls that rehearsals judged and the registry's types
 	@$(VENV)/python -m tools.pcluster.permissions_table calls
 	@$(VENV)/python -m tools.pcluster.permissions_table types
 

@@ -1,7 +1,7 @@
 """`make permissions`: write the generated columns of permissions.tsv, and preserve the others.
 
     python -m tools.pcluster.permissions_table calls                     # judged by local AWSs of .rehearsal
-    python -m tools.pcluster.permissions_table types [--schemas FOLDER]  # the registry of an account
+    python -m tools.pcluster.permissions_table types                     # the registry's schemas, by cfn-lint
     python -m tools.pcluster.permissions_table policy FILE               # ParallelCluster's published policy
 
 The person who runs it decides about new rows: a scope, or the reason to leave it out (docs/permissions.md).
@@ -11,30 +11,22 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from rehearsal.local_aws.rights.registry_schemas import Handlers, UnknownTypeError, handlers, schema
 from rehearsal.recording import judged_calls
 from rehearsal.recording.provider_calls import CODE, provider_calls
-from tools.pcluster.permission_sources import (
-    ReadSchema,
-    Schema,
-    SourceError,
-    published_statements,
-    read_schema_from_registry,
-    read_schemas_from,
-)
+from tools.pcluster.permission_sources import SourceError, published_statements
 from training_cluster.paths import ROOT
+from training_cluster.permissions.overrides import MANAGED_TYPES
 from training_cluster.permissions.table import NO_ACTION, PATH, UNDECIDED, Row, dump, load
 
 OwnCall = tuple[str, str, str]
 _REQUEST = "request "
-# Handlers of creation, update and deletion: CloudFormation reads between them, and tags every resource with
-# the tags of its stack.
-_HANDLERS = ("create", "read", "update", "delete")
 # Attributes of a resource in a template beside its properties; no schema has them.
 _ATTRIBUTES = {"UpdatePolicy"}
 
@@ -69,7 +61,7 @@ def with_calls(rows: list[Row], recording: str, own: Iterable[OwnCall] = ()) -> 
     for call in judged_calls.parse(recording):
         if call.by.startswith(_REQUEST):
             calls[call.need.action].add(call.by.partition(":")[2])
-    recorded, types = judged_calls.types_of(recording), defaultdict[str, set[str]](set)
+    recorded, types = judged_calls.types_of(recording) | MANAGED_TYPES, defaultdict[str, set[str]](set)
     for row in rows:
         types[row.action] = {each for each in row.types if each.partition(" ")[0] in recorded}
     known = {each.partition(" ")[0] for cells in types.values() for each in cells}
@@ -79,22 +71,25 @@ def with_calls(rows: list[Row], recording: str, own: Iterable[OwnCall] = ()) -> 
     return rows
 
 
-def with_types(rows: list[Row], read: ReadSchema) -> list[Row]:
+def with_types(
+    rows: list[Row], read: Callable[[str], Handlers] = handlers, known: Callable[[str], object] = schema
+) -> list[Row]:
     """Replace the permissions of the table's types with the registry's.
 
     Raises:
         SourceError: a schema is not available, or lacks a property for which a row is left out.
     """
     found = defaultdict[str, dict[str, list[str]]](dict)
-    for name in sorted({name for row in rows for name in row.type_names}):
-        schema = read(name)
-        _check_properties(name, schema, rows)
-        asked = {handler: schema.get("handlers", {}).get(handler, {}) for handler in _HANDLERS}
-        for handler, declared in {**asked, "tagging": schema.get("tagging", {})}.items():
-            for action in declared.get("permissions", ()):
-                found[action].setdefault(name, []).append(handler)
-        if not any(name in types for types in found.values()):
-            found[NO_ACTION][name] = []
+    try:
+        for name in sorted({name for row in rows for name in row.type_names}):
+            _check_properties(name, json.dumps(known(name)), rows)
+            for handler, declared in read(name).items():
+                for action in declared:
+                    found[action].setdefault(name, []).append(handler)
+            if not any(name in types for types in found.values()):
+                found[NO_ACTION][name] = []
+    except UnknownTypeError as error:
+        raise SourceError(str(error)) from None
     cells = {
         action: [f"{name} {','.join(dict.fromkeys(handlers))}".strip() for name, handlers in types.items()]
         for action, types in found.items()
@@ -102,8 +97,7 @@ def with_types(rows: list[Row], read: ReadSchema) -> list[Row]:
     return with_column(rows, "types", cells)
 
 
-def _check_properties(name: str, schema: Schema, rows: Iterable[Row]) -> None:
-    text = json.dumps(schema)
+def _check_properties(name: str, text: str, rows: Iterable[Row]) -> None:
     for row in rows:
         for each in set(row.unset.get(name, ())) - _ATTRIBUTES:
             if f'"{each}"' not in text:
@@ -149,8 +143,7 @@ def _changed(arguments: argparse.Namespace) -> list[Row]:
         judged_calls.PATH.write_text(recording, encoding="utf-8")
         return with_calls(rows, recording, provider_calls(CODE))
     if arguments.command == "types":
-        folder = arguments.schemas
-        return with_types(rows, read_schemas_from(folder) if folder else read_schema_from_registry)
+        return with_types(rows)
     return with_policy(rows, published_statements(arguments.file))
 
 
@@ -159,8 +152,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="permissions_table", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("calls", help="read the calls that rehearsals judged")
-    types = commands.add_parser("types", help="read the permissions of resource types")
-    types.add_argument("--schemas", type=Path, help="folder of their schemas, instead of an account")
+    commands.add_parser("types", help="read the permissions of resource types")
     commands.add_parser("policy", help="read ParallelCluster's published policy").add_argument(
         "file", type=Path
     )

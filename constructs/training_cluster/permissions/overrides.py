@@ -1,9 +1,8 @@
-"""Scopes of the provider for keys of a cluster config that only a file of overrides sets.
+"""What the provider needs for keys of a cluster config that only a file of overrides sets.
 
-They exist only with these keys: a cluster without them has a policy without them. Actions are those that the
-CloudFormation registry declares for the handlers of the resource types (EC2 Volume, EFS FileSystem and
-MountTarget, FSx FileSystem and DataRepositoryAssociation), ParallelCluster's policy for FSx with S3, and the
-library's own calls (pcluster/aws). None was tried on AWS.
+These keys make ParallelCluster put resource types into its template (`managed_types`), for which
+permissions.tsv has the actions; `grants` are those for what a key names, and for the library's own calls
+(pcluster/aws). A cluster without such keys has a policy without them. None was tried on AWS.
 """
 
 import re
@@ -24,20 +23,18 @@ def _in_region(service: str, resource: str) -> str:
     return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{resource}"
 
 
-_EFS = (
-    *("CreateFileSystem", "DeleteFileSystem", "UpdateFileSystem", "DescribeFileSystems", "TagResource"),
-    *("UntagResource", "ListTagsForResource", "DescribeBackupPolicy", "DescribeFileSystemPolicy"),
-    *("DescribeLifecycleConfiguration", "DescribeReplicationConfigurations", "PutBackupPolicy"),
-    *("CreateMountTarget", "DeleteMountTarget", "ModifyMountTargetSecurityGroups"),
-)
-_LUSTRE = (
-    *("CreateFileSystem", "CreateFileSystemFromBackup", "DeleteFileSystem", "UpdateFileSystem"),
-    *("TagResource", "UntagResource", "ListTagsForResource", "DescribeBackups"),
-    *("CreateDataRepositoryAssociation", "UpdateDataRepositoryAssociation"),
-    *("DeleteDataRepositoryAssociation", "DescribeDataRepositoryAssociations"),
-)
-_VOLUME = ("DescribeVolumeAttribute", "DescribeVolumesModifications", "DescribeSnapshots", "DescribeTags")
-_KEY = ("DescribeKey", "CreateGrant", "Decrypt", "GenerateDataKeyWithoutPlaintext")
+_GROUP = ("AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
+# Types in ParallelCluster's template (pcluster/templates/cluster_stack.py) by what makes it add them.
+_TYPES = {
+    "Ebs": ("AWS::EC2::Volume",),
+    "Efs": ("AWS::EFS::FileSystem", "AWS::EFS::MountTarget", *_GROUP),
+    "FsxLustre": ("AWS::FSx::FileSystem", *_GROUP),
+    "DataRepositoryAssociations": ("AWS::FSx::DataRepositoryAssociation",),
+    "ElasticIp": ("AWS::EC2::EIP", "AWS::EC2::EIPAssociation"),
+}
+MANAGED_TYPES = frozenset(name for names in _TYPES.values() for name in names)
+"""Resource types that only keys of overrides put into a cluster's template."""
+_KEY = ("DescribeKey", "CreateGrant", "Decrypt", "GenerateDataKeyWithoutPlaintext", "ReEncrypt*")
 _READ = {
     "FsxOpenZfs": ("fsx:DescribeVolumes",),
     "FsxOntap": ("fsx:DescribeVolumes", "fsx:DescribeStorageVirtualMachines"),
@@ -72,6 +69,18 @@ def grants(config: Config) -> Iterator[PolicyStatement]:
         yield PolicyStatement(sid="OwnLibraryBucket", actions=_LIBRARY_BUCKET, resources=[arn, f"{arn}/*"])
 
 
+def managed_types(config: Config) -> frozenset[str]:
+    """Return the resource types that keys of a config put into the template that ParallelCluster makes."""
+    head, managed = config.get("HeadNode", {}), list(managed_storage(config))
+    added = {each.kind for each in managed}
+    added |= {key for each in managed for key in each.settings if key in _TYPES}
+    if str(head.get("SharedStorageType")).lower() == "efs":
+        added.add("Efs")
+    if head.get("Networking", {}).get("ElasticIp"):
+        added.add("ElasticIp")
+    return frozenset(name for each in added for name in _TYPES[each])
+
+
 def attachable(config: Config) -> tuple[str, ...]:
     """Return ARNs of the user's policies of nodes, and of AWS's that keys of overrides need."""
     given = tuple(each for each in node_policies(config) if not Token.is_unresolved(each))
@@ -80,20 +89,7 @@ def attachable(config: Config) -> tuple[str, ...]:
 
 
 def _storage(config: Config) -> Iterator[PolicyStatement]:
-    managed = list(managed_storage(config))
-    kinds = {each.kind for each in managed}
-    if "Ebs" in kinds:
-        here = {"StringEquals": {"aws:RequestedRegion": Aws.REGION}}
-        actions = [f"ec2:{each}" for each in _VOLUME]
-        yield PolicyStatement(sid="ManagedVolumes", actions=actions, resources=["*"], conditions=here)
-    if "Efs" in kinds:
-        actions = [f"elasticfilesystem:{each}" for each in _EFS]
-        yield PolicyStatement(
-            sid="ManagedEfs", actions=actions, resources=[_in_region("elasticfilesystem", "*")]
-        )
-    if "FsxLustre" in kinds:
-        actions = [f"fsx:{each}" for each in _LUSTRE]
-        yield PolicyStatement(sid="ManagedLustre", actions=actions, resources=[_in_region("fsx", "*")])
+    managed = managed_storage(config)
     yield from _buckets_of_lustre([each.settings for each in managed if each.kind == "FsxLustre"])
     types = {str(each.get("StorageType")) for each in config.get("SharedStorage", [])}
     if reads := _sorted(action for kind in types for action in _READ.get(kind, ())):

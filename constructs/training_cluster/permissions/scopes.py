@@ -32,6 +32,8 @@ class Scope:
     conditions: Conditions | None = None
     any_resource: str = ""
     """Reason for every resource of the account; only with *."""
+    of_types: bool = False
+    """True if it allows only the actions of resource types that are in the cluster's template."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,7 @@ def scopes(target: Target) -> Iterator[Scope]:
     yield from _login_nodes()
     yield from _roles(target)
     yield from _own_calls(target)
+    yield from _managed()
 
 
 def _arn(service: str, resource: str, *, region: str = Aws.REGION, account: str = Aws.ACCOUNT_ID) -> str:
@@ -147,6 +150,16 @@ def _login_nodes() -> Iterator[Scope]:
         resources=(_arn("iam", "role/aws-service-role/*", region=""),),
         conditions={"StringEquals": {"iam:AWSServiceName": services}},
     )
+
+
+def _managed() -> Iterator[Scope]:
+    """Yield the scopes of storage and addresses that ParallelCluster makes for keys of overrides."""
+    yield Scope(name="ManagedEc2", conditions=_here(), of_types=True)
+    yield Scope(name="ManagedEfs", resources=(_arn("elasticfilesystem", "*"),), of_types=True)
+    yield Scope(name="ManagedLustre", resources=(_arn("fsx", "*"),), of_types=True)
+    services = ("elasticfilesystem.amazonaws.com", "fsx.amazonaws.com")
+    roles = tuple(_arn("iam", f"role/aws-service-role/{each}/*", region="") for each in services)
+    yield Scope(name="ManagedServiceRoles", resources=roles, of_types=True)
 
 
 def _roles(target: Target) -> Iterator[Scope]:

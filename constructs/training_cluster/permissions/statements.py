@@ -10,8 +10,8 @@ from typing import Any
 
 from aws_cdk import aws_iam as iam
 
-from training_cluster.permissions.overrides import attachable, grants
-from training_cluster.permissions.scopes import Target, scopes
+from training_cluster.permissions.overrides import attachable, grants, managed_types
+from training_cluster.permissions.scopes import Scope, Target, scopes
 from training_cluster.permissions.table import load
 
 
@@ -24,12 +24,19 @@ def provider_statements(target: Target, config: Mapping[str, Any] | None = None)
     table, config = load(), config or {}
     prefix = config.get("Iam", {}).get("ResourcePrefix")
     target = replace(target, node_policies=attachable(config), iam_prefix=prefix)
+    types = managed_types(config)
+
+    def allowed(scope: Scope) -> list[str]:
+        rows = [row for row in table if scope.name in row.scopes]
+        return [row.action for row in rows if not scope.of_types or row.type_names & types]
+
     return [
         iam.PolicyStatement(
             sid=scope.name,
-            actions=[row.action for row in table if scope.name in row.scopes],
+            actions=actions,
             resources=list(scope.resources),
             conditions=scope.conditions,
         )
         for scope in scopes(target)
+        if (actions := allowed(scope))
     ] + [*(grants(config) if config else ())]

@@ -35,7 +35,11 @@ class Row:
     documentation: tuple[str, ...] = ()
     """Pages of AWS's documentation, for actions without another source."""
     left_out: tuple[str, ...] = ()
-    """Reasons to leave it out; `unset: AWS::EC2::Instance Volumes` for a property that no template sets."""
+    """Reasons to leave it out.
+
+    `unset: AWS::EC2::Instance Volumes` for properties that alone call for it, which no template sets; with
+    scopes, for those of one type. `uncalled: TYPE the reason` for a type that declares it in vain.
+    """
 
     @property
     def service(self) -> str:
@@ -54,9 +58,15 @@ class Row:
 
     @property
     def unset(self) -> Mapping[str, tuple[str, ...]]:
-        """Properties that no template sets, by resource type: reasons to leave the action out."""
+        """Properties that alone call for the action, by resource type."""
         words = [each.split() for each in self.left_out if each.startswith("unset: ")]
         return {name: tuple(properties) for _, name, *properties in words}
+
+    def excuses(self, type_: str) -> bool:
+        """Return True if a reason says that the handlers of a resource type do not call the action."""
+        always = any(not each.startswith(("unset: ", "uncalled: ")) for each in self.left_out)
+        here = any(each.startswith(f"uncalled: {type_} ") for each in self.left_out)
+        return here or (always and type_ in self.type_names)
 
 
 COLUMNS = tuple(each.name for each in fields(Row))

@@ -1,4 +1,8 @@
-"""The rights that CloudFormation's handlers need for a resource: actions from permissions.tsv, on its ARN."""
+"""The rights that CloudFormation's handlers need for a resource: the actions that they declare, on its ARN.
+
+permissions.tsv, which makes the policy, only takes actions away here: those that its column left_out gives a
+reason for, for a type. An action or a type that it does not have is needed, and so denied.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,6 +11,7 @@ from typing import Any
 
 from rehearsal.local_aws.rights import iam_resources, instances
 from rehearsal.local_aws.rights.need import Context, Need, arn, bounded
+from rehearsal.local_aws.rights.registry_schemas import UnknownTypeError, handlers
 from training_cluster.permissions.table import load
 
 OPERATIONS = {
@@ -16,16 +21,13 @@ OPERATIONS = {
 }
 """Handlers that CloudFormation calls for an operation on a resource; it reads attributes after a change."""
 
-# Actions that a handler calls only for a property. Its declaration lists the actions of all properties.
-_ONLY_FOR = {
-    ("AWS::DynamoDB::Table", "s3:"): "ImportSourceSpecification",
-    ("AWS::DynamoDB::Table", "logs:"): "ImportSourceSpecification",
-    ("AWS::DynamoDB::Table", "iam:"): "ImportSourceSpecification",
-    ("AWS::Lambda::Function", "elasticfilesystem:"): "FileSystemConfigs",
-    ("AWS::CloudFormation::Stack", "iam:"): "RoleARN",
-    ("AWS::IAM::Role", "iam:PutRolePermissionsBoundary"): "PermissionsBoundary",
+_SERVICE_ROLES = {
+    "AWS::AutoScaling::AutoScalingGroup": "autoscaling.amazonaws.com",
+    "AWS::EFS::FileSystem": "elasticfilesystem.amazonaws.com",
+    "AWS::FSx::FileSystem": "fsx.amazonaws.com",
 }
-_SERVICE_ROLES = {"AWS::AutoScaling::AutoScalingGroup": "autoscaling.amazonaws.com"}
+_BUCKETS_ROLE = "s3.data-source.lustre.fsx.amazonaws.com"
+_FILE_SYSTEMS = ("elasticfilesystem", "fsx")
 _PASSED_TO = {"AWS::Lambda::Function": "lambda.amazonaws.com"}
 # Services with an ARN for each resource: prefix of its name, and the property with the name.
 _NAMED = {
@@ -70,20 +72,17 @@ def needs(resource: Resource, operation: str) -> list[Need]:
     if resource.type.startswith("Custom::") or resource.type == "AWS::CloudFormation::CustomResource":
         # CloudFormation calls the function behind a custom resource as the caller of the stack's operation.
         return [Need(action="lambda:InvokeFunction", resource=str(resource.properties.get("ServiceToken")))]
-    found: list[Need] = []
-    for action in _actions(resource.type, operation):
-        if _is_needed(resource, action):
-            found += _on(resource, action)
-    if operation != "delete":  # a property for which the table leaves an action out: no policy allows it
-        keys = {*_keys(resource.properties), *resource.attributes}
-        found += [Need(action=action) for action, unset in _left_out(resource.type) if keys & unset]
-    return found
-
-
-@cache
-def _left_out(type_: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    rows = [row for row in load() if type_ in row.unset]
-    return tuple((row.action, frozenset(row.unset[type_])) for row in rows)
+    try:
+        declared = _declared(resource.type, operation)
+    except UnknownTypeError:  # an action that no role has
+        return [Need(action=f"undeclared:{resource.type}")]
+    present = {*_keys(resource.properties), *resource.attributes}
+    return [
+        need
+        for action, only_for in declared
+        if only_for is None or only_for & present
+        for need in _on(resource, action)
+    ]
 
 
 def _keys(value: Any) -> Iterator[str]:
@@ -95,24 +94,19 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 @cache
-def _actions(type_: str, operation: str) -> tuple[str, ...]:
-    taken: list[str] = []
-    for row in load():
-        for words in row.types:
-            name, _, handlers = words.partition(" ")
-            if row.scopes and name == type_ and OPERATIONS[operation] & set(handlers.split(",")):
-                taken.append(row.action)
-    return tuple(taken)
-
-
-def _is_needed(resource: Resource, action: str) -> bool:
-    if action == "s3:GetObjectVersion":
-        return "S3ObjectVersion" in (resource.properties.get("Code") or {})
-    return all(
-        property_ in resource.properties
-        for (type_, prefix), property_ in _ONLY_FOR.items()
-        if type_ == resource.type and action.startswith(prefix)
-    )
+def _declared(type_: str, operation: str) -> tuple[tuple[str, frozenset[str] | None], ...]:
+    """Return the actions of an operation's handlers, and the properties that alone call for each."""
+    of_handlers, rows = handlers(type_), {row.action: row for row in load()}
+    found = []
+    for action in dict.fromkeys(each for actions in of_handlers.values() for each in actions):
+        called = {name for name, actions in of_handlers.items() if action in actions}
+        row = rows.get(action)
+        only_for = row.unset.get(type_) if row and type_ in row.type_names else None
+        # A property that no policy allows to change is refused at the creation.
+        refused = only_for and row and not row.scopes and operation == "create" and "update" in called
+        if (called & OPERATIONS[operation] or refused) and not (row and row.excuses(type_)):
+            found.append((action, frozenset(only_for) if only_for else None))
+    return tuple(found)
 
 
 def _on(resource: Resource, action: str) -> Iterator[Need]:
@@ -120,8 +114,7 @@ def _on(resource: Resource, action: str) -> Iterator[Need]:
         to = _PASSED_TO.get(resource.type, "ec2.amazonaws.com")
         for role in _passed_roles(resource):
             yield Need(action=action, resource=role, context={"iam:PassedToService": to})
-    elif action == "iam:CreateServiceLinkedRole":
-        service = _SERVICE_ROLES[resource.type]
+    elif action.startswith("iam:") and (service := _service_role(resource, action)):
         role = arn("iam", f"role/aws-service-role/{service}/*", region="")
         yield Need(action=action, resource=role, context={"iam:AWSServiceName": service})
     elif action.startswith("iam:"):
@@ -131,19 +124,40 @@ def _on(resource: Resource, action: str) -> Iterator[Need]:
         yield Need(action=action, resource=_arn(resource, action), context=tags)
 
 
+def _service_role(resource: Resource, action: str) -> str | None:
+    """Return the service whose role AWS makes for a resource; Lustre has another for a bucket."""
+    of_bucket = resource.type.startswith("AWS::FSx::") and action != "iam:CreateServiceLinkedRole"
+    if of_bucket or resource.type == "AWS::FSx::DataRepositoryAssociation":
+        return _BUCKETS_ROLE
+    return _SERVICE_ROLES.get(resource.type)
+
+
 def _arn(resource: Resource, action: str) -> str:
     service, _, name = action.partition(":")
     properties = resource.properties
     if service == "s3":
         code = properties.get("Code") or {}
-        return f"arn:aws:s3:::{code.get('S3Bucket')}/{code.get('S3Key')}"
+        code_key = f"{code.get('S3Bucket')}/{code.get('S3Key')}"
+        return f"arn:aws:s3:::{_linked_bucket(properties) or code_key}"
     if service == "cloudformation" and resource.physical_id:
         return resource.physical_id
+    if service in _FILE_SYSTEMS:
+        return arn(service, f"file-system/{properties.get('FileSystemId') or resource.physical_id or '*'}")
     if service == "logs" and name not in _ANY_LOG_GROUP:
         group = properties.get("LogGroupName") or resource.name("LogGroupName")
         return arn("logs", f"log-group:{group}{'' if name in _LOG_GROUP_TAGS else ':log-stream:'}")
     prefix, key = _NAMED.get(service, ("", ""))
-    return arn(service, prefix + resource.name(key)) if prefix else "*"
+    other = str(properties.get("KmsKeyId", "*")) if service == "kms" else "*"
+    return arn(service, prefix + resource.name(key)) if prefix else other
+
+
+def _linked_bucket(properties: dict[str, Any]) -> str:
+    """Return the bucket that a Lustre file system or an association links; empty if there is none."""
+    lustre = properties.get("LustreConfiguration") or {}
+    path = str(
+        properties.get("DataRepositoryPath") or lustre.get("ImportPath") or lustre.get("ExportPath") or ""
+    )
+    return path.removeprefix("s3://").partition("/")[0]
 
 
 def _iam(resource: Resource, action: str) -> Iterator[Need]:
@@ -154,7 +168,7 @@ def _iam(resource: Resource, action: str) -> Iterator[Need]:
         known = iam_resources.profile_arn(name)
         made = arn("iam", f"instance-profile{path}{name}", region="")
         yield Need(action=action, resource=known if resource.physical_id else made)
-    elif resource.type == "AWS::IAM::Policy":
+    elif resource.type == "AWS::IAM::Policy" and action.endswith("RolePolicy"):
         for role in properties.get("Roles", []):
             yield Need(
                 action=action, resource=iam_resources.role_arn(role), context=iam_resources.boundary(role)

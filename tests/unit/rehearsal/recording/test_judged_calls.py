@@ -7,9 +7,10 @@ included. tests/slow/stacks/test_stacks_deploy.py adds its own with UPDATE_GOLDE
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -18,10 +19,12 @@ from ministack.core.iam_evaluator import EvalContext, ParsedStatement, evaluate,
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.rights.nearest import explain
 from rehearsal.local_aws.rights.need import Need, arn
+from rehearsal.local_aws.rights.registry_handlers import OPERATIONS, Resource, needs
 from rehearsal.recording import judged_calls
 from rehearsal.recording.judged_calls import RecordedCall
 from training_cluster.permissions import statements
-from training_cluster.permissions.scopes import Target
+from training_cluster.permissions.overrides import MANAGED_TYPES, managed_types
+from training_cluster.permissions.scopes import Target, scopes
 from training_cluster.permissions.table import Row, load
 
 FOLDER = Path(__file__).parent
@@ -33,7 +36,7 @@ MEND = "type: make validate, then: make permissions"
 Policy = list[ParsedStatement]
 
 
-def policy_of(rows: list[Row]) -> Policy:
+def policy_of(rows: list[Row], config: Mapping[str, Any] | None = None) -> Policy:
     """The deployed policy of the provider's role, from these rows of the table."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(statements, "load", lambda: rows)
@@ -44,7 +47,7 @@ def policy_of(rows: list[Row]) -> Policy:
             progress_parameter_arn=arn("ssm", f"parameter{judged_calls.PROGRESS_PARAMETER}"),
             progress_log_group_arn=arn("logs", f"log-group:{judged_calls.PROGRESS_GROUP}:*"),
         )
-        found = statements.provider_statements(target)
+        found = statements.provider_statements(target, config)
     document = json.dumps({"Statement": [each.to_statement_json() for each in found if each.actions]})
     stack = cdk.Stack()
     values = {
@@ -114,6 +117,40 @@ def test_each_recorded_row_is_needed(policy: Policy) -> None:
         assert all(f": {action} " in each for each in lacking)
 
 
+KEY = arn("kms", "key/mine")
+LUSTRE = {"KmsKeyId": KEY, "ImportPath": "s3://mine/x", "DataRepositoryAssociations": [{}]}
+MANAGED: list[tuple[Mapping[str, Any], dict[str, Any]]] = [
+    ({"HeadNode": {"SharedStorageType": "Efs"}}, {}),
+    ({"HeadNode": {"Networking": {"ElasticIp": True}}}, {}),
+    ({"SharedStorage": [{"StorageType": "Efs", "EfsSettings": {"KmsKeyId": KEY}}]}, {"KmsKeyId": KEY}),
+    ({"SharedStorage": [{"StorageType": "Ebs", "EbsSettings": {"KmsKeyId": KEY}}]}, {"KmsKeyId": KEY}),
+    (
+        {"SharedStorage": [{"StorageType": "FsxLustre", "FsxLustreSettings": LUSTRE}]},
+        {"KmsKeyId": KEY, "LustreConfiguration": {"ImportPath": "s3://mine/x"}},
+    ),
+]
+"""Keys of overrides, and what properties of the resources they set."""
+
+
+@pytest.mark.parametrize(("config", "properties"), MANAGED, ids=lambda each: ",".join(each)[:20])
+def test_managed_types_have_their_handlers_rights(
+    config: Mapping[str, Any], properties: dict[str, Any], table: list[Row]
+) -> None:
+    """As the registry declares them, whatever the table says."""
+    policy = policy_of(table, {"Scheduling": {"SlurmQueues": []}, **config})
+    for type_ in managed_types(config):
+        resource = Resource(type=type_, logical_id="It", physical_id="", stack="training")
+        resource = replace(resource, properties={"DataRepositoryPath": "s3://mine/x", **properties})
+        lacking = [each for name in OPERATIONS for each in needs(resource, name) if not allows(policy, each)]
+        assert lacking == [], type_
+
+
+def test_without_its_keys_no_type_is_managed(table: list[Row], policy: Policy) -> None:
+    assert {name for config, _ in MANAGED for name in managed_types(config)} == MANAGED_TYPES
+    extra = {row.action for row in table if row.scopes} - {name for each in policy for name in each.actions}
+    assert {"ec2:DescribeSecurityGroupRules", "elasticfilesystem:CreateFileSystem"} <= extra
+
+
 def reasons() -> dict[str, str]:
     """Read why rows are not recorded: each comment is the reason of the rows below it."""
     found, reason = dict[str, str](), ""
@@ -126,7 +163,9 @@ def reasons() -> dict[str, str]:
 
 
 def test_rows_without_a_recorded_call_have_reasons(table: list[Row]) -> None:
-    idle = {row.action for row in table if row.scopes} - set(RECORDED)
+    # Deploys with keys of overrides are judged and not recorded.
+    managed = {each.name for each in scopes(Target(cluster_name="", scripts_bucket_arn="")) if each.of_types}
+    idle = {row.action for row in table if set(row.scopes) - managed} - set(RECORDED)
     if os.environ.get("UPDATE_GOLDEN"):
         lines = NOT_RECORDED.read_text().splitlines(keepends=True)
         NOT_RECORDED.write_text("".join(line for line in lines if line.strip() not in RECORDED))

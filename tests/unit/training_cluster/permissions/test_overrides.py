@@ -15,12 +15,6 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:x-AbCdEf"
 ROLE = "arn:aws:iam::123456789012:role/mine"
 LUSTRE = "{Name: l, MountDir: /l, StorageType: FsxLustre, FsxLustreSettings: "
 CASES: dict[str, tuple[str, str]] = {
-    "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs}]": ("ManagedVolumes", "ec2:DescribeSnapshots"),
-    "SharedStorage: [{Name: a, MountDir: /a, StorageType: Efs}]": (
-        "ManagedEfs",
-        "elasticfilesystem:CreateMountTarget",
-    ),
-    f"SharedStorage: [{LUSTRE}{{StorageCapacity: 1200}}}}]": ("ManagedLustre", "fsx:CreateFileSystem"),
     f"SharedStorage: [{LUSTRE}{{StorageCapacity: 1200, ImportPath: 's3://b/x'}}}}]": (
         "BucketsOfLustre",
         "s3:PutObject",

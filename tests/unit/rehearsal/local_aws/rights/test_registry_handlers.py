@@ -81,3 +81,15 @@ def test_attribute_needs_its_action() -> None:
     assert action not in {each.action for each in needs(group, "update")}
     updated = replace(group, attributes=frozenset({"UpdatePolicy"}))
     assert action in {each.action for each in needs(updated, "update")}
+
+
+def test_a_type_without_handlers_is_denied() -> None:
+    for unknown in ("AWS::New::Thing", "AWS::CodeBuild::Project"):
+        assert list(_needs(unknown)) == [f"undeclared:{unknown}"]
+
+
+def test_types_that_no_policy_is_for_are_judged() -> None:
+    """By the registry's schemas: permissions.tsv names none of the queue's actions."""
+    assert "sqs:CreateQueue" in _needs("AWS::SQS::Queue")
+    rule = _needs("AWS::EC2::SecurityGroupIngress")
+    assert {"ec2:AuthorizeSecurityGroupIngress", "ec2:DescribeSecurityGroupRules"} <= rule.keys()
