@@ -136,12 +136,13 @@ permissions: setup ## Write the table of the provider's permissions, from calls 
 	@$(VENV)/python -m tools.pcluster.permissions_table types
 
 .PHONY: docs
-docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md, first-deploy.md; reserved.tsv
+docs: setup ## Write the generated pages: flags, families, changes, first-deploy, execution-role; reserved.tsv
 	@$(VENV)/python -m tools.docs.reserved_keys
 	@$(VENV)/python -m tools.docs.flags_page > docs/flags.md
 	@$(VENV)/python -m tools.docs.families_page > docs/families.md
 	@$(VENV)/python -m tools.docs.changes_page > docs/changes.md
 	@$(VENV)/python -m tools.docs.first_deploy_page > docs/first-deploy.md
+	@$(VENV)/python -m tools.docs.execution_role_page > docs/execution-role.md
 	@$(VENV)/python -m tools.docs.tables
 
 .PHONY: site

@@ -4,5 +4,5 @@ moto answers for EC2, FSx, EFS and Service Quotas, with real data of instance ty
 CloudFormation, Lambda, Step Functions, S3, IAM, SSM and the rest. This package adds what both lack.
 docs/rehearsal.md lists what the local AWS cannot show.
 
-Imported by: rehearsal.
+Imported by: rehearsal, tools.
 """

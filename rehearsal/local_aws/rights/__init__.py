@@ -1,4 +1,4 @@
 """Checks each call of a function, and of CloudFormation on its behalf, against the rights of its role.
 
-Imported by: rehearsal.
+Imported by: rehearsal, tools.
 """
