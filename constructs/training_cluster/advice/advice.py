@@ -250,14 +250,12 @@ def _closed_ports(settings: Settings, config: Rendered) -> Iterator[Advice]:
     """Yield what ParallelCluster's rules would open: they belong to its own group, which no node has."""
     for node in (config["HeadNode"], *login_pools(config)):
         where, dcv = node.get("Name", "HeadNode"), node.get("Dcv") or {}
-        for key, given in (("Ssh", node.get("Ssh") or {}), ("Dcv", dcv)):
-            if "AllowedIps" in given:
-                yield Advice(
-                    id=f"no-effect-{where}-{key}",
-                    text=f"overrides: {where}: {key}.AllowedIps has no effect: nodes have our security "
-                    "group. For SSH type -c ssh_from=CIDR; for DCV add a group of your own to "
-                    "Networking.AdditionalSecurityGroups",
-                )
+        if "AllowedIps" in dcv:
+            yield Advice(
+                id=f"no-effect-{where}-Dcv",
+                text=f"overrides: {where}: Dcv.AllowedIps has no effect: nodes have our security group. Add a "
+                "group of your own to Networking.AdditionalSecurityGroups",
+            )
         has_our_group_alone = len(node["Networking"]["SecurityGroups"]) == 1
         if dcv.get("Enabled") and has_our_group_alone and not settings.security_group_id:
             yield Advice(

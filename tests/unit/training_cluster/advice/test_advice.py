@@ -99,7 +99,6 @@ def test_overrides_without_effect_are_told(tmp_path: Path) -> None:
     own_role = told(f"HeadNode: {{Iam: {{InstanceRole: '{role}'}}}}", node_policies=policy)["own-role-mine"]
     assert own_role.endswith(f"aws iam attach-role-policy --role-name mine --policy-arn {policy}")
     assert "own-role-mine" not in told(f"HeadNode: {{Iam: {{InstanceRole: '{role}'}}}}")
-    assert "-c ssh_from=CIDR" in told("HeadNode: {Ssh: {AllowedIps: 10.0.0.0/8}}")["no-effect-HeadNode-Ssh"]
     dcv = "HeadNode: {Dcv: {Enabled: true, Port: 8444%s}%s}"
     closed = told(dcv % (", AllowedIps: 10.0.0.0/8", ""))
     assert "port 8444 is closed" in closed["dcv-closed-HeadNode"]
