@@ -22,7 +22,7 @@ from ops.commands.local.rehearse import rehearse
 from ops.commands.logs import logs
 from ops.commands.people.usage import usage
 from ops.commands.people.users import app as users
-from ops.commands.plan import plan
+from ops.commands.plan import deploy, plan
 from ops.commands.preflight import preflight
 from ops.commands.price import price
 from ops.commands.registry import registry
@@ -38,7 +38,7 @@ app = typer.Typer(
     name="trainctl",
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Plan, watch, use and repair a training cluster. To deploy and delete it, use `cdk`.",
+    help="Plan, deploy, watch, use and repair a training cluster. To delete it, use `cdk`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -88,6 +88,7 @@ _add(price, BEFORE, "`trainctl price -c family=p5 -c nodes=4 --dataset-tokens 9e
 _add(import_config, BEFORE, "`trainctl import cluster.yaml --out imported`", name="import")
 _add(image_plan, BEFORE, "`trainctl image-plan p4d -c os=alinux2023`")
 _add(plan, BEFORE, "`trainctl plan -c nodes=4 -c on_busy=drain`")
+_add(deploy, BEFORE, "`trainctl deploy -c nodes=4`")
 _add(lint, BEFORE, "`trainctl lint job.slurm train.sh`")
 _add(new_workload, BEFORE, "`trainctl new-workload my-model`, then `trainctl rehearse --workload my-model`")
 _add(rehearse, BEFORE, "`trainctl rehearse --family p5 --keep`")

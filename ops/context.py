@@ -5,14 +5,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from training_cluster.flags.file import with_flags_file
 from training_cluster.problems import ConfigurationError
 
 
 def read_context(pairs: Iterable[str], *, folder: Path = Path(), home: Path | None = None) -> dict[str, Any]:
-    """Merge ~/.cdk.json, cdk.context.json, cdk.json and FLAG=VALUE pairs; later sources win.
+    """Merge the file of flags, ~/.cdk.json, cdk.context.json, cdk.json and FLAG=VALUE pairs; later ones win.
 
     Raises:
-        ConfigurationError: a pair without "=", or a file that is not JSON.
+        ConfigurationError: a pair without "=", a file that is not JSON, or an unusable file of flags.
     """
     context: dict[str, Any] = {}
     context |= _json((home or Path.home()) / ".cdk.json").get("context", {})
@@ -23,7 +24,7 @@ def read_context(pairs: Iterable[str], *, folder: Path = Path(), home: Path | No
         if not (flag and equals):
             raise ConfigurationError(f'"{pair}" is not FLAG=VALUE\n  type:   -c {flag or "family"}=...')
         context[flag] = value
-    return context
+    return with_flags_file(context)
 
 
 def _json(path: Path) -> dict[str, Any]:

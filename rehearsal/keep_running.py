@@ -13,16 +13,14 @@ from training_cluster.paths import ROOT
 
 
 def next_steps(
-    *, workspace: Workspace, family: str, workload: str, nodes: int, metrics_url: str | None = None
+    *, workspace: Workspace, workload: str, nodes: int, metrics_url: str | None = None
 ) -> tuple[str, ...]:
     """Return commands for a new shell, which work one after another.
 
     Args:
         metrics_url: address of the rehearsal's Prometheus; None without one.
     """
-    flag, look = (
-        (" -c metrics=prometheus", (f"trainctl top --url {metrics_url}",)) if metrics_url else ("", ())
-    )
+    look = (f"trainctl top --url {metrics_url}",) if metrics_url else ()
     more = nodes + 2 if nodes + 2 <= MAX_NODES else nodes - 2
     return (
         f"cd {shlex.quote(str(ROOT))}",
@@ -30,7 +28,7 @@ def next_steps(
         "trainctl status",
         f"trainctl submit {workload} --nodes {nodes} --follow",
         "aws cloudformation describe-stacks",
-        f"npx cdk deploy TrainingClusterStack -c family={family} -c nodes={more}{flag}",
+        f"trainctl deploy -c nodes={more} --yes",
         "sinfo -a",
         *look,
         f"trainctl submit {workload} --nodes {more} --follow",

@@ -122,7 +122,6 @@ class Rehearsal:
             settings = self._options.settings
             steps = next_steps(
                 workspace=self._workspace,
-                family=settings.family,
                 workload=self._options.workload,
                 nodes=settings.nodes,
                 metrics_url=scene.url if scene else None,

@@ -29,7 +29,7 @@ class NetworkStack(Stack):
             stack_name=NETWORK_STACK,
             description="Training Cluster: network, shared by all clusters",
         )
-        guard = Guard(self, "Guard", values=guarded_network(settings), cluster=settings.names)
+        guard = Guard(self, "Guard", values=guarded_network(settings), settings=settings)
         zone = None if settings.vpc_id else self._zone(settings)
         own = ComputeVpc(self, "Network", zone_name=zone.name) if zone else None
         vpc_id = own.vpc.vpc_id if own else settings.vpc_id

@@ -1,5 +1,7 @@
 """Lambda entry of Custom::Guard: fails an update that would replace a resource with data, before any change.
 
+The guard of the first stack also fails a deploy that leaves out flags of the cluster's last deploy.
+
 The resources with data depend on this custom resource, so CloudFormation updates it first. It creates,
 stores and deletes nothing: the event has the old and the new values. A guard that is created in an
 existing stack is in another app's stack: `cdk deploy` updates any stack that has the name. The guard of the
@@ -13,7 +15,7 @@ from typing import Any
 import boto3
 import names
 import parent_stack
-from transitions import WITHOUT_CLUSTERS, Values, refusal, refused_changes
+from transitions import WITHOUT_CLUSTERS, Values, forgotten_flags, refusal, refused_changes
 
 PHYSICAL_ID = "guard"
 """Constant physical id: CloudFormation would take another one as a replacement, and send a Delete."""
@@ -32,7 +34,8 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
         _refuse_unless_the_stack_is_new(event["StackId"])
     if event["RequestType"] == "Update":
         old, new = event["OldResourceProperties"]["Values"], event["ResourceProperties"]["Values"]
-        if changes := refused_changes(old, _with_clusters(old, new, event["StackId"])):
+        changes = refused_changes(old, _with_clusters(old, new, event["StackId"]))
+        if changes := changes or _forgotten(event["ResourceProperties"]):
             _refuse_unless_it_rolls_back(event["StackId"], changes)
     if event["RequestType"] != "Delete":
         _refuse_taken_names(event)
@@ -81,6 +84,16 @@ def _refuse_taken_names(event: dict[str, Any]) -> None:
     except parent_stack.StatusUnknownError as error:
         taken = [f"Whether the names of {cluster['Name']} are free could not be read ({error}). Deploy again"]
     raise RuntimeError(refusal(taken))
+
+
+def _forgotten(properties: dict[str, Any]) -> list[str]:
+    if "LeftOut" not in properties:
+        return []
+    stack = properties["Cluster"]["Stack"]
+    try:
+        return forgotten_flags(stack, parent_stack.recorded_flags(stack), properties["LeftOut"])
+    except parent_stack.StatusUnknownError as error:
+        return [f"The flags of the last deploy of {stack} could not be read ({error}): type the deploy again"]
 
 
 def _refuse_unless_it_rolls_back(stack_id: str, changes: list[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from botocore.exceptions import ClientError
+from parent_stack import find_stack
 
 _OWNER_TAG = "training-cluster:stack-id"
 _CLUSTER_TAG = "training-cluster:cluster"
@@ -23,8 +23,8 @@ def taken(cluster: dict[str, str], cloudformation: Any, ec2: Any) -> list[str]:
     name, own, key = cluster["Name"], cluster["Stack"], cluster["KeyPair"]
     another = f"-c cluster_name={name[:38]}-2"
     found = []
-    if stack := _stack(name, cloudformation):
-        maker = _stack(own, cloudformation)
+    if stack := find_stack(name, cloudformation):
+        maker = find_stack(own, cloudformation)
         if maker is None or _tags(stack).get(_OWNER_TAG) != maker["StackId"]:
             found.append(
                 f"A stack named {name} exists already and was not made by {own}, whose cluster needs this "
@@ -37,15 +37,6 @@ def taken(cluster: dict[str, str], cloudformation: Any, ec2: Any) -> list[str]:
             f"it, if it is an ED25519 key: -c key_name={key}"
         )
     return found
-
-
-def _stack(name: str, cloudformation: Any) -> dict[str, Any] | None:
-    try:
-        return dict(cloudformation.describe_stacks(StackName=name)["Stacks"][0])
-    except ClientError as error:
-        if "does not exist" in str(error):
-            return None
-        raise
 
 
 def _tags(resource: dict[str, Any]) -> dict[str, str]:

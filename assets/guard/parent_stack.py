@@ -1,10 +1,11 @@
-"""The CloudFormation stack that the guard is part of: its name, its status and the clusters that use it."""
+"""What CloudFormation knows of the guard's stack and of clusters: names, status, recorded flags, imports."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,6 +19,8 @@ permissions are not yet effective everywhere, is a reason to refuse.
 _Answer = TypeVar("_Answer")
 _EXPORT, _CLUSTERS = "NodeSecurityGroupId", "TrainingClusterStack"
 """Export of NetworkStack that every cluster imports, and the beginning of the names of their stacks."""
+_FLAGS = "training-cluster:flags"
+"""Key of a template's metadata (constructs/training_cluster/flags/given.py)."""
 
 
 class StatusUnknownError(Exception):
@@ -54,9 +57,30 @@ def has_clusters(stack_id: str) -> bool:
     return any(name.startswith(_CLUSTERS) for name in names)
 
 
-def _status(stack_id: str) -> str:
+def recorded_flags(stack: str) -> dict[str, Any]:
+    """Return the flags of the last deploy of a cluster; empty without one. Raises StatusUnknownError."""
+    if not _status(stack).startswith(("CREATE_COMPLETE", "UPDATE_")):  # the first deploy did not succeed
+        return {}
     client = boto3.client("cloudformation")
-    return ask(lambda: str(client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]))
+    body = ask(lambda: client.get_template(StackName=stack)["TemplateBody"])
+    template = json.loads(body) if isinstance(body, str) else body
+    flags: dict[str, Any] = template.get("Metadata", {}).get(_FLAGS, {})
+    return flags
+
+
+def find_stack(name: str, client: Any) -> dict[str, Any] | None:
+    """Describe a stack, by CloudFormation's client; None without one. Raises botocore's errors."""
+    try:
+        return dict(client.describe_stacks(StackName=name)["Stacks"][0])
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+
+
+def _status(stack: str) -> str:
+    client = boto3.client("cloudformation")
+    return ask(lambda: str((find_stack(stack, client) or {}).get("StackStatus", "")))
 
 
 def ask(call: Callable[[], _Answer]) -> _Answer:

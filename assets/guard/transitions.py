@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 Values = dict[str, dict[str, str]]
 """`value`, `may` (the policy: constructs/training_cluster/functions/guard.py) and `safe_way` of each flag."""
@@ -31,6 +33,24 @@ def refused_changes(old: Values, new: Values) -> list[str]:
         for name, (before, wanted) in changed.items()
         if not _is_allowed(before, wanted["value"], wanted["may"])
     ] or list(_changed_together(changed))
+
+
+def forgotten_flags(stack: str, last: Mapping[str, Any], left_out: Mapping[str, str]) -> list[str]:
+    """Explain that a deploy leaves out flags of the last one; empty if it leaves out none.
+
+    Args:
+        last: flags of the last deploy of the cluster's stack.
+        left_out: flags that this deploy does not give, each with its default.
+    """
+    lost = {flag: last[flag] for flag in left_out if str(last.get(flag, left_out[flag])) != left_out[flag]}
+    if not lost:
+        return []
+    again = " ".join(f"-c {shlex.quote(f'{flag}={value}')}" for flag, value in lost.items())
+    one = next(iter(lost))
+    return [
+        f"The last deploy of {stack} had {again}, and this one leaves that out. Type it again, or type "
+        f"trainctl deploy, which keeps it. A flag without a value gives it up: -c {one}="
+    ]
 
 
 def refusal(changes: list[str]) -> str:
@@ -74,6 +94,8 @@ def _explain(name: str, old: str, wanted: dict[str, str]) -> str:
         why = "would replace it with another one"
     elif policy == WITHOUT_CLUSTERS:
         why = "is not possible while a cluster exists"
+    elif policy == "given":
+        why = "was not asked for: this deploy leaves the flag out, and would change it for all clusters"
     else:
         why = "would replace a resource that holds data with an empty one"
     safe_way = wanted["safe_way"].replace("{old}", _shown(old)).replace("{new}", _shown(new))

@@ -23,8 +23,11 @@ class UserYamlError(Exception):
         self.problems = problems
 
 
-def read_user_yaml(file: Path) -> Any:
+def read_user_yaml(file: Path, *, as_text: bool = False) -> Any:
     """Read a file.
+
+    Args:
+        as_text: True to read each value as the text that the user wrote, such as `off` and `0100`.
 
     Raises:
         UserYamlError: no such file, no YAML, an empty file, a key or a Name twice.
@@ -40,7 +43,7 @@ def read_user_yaml(file: Path) -> Any:
             raise UserYamlError(["the file is empty"])
         if twice := list(duplicates(node)):
             raise UserYamlError(twice)
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
+        return yaml.load(text, Loader=yaml.BaseLoader if as_text else _Loader)  # noqa: S506 (safe loaders)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise UserYamlError([f"{line}{error.problem or error.context}"]) from None
@@ -48,7 +51,7 @@ def read_user_yaml(file: Path) -> Any:
         raise UserYamlError([" ".join(str(error).split())]) from None
 
 
-def read_file_of(flag: str, name: str, *, otherwise: str, page: str) -> dict[Any, Any]:
+def read_file_of(flag: str, name: str, *, otherwise: str, page: str, as_text: bool = False) -> dict[Any, Any]:
     """Read the keys in the file of a flag.
 
     Args:
@@ -56,12 +59,13 @@ def read_file_of(flag: str, name: str, *, otherwise: str, page: str) -> dict[Any
         name: path of the file, absolute or in the folder of cdk.json.
         otherwise: problem of a file that has no keys.
         page: last line of the error.
+        as_text: True to read each value as the text that the user wrote.
 
     Raises:
         ConfigurationError: no such file, no YAML, a key twice, or no keys.
     """
     try:
-        content = read_user_yaml(ROOT / name)
+        content = read_user_yaml(ROOT / name, as_text=as_text)
     except UserYamlError as error:
         raise unusable(f"{flag}={name}", error.problems, page=page) from None
     if not isinstance(content, dict):

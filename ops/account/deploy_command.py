@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from training_cluster.flags.flag import is_remembered
 from training_cluster.flags.given import given_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
@@ -11,8 +12,7 @@ from training_cluster.queues.file import flags_of, read_queues
 from training_cluster.stack_names import CLUSTER_STACK, DEFAULT_CLUSTER
 
 _DEPLOY = ("npx", "cdk", "deploy")
-_OF_ONE_DEPLOY = frozenset({"on_busy"})
-"""Flags that are not repeated: `stop` would end the jobs of another deploy."""
+_OF_ONE_DEPLOY = {flag for flag, info in Settings.model_fields.items() if not is_remembered(info)}
 _UNKNOWN = ", with its flags"
 
 

@@ -1,32 +1,99 @@
-"""The subcommand `trainctl plan`."""
+"""The subcommands `trainctl plan` and `trainctl deploy`."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ops.options import Context, Json, console, print_json
 
+if TYPE_CHECKING:
+    from ops.plan.plan import Plan
+
+Diff = Annotated[bool, typer.Option("--diff/--no-diff", help="Also show the resources that cdk diff lists.")]
+Validate = Annotated[
+    bool,
+    typer.Option("--validate/--no-validate", help="Run ParallelCluster's validators. Takes a minute."),
+]
+OfflinePrices = Annotated[
+    bool, typer.Option("--offline-prices", help="Use the catalog's prices instead of AWS's.")
+]
+
 
 def plan(
     *,
     context: Context = None,
-    diff: Annotated[
-        bool, typer.Option("--diff/--no-diff", help="Also show the resources that cdk diff lists.")
-    ] = True,
-    validate: Annotated[
-        bool,
-        typer.Option("--validate/--no-validate", help="Run ParallelCluster's validators. Takes a minute."),
-    ] = True,
-    offline_prices: Annotated[
-        bool, typer.Option("--offline-prices", help="Use the catalog's prices instead of AWS's.")
-    ] = False,
+    diff: Diff = True,
+    validate: Validate = True,
+    offline_prices: OfflinePrices = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a deploy with these flags would change, and how: live, rolling or with a stopped fleet.
+    """Show what `trainctl deploy` with these flags would change: live, rolling or with a stopped fleet.
 
     The plan includes the jobs that the deploy would end, and the cost before and after. This command changes
     nothing. The exit code is 1 if the deploy would be refused.
     """
+    from ops.plan.render import show_plan
+
+    found, _ = _read(
+        context or [], must_know=False, diff=diff, validate=validate, offline_prices=offline_prices
+    )
+    if as_json:
+        print_json({"plan": found, "refused": found.refused})
+    else:
+        show_plan(found, console())
+    raise typer.Exit(1 if found.refused else 0)
+
+
+def deploy(
+    *,
+    context: Context = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, for CI.")] = False,
+    diff: Diff = True,
+    validate: Validate = True,
+    offline_prices: OfflinePrices = False,
+    as_json: Json = False,
+) -> None:
+    """Run `cdk deploy` with the flags of the last deploy and these: show the plan, and ask.
+
+    The exit code is 1 if the plan is refused or the answer is no, else that of `cdk deploy`.
+    """
+    import shlex
+    import subprocess
+    import sys
+
+    from ops.account.deploy_command import deploy_words
+    from ops.plan.render import show_plan
+    from ops.usage import UsageError
+    from training_cluster.paths import ROOT
+    from training_cluster.stack_names import DEFAULT_CLUSTER
+
+    if not (yes or sys.stdin.isatty()):
+        raise UsageError(
+            "There is no terminal to ask on.\n  type:   trainctl deploy --yes, which does not ask"
+        )
+    found, pairs = _read(
+        context or [], must_know=True, diff=diff, validate=validate, offline_prices=offline_prices
+    )
+    words = deploy_words(DEFAULT_CLUSTER, {}, **dict(pair.split("=", 1) for pair in pairs))
+    words += ["--require-approval", "never"] if yes else []
+    if as_json:
+        print_json({"plan": found, "refused": found.refused, "deploy": words})
+    else:
+        show_plan(found, console())
+        typer.echo(f"\n  runs:   {shlex.join(words)}")
+    if found.refused or not (yes or typer.confirm("Deploy?", err=True)):
+        raise typer.Exit(1)
+    # The region and the profile of this command line are in the environment.
+    shown = sys.stderr if as_json else None
+    raise typer.Exit(subprocess.run(words, check=False, cwd=ROOT, stdout=shown).returncode)
+
+
+def _read(
+    context: list[str], *, must_know: bool, diff: bool, validate: bool, offline_prices: bool
+) -> tuple[Plan, list[str]]:
+    """Make the plan of a deploy, and return it with the deploy's FLAG=VALUE pairs."""
     from dataclasses import replace
 
     from rich.console import Console
@@ -36,14 +103,16 @@ def plan(
     from ops.pcluster.dry_run import account_environment, dry_run
     from ops.pcluster.update_policies import ask_library
     from ops.plan.plan import read_plan
-    from ops.plan.render import show_plan
+    from ops.plan.remembered import remembered
     from ops.plan.resources import read_resource_changes
     from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
-    from training_cluster.rules.context import read_settings
+    from training_cluster.rules.context import read_each, read_settings
 
-    settings = read_settings(read_context(context or []))
+    read_each(read_context(context))  # without the recorded ones they may contradict each other
     client = account_clients()
+    pairs = remembered(context, client, must_know=must_know)
+    settings = read_settings(read_context(pairs))
     with Console(stderr=True).status("Asking the account and the ParallelCluster library ...") as status:
         found = read_plan(
             settings,
@@ -60,9 +129,5 @@ def plan(
         )
         if diff:
             status.update("cdk diff ...")
-            found = replace(found, resources=tuple(read_resource_changes(context or [])))
-    if as_json:
-        print_json({"plan": found, "refused": found.refused})
-    else:
-        show_plan(found, console())
-    raise typer.Exit(1 if found.refused else 0)
+            found = replace(found, resources=tuple(read_resource_changes(pairs)))
+    return found, pairs

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ops.account.deploy_command import repeated_flags
 from ops.account.deployed_flags import flags_of
 from ops.plan.deployed import Deployed
 from training_cluster.flags.flag import is_compared
@@ -29,16 +28,6 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
     except ConfigurationError as error:
         last = str(error).splitlines()[-1].strip()
         return None, f"this release of the app refuses the flags of the last deploy: {last}"
-
-
-def left_out(settings: Settings, deployed: Deployed) -> dict[str, Any]:
-    """Return the flags of the last deploy that nobody typed now, and that get their defaults."""
-    found = flags_of(deployed.templates, settings.stack_name) or {}
-    return {
-        flag: value
-        for flag, value in repeated_flags(found).items()
-        if flag not in settings.model_fields_set and str(value) != str(getattr(settings, flag, value))
-    }
 
 
 def changed_flags(before: Settings, after: Settings) -> Iterator[tuple[str, str, str]]:

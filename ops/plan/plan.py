@@ -1,17 +1,16 @@
 """Makes the plan: the changes between the deployed state and the flags, and their cost."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from ops.account.deploy_command import deploy_command, flags_of_file
 from ops.account.session import ClientOf
 from ops.pcluster.dry_run import DryRun
 from ops.pcluster.update_policies import Judge
 from ops.plan.change import REFUSED, Change, second_cluster
 from ops.plan.cluster import cluster_changes
 from ops.plan.deployed import Deployed, read_deployed
-from ops.plan.flags import former_settings, left_out
+from ops.plan.flags import former_settings
 from ops.plan.foundations import foundation_changes
 from ops.plan.jobs import Running, read_running
 from ops.plan.resources import ResourceChange
@@ -47,10 +46,6 @@ class Plan:
     """Expected duration of a first deploy; None for an update."""
     not_judged: tuple[str, ...]
     """Resources that the deploy creates first, and without which the validators could not be asked."""
-    left_out: Mapping[str, Any] = field(default_factory=dict)
-    """Flags of the last deploy that get their defaults, since they were not typed."""
-    keep_command: str = ""
-    """Command of a deploy that keeps these, and takes the flags that were typed."""
     resources: tuple[ResourceChange, ...] | None = None
     """Changes of resources; None if the CDK was not asked."""
 
@@ -88,10 +83,6 @@ def read_plan(
         not_judged = found.rendered.not_created
         if dry_run and found.is_changed and not not_judged and not _is_impossible(changes):
             changes += _validated(dry_run(settings.cluster_name, found.rendered.config))
-    forgotten = left_out(settings, deployed)
-    given = {flag: getattr(settings, flag) for flag in sorted(settings.model_fields_set)}
-    of_file = flags_of_file(given)
-    typed = {flag: value for flag, value in given.items() if flag not in of_file and value is not None}
     book = prices([settings] if before is None else [before, settings])
     return Plan(
         cluster_name=settings.cluster_name,
@@ -104,8 +95,6 @@ def read_plan(
         why_no_before=why,
         minutes=None if state == "update" else _minutes(settings, deployed),
         not_judged=not_judged,
-        left_out=forgotten,
-        keep_command=deploy_command(settings.cluster_name, forgotten, **typed) if forgotten else "",
     )
 
 

@@ -24,7 +24,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(Text(_headline(plan)))
     if plan.changes:
         print_table(_table(plan.changes), console)
-    for lines in (_left_out(plan), _jobs(plan), _costs(plan), _resources(plan), _notes(plan), _refused(plan)):
+    for lines in (_jobs(plan), _costs(plan), _resources(plan), _notes(plan), _refused(plan)):
         for line in lines:
             console.print(Text(with_account(line)))
 
@@ -52,12 +52,6 @@ def _table(changes: tuple[Change, ...]) -> Table:
         row = (Text(each.what), Text(each.old), Text(each.new), Text(each.verdict, style=style))
         table.add_row(*row, Text("" if each.verdict in REFUSED else each.why))
     return table
-
-
-def _left_out(plan: Plan) -> Iterator[str]:
-    if plan.left_out:
-        yield f"Not typed, and so back to the default: {', '.join(plan.left_out)}. To keep the last deploy's:"
-        yield f"  {plan.keep_command}"
 
 
 def _jobs(plan: Plan) -> Iterator[str]:

@@ -14,6 +14,7 @@ from rehearsal.faults.worker import Site
 from rehearsal.problems import RehearsalError
 from training_cluster.cluster.progress import progress_parameter
 from training_cluster.paths import PCLUSTER_BIN
+from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 
 _PCLUSTER = PCLUSTER_BIN / "pcluster"
 
@@ -36,9 +37,9 @@ class Scene:
         Raises:
             AssertionError: the deploy succeeded and changed nothing, so the case would show nothing.
         """
-        before = self._events()
+        before = self.events()
         worked = self._cdk(self.deploy_command(*options, **flags))
-        if worked and self._events() == before:
+        if worked and self.events() == before:
             raise AssertionError(f"a deploy with {flags or 'the same flags'} changed nothing")
         return worked
 
@@ -85,17 +86,28 @@ class Scene:
             return "NONE"
         return str(answer["Stacks"][0]["StackStatus"])
 
-    def reasons(self) -> list[str]:
-        """Read the reasons of failed resources of our stack, the newest first."""
-        failed = [e for e in self._events() if _failed(e)]
+    def reasons(self, stack: str = "") -> list[str]:
+        """Read the reasons of failed resources of a stack, by default our own, the newest first."""
+        failed = [e for e in self.events(stack) if _failed(e)]
         return [
-            str(e.get("ResourceStatusReason")) for e in failed if e["LogicalResourceId"] != self.stack_name
+            str(e.get("ResourceStatusReason"))
+            for e in failed
+            if e["LogicalResourceId"] != (stack or self.stack_name)
         ]
 
-    def _events(self) -> list[dict[str, Any]]:
-        """Read the events of our stack, the newest first; an empty list if there is no stack."""
+    def templates(self) -> dict[str, Any]:
+        """Read the template of each stack that our deploy deploys."""
+        read = self.client("cloudformation").get_template
+        return {
+            name: read(StackName=name)["TemplateBody"]
+            for name in (NETWORK_STACK, STORAGE_STACK, self.stack_name, self.name)
+        }
+
+    def events(self, stack: str = "") -> list[dict[str, Any]]:
+        """Read the events of a stack, by default our own, the newest first; an empty list without one."""
+        name = stack or self.stack_name
         try:
-            answer = self.client("cloudformation").describe_stack_events(StackName=self.stack_name)
+            answer = self.client("cloudformation").describe_stack_events(StackName=name)
         except ClientError:
             return []
         return list(answer["StackEvents"])

@@ -23,6 +23,7 @@ from rehearsal.faults.worker import BYSTANDER, Site
 from rehearsal.pcluster_process import PclusterProcess
 from training_cluster.catalog.workloads import SYSTEM_PYTHONS
 from training_cluster.paths import ROOT
+from training_cluster.stack_names import NETWORK_STACK
 
 _TIMEOUT_S = 120.0
 
@@ -102,6 +103,19 @@ def _impossible(scene: Scene) -> None:
     _expect(f"no advice in {scene.reasons()}", any(advice in reason for reason in scene.reasons()))
 
 
+def _forgotten(scene: Scene) -> None:
+    """Leave out a flag of the last deploy: no stack changes until the deploy says that it goes."""
+    mail = "me@example.com"
+    _expect("the first deploy", scene.deploy(alarm_email=mail, nodes="4"))
+    before, others = scene.templates(), scene.events()
+    _expect("it has to fail", not scene.deploy(nodes="4"))
+    _expect("a template has changed", scene.templates() == before)
+    _expect("another stack than the first was updated", scene.events() == others)
+    reasons = scene.reasons(NETWORK_STACK)
+    _expect(f"no advice in {reasons}", any(f"had -c alarm_email={mail}, and" in each for each in reasons))
+    _expect("a deploy that gives it up", scene.deploy(alarm_email="", nodes="4"))
+
+
 def _second_cluster(scene: Scene) -> None:
     """Deploy a second cluster and destroy it: the first cluster, its scripts and files remain."""
     _expect("the deploy", scene.deploy())
@@ -164,6 +178,7 @@ _CASES = {
     "the Lambda is killed in mid-poll": _killed,
     "an update fails on the head node": _failed_update,
     "a change that no cluster can take": _impossible,
+    "a deploy forgets a flag of the last one": _forgotten,
     "a second cluster comes and goes": _second_cluster,
     "somebody else's cluster of that name": _somebody_elses,
     "the cluster was deleted by hand": _by_hand,

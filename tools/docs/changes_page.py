@@ -14,7 +14,7 @@ from training_cluster.flags.flag import effect_of_change
 from training_cluster.flags.settings import FLAG_GROUPS, Settings
 from training_cluster.functions.guarded import Guarded
 from training_cluster.network.guarded import guarded_network
-from training_cluster.rules.context import read_settings
+from training_cluster.rules.context import read_each
 from training_cluster.storage.guarded import guarded_storage
 
 _HEAD = """\
@@ -31,9 +31,9 @@ cluster.
 | stopped | an idle fleet is stopped and started again. While nodes run, `-c on_busy=stop` ends their jobs |
 | refused | nothing changes, and the deploy prints what to type instead |
 
-A deploy does not remember the flags of the last one. A flag that you leave out returns to its default; a flag
-of the network or of the storage does so for all clusters (without `endpoints=private`, the endpoints are
-deleted). Write the flags that you keep into `context` in `cdk.json`.
+A deploy that leaves out a flag of the last one is refused by the guard of NetworkStack, before anything
+changes. `trainctl deploy` repeats the flags of the last deploy. A flag without a value, `-c alarm_email=`,
+returns to its default ([keep the other flags](how-to/operate.md#keep-the-other-flags)).
 
 Every update also runs on each running node, and ParallelCluster waits 15 minutes for it. A node that cannot
 apply it (a full disk, a mount that hangs) makes the deploy fail and roll back; `trainctl diagnose` names the
@@ -94,7 +94,7 @@ def _row(sample: Sample, refused: Refused) -> str:
 
 
 def _guarded() -> dict[str, Guarded]:
-    settings = read_settings({})
+    settings = read_each(dict.fromkeys(Settings.model_fields, ""))  # each is given, with its default
     network = dict.fromkeys(("vpc_id", "subnet_id", "node_security_group_id"), "any")
     return guarded_storage(settings, **network) | guarded_network(settings)
 

@@ -13,6 +13,9 @@ _HEAD = """\
 Pass flags to the CDK with `-c`, or write them into `context` in `cdk.json`:
 
     npx cdk deploy TrainingClusterStack -c family=p4d -c nodes=4
+
+A flag without a value, such as `-c nodes=`, has its default. A deploy that leaves out a flag of the last one
+is refused: [keep the other flags](how-to/operate.md#keep-the-other-flags).
 """
 _TABLE = """
 ## {title}

@@ -10,6 +10,7 @@ from training_cluster.catalog.charges import efs
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.family import Family
 from training_cluster.cluster.nodes import Rendered
+from training_cluster.flags.file import replaced_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name
 from training_cluster.overrides.nodes import own_roles
@@ -30,6 +31,15 @@ def advice(settings: Settings, config: Rendered) -> list[Advice]:
     """Return all advice about the flags and the final cluster config."""
     of_flags = [each for find in _FINDERS for each in find(settings)]
     return of_flags + [each for find in _OF_CONFIG for each in find(settings, config)]
+
+
+def _flags_file(settings: Settings) -> Iterator[Advice]:
+    for flag, value, used in replaced_flags(settings):
+        yield Advice(
+            id="flags-file",
+            text=f"{flag}={used} of the command line or of cdk.json is used, not {value} of {settings.flags}",
+            warns=False,
+        )
 
 
 def _image(settings: Settings) -> Iterator[Advice]:
@@ -250,12 +260,14 @@ def _closed_ports(settings: Settings, config: Rendered) -> Iterator[Advice]:
     """Yield what ParallelCluster's rules would open: they belong to its own group, which no node has."""
     for node in (config["HeadNode"], *login_pools(config)):
         where, dcv = node.get("Name", "HeadNode"), node.get("Dcv") or {}
-        if "AllowedIps" in dcv:
-            yield Advice(
-                id=f"no-effect-{where}-Dcv",
-                text=f"overrides: {where}: Dcv.AllowedIps has no effect: nodes have our security group. Add a "
-                "group of your own to Networking.AdditionalSecurityGroups",
-            )
+        for key, given in (("Ssh", node.get("Ssh") or {}), ("Dcv", dcv)):
+            if "AllowedIps" in given:
+                yield Advice(
+                    id=f"no-effect-{where}-{key}",
+                    text=f"overrides: {where}: {key}.AllowedIps has no effect: nodes have our security "
+                    "group. For SSH type -c ssh_from=CIDR; for DCV add a group of your own to "
+                    "Networking.AdditionalSecurityGroups",
+                )
         has_our_group_alone = len(node["Networking"]["SecurityGroups"]) == 1
         if dcv.get("Enabled") and has_our_group_alone and not settings.security_group_id:
             yield Advice(
@@ -272,7 +284,7 @@ def _idle_cost(settings: Settings, config: Rendered) -> Iterator[Advice]:
 
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
-    *(_image, _head_node, _placement_group, _system, _zone),
+    *(_flags_file, _image, _head_node, _placement_group, _system, _zone),
     *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _static_fleet),
 )
 _OF_CONFIG = (_own_roles, _closed_ports, _idle_cost)

@@ -83,7 +83,7 @@ class ClusterFlags(BaseModel):
     )
     overrides: str | None = flag(
         None,
-        takes="the path of a YAML file, in the folder of cdk.json or absolute",
+        is_file=True,
         example="overrides.yaml",
         description="File with keys of ParallelCluster's cluster config that are merged into ours, for what "
         "has no flag (docs/overrides.md). Default: none.",
@@ -92,21 +92,31 @@ class ClusterFlags(BaseModel):
     )
     users: str | None = flag(
         None,
-        takes="the path of a YAML file, in the folder of cdk.json or absolute",
+        is_file=True,
         example="users.yaml",
         description="File of the people who share the cluster: names, uids, keys, project accounts, limits "
         "(docs/how-to/users.md). Default: the cluster's own user alone.",
-        on_change="live: new people get in, others are locked and keep their data; left out, all are locked",
+        on_change="live: new people get in, others are locked and keep their data; without it all are locked",
         is_compared=False,
     )
     directory: str | None = flag(
         None,
-        takes="the path of a YAML file, in the folder of cdk.json or absolute",
+        is_file=True,
         example="directory.yaml",
         description="File of an LDAP directory or Active Directory that exists, whose users the cluster "
         "gets in place of `users` (docs/how-to/users.md). Default: none.",
         on_change="stops compute and login nodes (on_busy); the head node asks the new directory",
         is_compared=False,
+    )
+    flags: str | None = flag(
+        None,
+        is_file=True,
+        example="prod.yaml",
+        description="File of flags for one cluster, a line `flag: value` each (docs/how-to/operate.md). A "
+        "flag of the command line or of cdk.json is used instead of the file's.",
+        on_change="as each flag of the file",
+        is_compared=False,
+        is_remembered=False,
     )
     cluster_name: str = flag(
         DEFAULT_CLUSTER,
@@ -123,6 +133,7 @@ class ClusterFlags(BaseModel):
         "jobs, update, start it again. A fleet without running nodes is always stopped and started.",
         on_change="live: how the next update treats nodes that run",
         is_compared=False,
+        is_remembered=False,
     )
     pcluster_version: str = flag(
         PCLUSTER_VERSION,

@@ -93,7 +93,7 @@ class ComputeFlags(BaseModel):
     )
     queues: str | None = flag(
         None,
-        takes="the path of a YAML file, in the folder of cdk.json or absolute",
+        is_file=True,
         example="queues.yaml",
         description="File with queues in addition to the flags' own: other instance types, capacity, "
         "subnets (docs/queues.md). Default: none.",

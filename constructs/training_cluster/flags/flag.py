@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue
 from pydantic.fields import FieldInfo
 
 _TAKES, _ON_CHANGE, _IS_COMPARED, _REFUSED_WITH = "takes", "on_change", "is_compared", "refused_with"
+_IS_FILE, _IS_REMEMBERED = "is_file", "is_remembered"
 Default = TypeVar("Default")
 
 
@@ -18,6 +19,8 @@ def flag(
     on_change: str | None = None,
     is_compared: bool = True,
     refused_with: str | None = None,
+    is_file: bool = False,
+    is_remembered: bool = True,
     pattern: str | None = None,
     ge: int | None = None,
     le: int | None = None,
@@ -33,13 +36,17 @@ def flag(
         is_compared: False keeps the flag out of `trainctl plan`: no deployed resource shows its value, or
             it only controls the deploy itself.
         refused_with: flag with the id of an existing resource; this flag is for a new one alone.
+        is_file: True for the path of a YAML file, in the folder of cdk.json or absolute.
+        is_remembered: False for a flag of one deploy, which the next one neither repeats nor misses.
         pattern, ge, le: pydantic's own.
     """
     extra: dict[str, JsonValue] = {
-        _TAKES: takes,
+        _TAKES: "the path of a YAML file, in the folder of cdk.json or absolute" if is_file else takes,
         _ON_CHANGE: on_change,
         _IS_COMPARED: is_compared,
         _REFUSED_WITH: refused_with,
+        _IS_FILE: is_file,
+        _IS_REMEMBERED: is_remembered,
     }
     field: Default = Field(
         default,
@@ -76,6 +83,16 @@ def refused_with(info: FieldInfo) -> str | None:
 def is_compared(info: FieldInfo) -> bool:
     """Return True if `trainctl plan` compares a flag with its deployed value."""
     return bool(_extra(info)[_IS_COMPARED])
+
+
+def is_file(info: FieldInfo) -> bool:
+    """Return True if a flag is the path of a file."""
+    return bool(_extra(info)[_IS_FILE])
+
+
+def is_remembered(info: FieldInfo) -> bool:
+    """Return True if a deploy has to repeat a flag of the last one, or to say that it goes."""
+    return bool(_extra(info)[_IS_REMEMBERED])
 
 
 def _text(info: FieldInfo, key: str) -> str | None:

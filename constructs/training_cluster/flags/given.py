@@ -1,4 +1,4 @@
-"""Flags of a deployed cluster, in its template's metadata: `trainctl plan` compares with them.
+"""Flags of a deployed cluster, in its template's metadata: `trainctl deploy` repeats them.
 
 CloudFormation takes new metadata only along with another change, so flags of the shared stacks may be
 outdated here: the values of their guards are not.
@@ -7,6 +7,7 @@ outdated here: the values of their guards are not.
 from collections.abc import Mapping
 from typing import Any
 
+from training_cluster.flags.flag import is_remembered
 from training_cluster.flags.settings import Settings
 
 GIVEN_FLAGS = "training-cluster:flags"
@@ -16,6 +17,15 @@ GIVEN_FLAGS = "training-cluster:flags"
 def given_flags(settings: Settings) -> dict[str, Any]:
     """Return the flags that differ from their defaults, and the family. No flag is a secret, only its ARN."""
     return {"family": settings.family, **settings.model_dump(mode="json", exclude_defaults=True)}
+
+
+def left_out(settings: Settings) -> dict[str, str]:
+    """Return the default of each flag that the deploy leaves out, though it may not drop the last one's."""
+    return {
+        flag: "" if info.default is None else str(info.default)
+        for flag, info in Settings.model_fields.items()
+        if is_remembered(info) and flag not in settings.model_fields_set
+    }
 
 
 def read_given_flags(template: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -40,7 +40,11 @@ class Settings(
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Take flags that are not given from the queue of the file that `queue_name` names, or the type."""
+        """Take flags that are not given from the queue of the file that `queue_name` names, or the type.
+
+        An empty value is the default. Unlike a flag that is left out, it may replace the last deploy's.
+        """
+        given = {flag: cls._default(flag) if value == "" else value for flag, value in given.items()}
         file = given.get("queues")
         listed = read_queues(file) if file and isinstance(file, str) else {}
         if entry := listed.get(str(given.get("queue_name"))):
@@ -48,6 +52,15 @@ class Settings(
         if given.get("family") is None and (found := find_instance_type(str(given.get("instance_type")))):
             given = {**given, "family": found[0].name}
         return given
+
+    @classmethod
+    def _default(cls, flag: str) -> Any:
+        return cls.model_fields[flag].default if flag in cls.model_fields else ""
+
+    @property
+    def asked_flags(self) -> set[str]:
+        """Flags with another value than their default, which a deploy may give to drop the last one's."""
+        return set(self.model_dump(exclude_defaults=True))
 
     @property
     def family_facts(self) -> Family:

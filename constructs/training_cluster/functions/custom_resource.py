@@ -33,10 +33,11 @@ class FunctionResource(Construct):
         code: folder with handler.py and its on_event.
         timeout: limit of the function; shorter than the 10 minutes after which CloudFormation gives up.
         properties: input of the function.
-        describes_stacks: True if the function may describe other stacks, whose names an input has.
         actions: calls that the function may make, such as ec2:DescribeImages, which only read and have no
             resource (Service Authorization Reference), or any.
         purpose: description of the function's role.
+        read_stacks: names of stacks, with a wildcard, whose templates the function may read; it may then
+            describe any stack.
 
     Attributes:
         resource: the custom resource, for its attributes and for dependencies on it.
@@ -52,16 +53,14 @@ class FunctionResource(Construct):
         code: Path,
         timeout: Duration,
         properties: Mapping[str, Any],
-        describes_stacks: bool = False,
         actions: Sequence[str] = (),
         purpose: str = "Asks for the status of its own stack",
+        read_stacks: str | None = None,
     ) -> None:
         super().__init__(scope, id_)
         # One group for both functions, created before either: a function without one creates its own.
         self._log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.THREE_MONTHS)
-        function = self._function(
-            code, timeout, self._role(name, actions, purpose, describes_stacks=describes_stacks)
-        )
+        function = self._function(code, timeout, self._role(name, actions, purpose, read_stacks))
         provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=self._log)
         acknowledge_provider(provider)
         self.resource = CustomResource(
@@ -89,17 +88,24 @@ class FunctionResource(Construct):
         acknowledge_runtime(function)
         return function
 
-    def _role(self, policy: str, actions: Sequence[str], purpose: str, *, describes_stacks: bool) -> iam.Role:
+    def _role(self, policy: str, actions: Sequence[str], purpose: str, read_stacks: str | None) -> iam.Role:
         stack = Stack.of(self)
-        stacks = stack.stack_id
-        if describes_stacks:
-            stacks = stack.format_arn(service="cloudformation", resource="stack", resource_name="*")
+        stacks, read = (
+            stack.format_arn(service="cloudformation", resource="stack", resource_name=name)
+            for name in ("*", f"{read_stacks}/*")
+        )
+        described = stacks if read_stacks else stack.stack_id
         statements = [
-            iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[stacks]),
+            iam.PolicyStatement(
+                actions=["cloudformation:DescribeStacks"],
+                resources=[described],
+            ),
             iam.PolicyStatement(
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self._log.log_group_arn]
             ),
         ]
+        if read_stacks:
+            statements.append(iam.PolicyStatement(actions=["cloudformation:GetTemplate"], resources=[read]))
         if actions:
             statements.append(iam.PolicyStatement(actions=list(actions), resources=["*"]))
         role = iam.Role(
@@ -110,8 +116,9 @@ class FunctionResource(Construct):
             # Inline: the rights exist from the first call to the last, without another resource to wait for.
             inline_policies={policy: iam.PolicyDocument(statements=statements)},
         )
-        if describes_stacks:
-            acknowledge_wildcards(role, [stacks], "asks who has a cluster's name, whatever that is")
+        if read_stacks:
+            reason = "asks who has a cluster's name, whatever that is, and for the flags of the last deploy"
+            acknowledge_wildcards(role, [described, read], reason)
         if actions:
             acknowledge_wildcards(role, ["*"], "they only read, most without resource-level permissions")
         return role

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from aws_cdk import Duration, RemovalPolicy
 from constructs import Construct, IConstruct
 
+from training_cluster.flags.given import left_out
+from training_cluster.flags.settings import Settings
 from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.functions.guarded import Guarded
 from training_cluster.paths import ASSETS
-from training_cluster.stack_names import GUARD_TYPE
+from training_cluster.stack_names import CLUSTER_STACK, GUARD_TYPE
 
 RETAINED = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 """Removal policy of everything that holds data: it outlives its stack and its replacement. It is
@@ -24,18 +26,15 @@ class Guard(FunctionResource):
 
     Args:
         values: guarded values by the name of their flag.
-        cluster: names that the deployed cluster needs in the account (assets/guard/names.py); None in all but
+        settings: of the cluster, whose names may be somebody else's (assets/guard/names.py), and whose last
+            deploy had flags that this one may not leave out; None in all but
             the first stack.
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        id_: str,
-        *,
-        values: Mapping[str, Guarded],
-        cluster: Mapping[str, str] | None = None,
+        self, scope: Construct, id_: str, *, values: Mapping[str, Guarded], settings: Settings | None = None
     ) -> None:
+        remembered = {"Cluster": settings.names, "LeftOut": left_out(settings)} if settings else {}
         super().__init__(
             scope,
             id_,
@@ -44,13 +43,10 @@ class Guard(FunctionResource):
             code=ASSETS / "guard",
             # The function may wait two minutes to learn whether the stack rolls back.
             timeout=Duration.minutes(5),
-            properties={
-                "Values": {name: each.as_property() for name, each in values.items()},
-                **({"Cluster": cluster} if cluster else {}),
-            },
-            describes_stacks=cluster is not None,
-            actions=["cloudformation:ListImports", *(["ec2:DescribeKeyPairs"] if cluster else [])],
-            purpose="Asks for the status of its own stack, and for the stacks that import from it",
+            properties={"Values": {name: each.as_property() for name, each in values.items()}} | remembered,
+            read_stacks=f"{CLUSTER_STACK}*" if settings else None,
+            actions=["cloudformation:ListImports", *(["ec2:DescribeKeyPairs"] if settings else [])],
+            purpose="Asks for the status of its own stack, the stacks that import from it, and clusters",
         )
 
     def protect(self, *holders: IConstruct) -> None:

@@ -1,7 +1,7 @@
 """Guarded values of NetworkStack: those that cannot change while it is in use, and the way round."""
 
 from training_cluster.flags.settings import Settings
-from training_cluster.functions.guarded import Guarded
+from training_cluster.functions.guarded import Guarded, if_given
 
 MOVE = (
     "Clusters and file systems are in {old}: leave the network flags as they were. To move, with the data in "
@@ -24,4 +24,8 @@ def guarded_network(settings: Settings) -> dict[str, Guarded]:
     }
     boundary = settings.permissions_boundary or ""
     values["permissions_boundary"] = Guarded(value=boundary, policy="without clusters", safe_way=_BOUNDARY)
-    return values
+    open_to = {"ssh_from": settings.ssh_from or "", "endpoints": settings.endpoints}
+    return values | {
+        name: if_given(name, settings, Guarded(value=value, policy="changes"))
+        for name, value in open_to.items()
+    }

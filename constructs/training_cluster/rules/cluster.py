@@ -20,7 +20,7 @@ def _accounting_is_complete(settings: Settings) -> Iterator[Contradiction]:
             mend="-c accounting_secret=arn:aws:secretsmanager:...",
         )
     for flag in ("accounting_secret", "accounting_user"):
-        if not own and flag in settings.model_fields_set:
+        if not own and flag in settings.asked_flags:
             yield Contradiction(
                 problem=f"{flag} is for your own database, and accounting={kind} is none",
                 mend=f"-c accounting=HOST:{MYSQL_PORT}, or leave {flag} out",

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from training_cluster.directory.file import read_directory
+from training_cluster.flags.file import with_flags_file
 from training_cluster.flags.messages import explain, explain_contradictions
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
@@ -23,8 +24,17 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
 
     Raises:
         ConfigurationError: an unknown flag, a wrong value, values that contradict each other, or a
-            file of overrides, queues or users that cannot be used.
+            file of flags, overrides, queues or users that cannot be used.
     """
+    settings = read_each(context)
+    if found := contradictions(settings):
+        raise ConfigurationError(explain_contradictions(found))
+    return settings
+
+
+def read_each(context: Mapping[str, Any]) -> Settings:
+    """Read the flags like `read_settings`, without checking them against each other."""
+    context = with_flags_file(context)
     flags = {k: v for k, v in context.items() if ":" not in k and not k.startswith("@")}
     if context.get(CDKS_BOUNDARY) and "permissions_boundary" not in flags:
         raise ConfigurationError(explain_contradictions([_boundary_of_the_app_alone(context)]))
@@ -40,8 +50,6 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
         read_users(settings.users)
     if settings.directory:
         read_directory(settings.directory)
-    if found := contradictions(settings):
-        raise ConfigurationError(explain_contradictions(found))
     return settings
 
 

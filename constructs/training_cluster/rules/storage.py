@@ -11,14 +11,14 @@ from training_cluster.problems import Contradiction
 def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
     for own in ("fsx_id", "efs_id"):
         ours = (flag for flag, info in StorageFlags.model_fields.items() if refused_with(info) == own)
-        asked = [flag for flag in ours if flag in settings.model_fields_set]
+        asked = [flag for flag in ours if flag in settings.asked_flags]
         if getattr(settings, own) and asked:
             yield Contradiction(
                 problem=f"{' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} for a new file system, "
                 f"and {own}={getattr(settings, own)} already exists",
                 mend=f"leave {' and '.join(asked)} out",
             )
-    if settings.fsx_type == "scratch2" and "fsx_mbps_per_tib" in settings.model_fields_set:
+    if settings.fsx_type == "scratch2" and "fsx_mbps_per_tib" in settings.asked_flags:
         yield Contradiction(
             problem="fsx_mbps_per_tib is for persistent2; scratch2 has 200 MB/s a TiB",
             mend="leave fsx_mbps_per_tib out",

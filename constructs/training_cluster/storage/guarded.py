@@ -5,7 +5,7 @@ FSx's UpdateFileSystem (API reference: its parameters can change in place), and 
 """
 
 from training_cluster.flags.storage import StorageFlags
-from training_cluster.functions.guarded import Guarded
+from training_cluster.functions.guarded import Guarded, if_given
 from training_cluster.network.guarded import MOVE
 
 # All clusters use StorageStack's exports. Destroying them releases the exports; the data is retained.
@@ -39,7 +39,8 @@ def guarded_storage(
         values |= _lustre(flags)
     if not flags.efs_id:
         # EFS refuses a second such change within a day, so a rollback could not take it back.
-        values["efs_mibps"] = Guarded(value=str(flags.efs_mibps or ""), policy="alone", note="once a day")
+        throughput = Guarded(value=str(flags.efs_mibps or ""), policy="alone", note="once a day")
+        values["efs_mibps"] = if_given("efs_mibps", flags, throughput)
     if not (flags.fsx_id and flags.efs_id):
         network = {
             "vpc_id": vpc_id,

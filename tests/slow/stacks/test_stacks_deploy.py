@@ -104,14 +104,14 @@ def test_nodes_that_run_are_left_alone(cloud: Cloud) -> None:
         ],
     )["Instances"][0]["InstanceId"]
     with pytest.raises(RehearsalError):
-        cloud.deploy("nodes=3", "cpu_queue=on")
+        cloud.deploy("nodes=3", "cpu_queue=on", "capacity=ondemand")
     busy = "1 compute nodes of training run, and this update requires them to be stopped"
     assert any(busy in reason and "on_busy=stop" in reason for reason in _reasons(cloud))
     parent = cloud.stack("TrainingClusterStack")
     assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert _state(ec2, node) == "running"
     assert _fleet(cloud) == "RUNNING"
-    cloud.deploy("nodes=3", "cpu_queue=on", "on_busy=drain")
+    cloud.deploy("nodes=3", "cpu_queue=on", "capacity=ondemand", "on_busy=drain")
     assert _capacity_type(cloud) == "ONDEMAND"
     assert _state(ec2, node) == "running", "draining is Slurm's, when the job has ended"
     cloud.deploy("nodes=3", "cpu_queue=on", "capacity=spot", "on_busy=stop")

@@ -163,6 +163,10 @@ def test_another_family_keeps_the_zone(cloud: Cloud) -> None:
     assert (_outputs(cloud, NETWORK), _zones(cloud)) == (before, {ZONE_NAME})
     endpoints = cloud.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
     assert {"ec2", "ssmmessages"} < {each["ServiceName"].rpartition(".")[2] for each in endpoints}
+    with pytest.raises(RehearsalError):
+        _deploy(cloud, "NetworkStack")
+    assert "endpoints: private -> none was not asked for" in _failures(cloud, NETWORK)[-1]
+    _deploy(cloud, "NetworkStack", "endpoints=")
 
 
 def test_what_would_replace_data_is_refused(cloud: Cloud) -> None:

@@ -35,6 +35,7 @@ SAMPLES: dict[str, list[dict[str, str]]] = {
     "layer": [],  # a built one must lie there
     "budget_usd": [{"budget_usd": "100", "alarm_email": "me@example.com"}],
     "tags": [],
+    "flags": [],
     "permissions_boundary": [],
     **{
         flag: [{flag: value}]
@@ -53,6 +54,9 @@ SAMPLES: dict[str, list[dict[str, str]]] = {
 }
 
 
+_OF_THE_CLUSTER = {RESOURCE_TYPE: ("InstanceTypes", "Reservations"), GUARD_TYPE: ("Cluster", "LeftOut")}
+
+
 @pytest.mark.slow
 def test_network_and_storage_are_those_of_every_cluster() -> None:
     expected = _foundations({})
@@ -65,16 +69,13 @@ def test_network_and_storage_are_those_of_every_cluster() -> None:
 
 
 def _foundations(flags: dict[str, str]) -> list[Any]:
-    """Return the templates of network and storage, without what zone and guard are asked for."""
+    """Return the templates of network and storage, without what zone and guard ask for the cluster."""
     app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"])
     settings = read_settings(flags)
     network = NetworkStack(app, "NetworkStack", settings=settings)
     storage = StorageStack(app, "StorageStack", settings=settings, network=network.network)
     templates = [Template.from_stack(stack).to_json() for stack in (network, storage)]
     for resource in templates[0]["Resources"].values():
-        if resource["Type"] == RESOURCE_TYPE:
-            for name in ("InstanceTypes", "Reservations"):
-                del resource["Properties"][name]
-        if resource["Type"] == GUARD_TYPE:
-            del resource["Properties"]["Cluster"]
+        for name in _OF_THE_CLUSTER.get(resource["Type"], ()):
+            del resource["Properties"][name]
     return templates

@@ -1,5 +1,6 @@
 """The guard's function: its refusals, their messages, and the updates that it allows."""
 
+import datetime
 import json
 import time
 from typing import Any
@@ -9,8 +10,10 @@ import pytest
 from ops.account.stacks import LIFT_PROTECTION
 from tests.unit.assets.functions import MOST_CHARACTERS, FunctionAccount, load, refusal
 from tests.unit.ops.fake_account import FakeStack, Refused, stack_answers
+from training_cluster.flags.given import GIVEN_FLAGS
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Storage/0a1b"
+MADE = datetime.datetime(2026, 11, 5, tzinfo=datetime.UTC)
 DENIED, THROTTLED = Refused("AccessDenied", "not allowed"), Refused("Throttling", "Rate exceeded")
 
 
@@ -127,6 +130,58 @@ def test_a_refusal_of_everything_fits_into_an_answer(guard: Guard) -> None:
         guard.update({n: _kept("1") for n in names}, {n: _kept("2", safe_way=long) for n in names})
     assert len(json.dumps(str(refusal.value))) <= guard.most_bytes
     assert str(refusal.value).endswith("(cut)")
+
+
+@pytest.mark.parametrize(
+    ("status", "last", "left_out", "lost"),
+    [
+        ("UPDATE_COMPLETE", {"nodes": 4, "os": "x y"}, {"nodes": "2", "os": ""}, "-c nodes=4 -c 'os=x y'"),
+        ("CREATE_COMPLETE", {"nodes": 16}, {"nodes": "2", "tags": ""}, "-c nodes=16"),
+        ("UPDATE_COMPLETE", {"family": "p4d", "nodes": 16}, {"family": "p4d", "tags": ""}, ""),
+        ("UPDATE_COMPLETE", {"nodes": 16, "gone": 1}, {"tags": ""}, ""),
+        ("UPDATE_COMPLETE", None, {"nodes": "2"}, ""),
+        ("ROLLBACK_COMPLETE", {"nodes": 16}, {"nodes": "2"}, ""),
+        ("", None, {"nodes": "2"}, ""),
+    ],
+)  # fmt: skip
+def test_flags_of_the_last_deploy_are_remembered(
+    guard: Guard, status: str, last: Any, left_out: dict[str, str], lost: str
+) -> None:
+    """None: an older release recorded no flags; no status: no stack."""
+    missing = Refused("ValidationError", "Stack with id TrainingClusterStack does not exist")
+    template = {"Metadata": {GIVEN_FLAGS: last}} if last else {}
+    own = guard.account.answers["DescribeStacks"]
+    described = {
+        "Stacks": [{"StackName": "TrainingClusterStack", "StackStatus": status, "CreationTime": MADE}]
+    }
+
+    def describe(asked: dict[str, Any]) -> Any:
+        return own(asked) if asked["StackName"] == STACK else described if status else missing
+
+    guard.account.answers |= {
+        "DescribeStacks": describe,
+        "GetTemplate": {"TemplateBody": json.dumps(template)},
+    }
+    last_time = {"Values": {}, "Cluster": TRAINING}
+    asked = {**last_time, "LeftOut": left_out}
+    if not lost:
+        guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
+        return
+    with pytest.raises(RuntimeError) as refused:
+        guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
+    assert str(refused.value).startswith(
+        f"Nothing was changed. | The last deploy of TrainingClusterStack had {lost}, and "
+    )
+    guard.account.statuses = ["UPDATE_ROLLBACK_IN_PROGRESS"]
+    guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
+
+
+def test_flags_that_cannot_be_read_are_refused(guard: Guard) -> None:
+    guard.account.answers["DescribeStacks"] = DENIED
+    last_time = {"Values": {}, "Cluster": TRAINING}
+    asked = {**last_time, "LeftOut": {"nodes": "2"}}
+    with pytest.raises(RuntimeError, match=r"could not be read .*: type the deploy again"):
+        guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
 
 
 def test_a_value_may_go_with_its_resource(guard: Guard) -> None:

@@ -4,7 +4,6 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -371,18 +370,6 @@ def test_without_former_flags_config_keys_are_judged() -> None:
     assert verdicts["HeadNode.InstanceType"] == "impossible"
     assert found.cost_before is None
     assert "The former cost is unknown: the last deploy was by a release" in shown(found)
-
-
-def test_forgotten_flags_come_with_the_command_keeping_them(tmp_path: Path) -> None:
-    users = tmp_path / "users.yaml"
-    users.write_text("users: {ann: {uid: 5001}}\n")
-    kept: dict[str, Any] = {"users": str(users), "budget_usd": "500", "alarm_email": "me@example.com"}
-    account = deployed(nodes="3", **kept)
-    text = shown(plan(account, nodes="4"))
-    assert "back to the default: users, budget_usd, alarm_email. To keep the last deploy's:\n" in text
-    flags = f"-c users={users} -c budget_usd=500 -c alarm_email=me@example.com -c nodes=4"
-    assert f"  npx cdk deploy TrainingClusterStack {flags}\n" in text
-    assert "To keep" not in shown(plan(account, nodes="4", **kept))
 
 
 def test_without_a_cluster_all_is_new() -> None:
