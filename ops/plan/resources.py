@@ -12,7 +12,7 @@ from typing import Literal
 
 from ops.usage import OpsError
 from training_cluster.paths import ROOT
-from training_cluster.stack_names import CLUSTER_STACK
+from training_cluster.stack_names import CLUSTER_STACK, GUARD_TYPE
 
 _CDK = ROOT / "node_modules" / ".bin" / "cdk"
 # "Stack NetworkStack", followed by its CloudFormation name if that differs.
@@ -106,6 +106,8 @@ def parse_diff(text: str) -> list[ResourceChange]:
             stack = heading["stack"]
         elif stack and (found_line := _LINE.match(line.rstrip())):
             kind = _KINDS[found_line["impact"] or found_line["sign"]]
+            if (found_line["type"], kind) == (GUARD_TYPE, "changed"):
+                continue  # It knows which flags a deploy gives. What it protects has lines of its own.
             found.append(
                 ResourceChange(stack=stack, kind=kind, type=found_line["type"], name=found_line["name"])
             )

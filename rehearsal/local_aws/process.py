@@ -16,7 +16,7 @@ from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 # Printed by rehearsal.local_aws.server when every service answers.
 READY = "local AWS ready"
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
 GRACE_S = 5.0
 _POLL_S = 0.1
 

@@ -77,7 +77,8 @@ def _login_nodes(
 ) -> Iterator[Charge]:
     # The AMI decides how large their disks are, which is not known here: some 3 USD each.
     count, type_ = pool.get("Count", 0), pool.get("InstanceType", "")
-    whose = "login nodes" if pool["Name"] == "login" else f"login nodes {pool['Name']}"
+    name = pool.get("Name", "login")
+    whose = "login nodes" if name == "login" else f"login nodes {name}"
     yield instances(count, 0, hour_of(type_), public=is_public, what=f"{whose}, {count} x {type_}")
     address = (prices.public_ipv4_hour,) if is_public else ()
     yield by_hour(f"load balancer of the {whose}", prices, prices.load_balancer_hour, *address)

@@ -84,10 +84,9 @@ def test_shared_models_learn_as_one_rank(training: Training) -> None:
 
 
 @pytest.mark.usefixtures("shared_runs")
-def test_each_rank_flushes_its_own_piece(
-    training: Training,
-) -> None:
-    assert training.flushed("tensor", 1) == [f"{step}/tensor-01-pipeline-00.pt" for step in (SAVED_EVERY, 4)]
+def test_each_rank_flushes_its_own_piece(training: Training) -> None:
+    pieces = [each for each in training.flushed("tensor", 1) if each.endswith(".pt")]
+    assert pieces == [f"{step}/tensor-01-pipeline-00.pt" for step in (SAVED_EVERY, 4)]
     assert {f"4/tensor-{rank:02d}-pipeline-00.pt" for rank in range(2)} < set(training.flushed("tensor", 0))
 
 

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import subprocess
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,7 +241,11 @@ def test_a_checkpoint_of_another_dictionary_is_refused(training: Training, whole
     other = training.checkpoints("other") / f"step-{STEPS:06d}"
     shutil.copytree(progress.parent, other)
     noted = json.loads(progress.read_text())
-    # The size stays: another one is an incomplete checkpoint.
-    (other / "progress.json").write_text(json.dumps(noted | {"dictionary_sha256": "0" * 64}) + "\n")
+    # Size and checksum fit: otherwise the checkpoint is incomplete or damaged.
+    text = json.dumps(noted | {"dictionary_sha256": "0" * 64}) + "\n"
+    (other / "progress.json").write_text(text)
+    label = json.loads((other / "checkpoint.json").read_text())
+    label["sums"]["progress.json"] = f"{zlib.crc32(text.encode()):08x}"
+    (other / "checkpoint.json").write_text(json.dumps(label))
     said = training.wait(training.submit("other", MAX_RESTARTS="0"), state="FAILED")
     assert "was trained with another dict.txt" in said
