@@ -35,10 +35,10 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     if event["RequestType"] == "Update":
         old, new = event["OldResourceProperties"]["Values"], event["ResourceProperties"]["Values"]
         changes = refused_changes(old, _with_clusters(old, new, event["StackId"]))
-        if changes := changes or _forgotten(event["ResourceProperties"]):
+        if changes := changes or _forgotten(event["ResourceProperties"]) or _taken_names(event):
             _refuse_unless_it_rolls_back(event["StackId"], changes)
-    if event["RequestType"] != "Delete":
-        _refuse_taken_names(event)
+    if event["RequestType"] == "Create" and (taken := _taken_names(event)):
+        raise RuntimeError(refusal(taken))
     return {"PhysicalResourceId": PHYSICAL_ID}
 
 
@@ -71,19 +71,16 @@ def _refuse_unless_the_stack_is_new(stack_id: str) -> None:
     )
 
 
-def _refuse_taken_names(event: dict[str, Any]) -> None:
-    """Refuse a cluster, of another deploy than the last one, that needs a name of somebody else."""
+def _taken_names(event: dict[str, Any]) -> list[str]:
+    """Explain the names of somebody else that a cluster needs, if it is another than the last deploy's."""
     cluster = event["ResourceProperties"].get("Cluster")
     if not cluster or cluster == event.get("OldResourceProperties", {}).get("Cluster"):
-        return
+        return []
     clients = boto3.client("cloudformation"), boto3.client("ec2")
     try:
-        taken = parent_stack.ask(lambda: names.taken(cluster, *clients))
-        if not taken or parent_stack.rolls_back(event["StackId"]):
-            return
+        return parent_stack.ask(lambda: names.taken(cluster, *clients))
     except parent_stack.StatusUnknownError as error:
-        taken = [f"Whether the names of {cluster['Name']} are free could not be read ({error}). Deploy again"]
-    raise RuntimeError(refusal(taken))
+        return [f"Whether the names of {cluster['Name']} are free could not be read ({error}). Deploy again"]
 
 
 def _forgotten(properties: dict[str, Any]) -> list[str]:

@@ -46,15 +46,20 @@ def rolls_back(stack_id: str) -> bool:
 def has_clusters(stack_id: str) -> bool:
     """Return True if a cluster imports from the stack, or if CloudFormation does not tell."""
     pages = boto3.client("cloudformation").get_paginator("list_imports")
+
+    def names() -> list[str]:
+        try:
+            asked = pages.paginate(ExportName=f"{stack_name(stack_id)}:{_EXPORT}")
+            return [name for page in asked for name in page["Imports"]]
+        except ClientError as error:
+            if "is not imported by any stack" in str(error):
+                return []
+            raise
+
     try:
-        names = [
-            name
-            for page in pages.paginate(ExportName=f"{stack_name(stack_id)}:{_EXPORT}")
-            for name in page["Imports"]
-        ]
-    except (BotoCoreError, ClientError) as error:
-        return "is not imported by any stack" not in str(error)
-    return any(name.startswith(_CLUSTERS) for name in names)
+        return any(name.startswith(_CLUSTERS) for name in ask(names))
+    except StatusUnknownError:
+        return True
 
 
 def recorded_flags(stack: str) -> dict[str, Any]:

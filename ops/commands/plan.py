@@ -94,6 +94,7 @@ def _read(
     context: list[str], *, must_know: bool, diff: bool, validate: bool, offline_prices: bool
 ) -> tuple[Plan, list[str]]:
     """Make the plan of a deploy, and return it with the deploy's FLAG=VALUE pairs."""
+    import shlex
     from dataclasses import replace
 
     from rich.console import Console
@@ -107,12 +108,20 @@ def _read(
     from ops.plan.resources import read_resource_changes
     from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
+    from training_cluster.problems import ConfigurationError
     from training_cluster.rules.context import read_each, read_settings
 
     read_each(read_context(context))  # without the recorded ones they may contradict each other
     client = account_clients()
     pairs = remembered(context, client, must_know=must_know)
-    settings = read_settings(read_context(pairs))
+    try:
+        settings = read_settings(read_context(pairs))
+    except ConfigurationError as error:
+        kept = " ".join(f"-c {shlex.quote(pair)}" for pair in pairs[: len(pairs) - len(context)])
+        raise ConfigurationError(
+            f"{error}\n  kept from the last deploy: {kept or 'none'}\n"
+            "  type:   -c FLAG= for each of these that shall go, too"
+        ) from None
     with Console(stderr=True).status("Asking the account and the ParallelCluster library ...") as status:
         found = read_plan(
             settings,

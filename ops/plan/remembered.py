@@ -37,8 +37,9 @@ def remembered(pairs: Sequence[str], client: ClientOf, *, must_know: bool) -> li
             f"  type:   {deploy_command(name, None)}"
         )
     kept = {flag: value for flag, value in repeated_flags(last).items() if flag not in given}
-    if given.get("instance_type"):
-        kept.pop("family", None)  # the type's
+    for flag, other in (("instance_type", "family"), ("family", "instance_type")):
+        if given.get(flag):
+            kept.pop(other, None)  # a type decides the family
     for flag in kept.keys() & _FILES:
         if not (ROOT / str(kept[flag])).is_file():
             raise OpsError(

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from training_cluster.flags.flag import is_remembered
+from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.settings import Settings
+from training_cluster.flags.storage import StorageFlags
 
 GIVEN_FLAGS = "training-cluster:flags"
 """Key of the template's metadata."""
+_OF_SHARED_STACKS = {*NetworkFlags.model_fields, *StorageFlags.model_fields} - {"home"}
 
 
 def given_flags(settings: Settings) -> dict[str, Any]:
@@ -20,11 +23,15 @@ def given_flags(settings: Settings) -> dict[str, Any]:
 
 
 def left_out(settings: Settings) -> dict[str, str]:
-    """Return the default of each flag that the deploy leaves out, though it may not drop the last one's."""
+    """Return the default of each flag that the deploy leaves out, though it may not drop the last one's.
+
+    Those of the shared stacks are not among them: another cluster's deploy may have changed them since, and
+    their guards have the real values.
+    """
     return {
         flag: "" if info.default is None else str(info.default)
         for flag, info in Settings.model_fields.items()
-        if is_remembered(info) and flag not in settings.model_fields_set
+        if is_remembered(info) and flag not in settings.model_fields_set | _OF_SHARED_STACKS
     }
 
 

@@ -36,6 +36,7 @@ MANAGED_TYPES = frozenset(name for names in _TYPES.values() for name in names)
 """Resource types that only keys of overrides put into a cluster's template."""
 _KEY = ("DescribeKey", "CreateGrant", "Decrypt", "GenerateDataKeyWithoutPlaintext", "ReEncrypt*")
 _READ = {
+    "BackupId": ("fsx:DescribeBackups",),  # FsxBackupIdValidator
     "FsxOpenZfs": ("fsx:DescribeVolumes",),
     "FsxOntap": ("fsx:DescribeVolumes", "fsx:DescribeStorageVirtualMachines"),
     "FileCache": ("fsx:DescribeFileCaches", "fsx:DescribeDataRepositoryAssociations"),
@@ -89,10 +90,11 @@ def attachable(config: Config) -> tuple[str, ...]:
 
 
 def _storage(config: Config) -> Iterator[PolicyStatement]:
-    managed = managed_storage(config)
+    managed = list(managed_storage(config))
     yield from _buckets_of_lustre([each.settings for each in managed if each.kind == "FsxLustre"])
     types = {str(each.get("StorageType")) for each in config.get("SharedStorage", [])}
-    if reads := _sorted(action for kind in types for action in _READ.get(kind, ())):
+    kinds = types | {key for each in managed for key in each.settings if key in _READ}
+    if reads := _sorted(action for kind in kinds for action in _READ.get(kind, ())):
         yield PolicyStatement(sid="OwnFileSystems", actions=reads, resources=[_in_region("fsx", "*")])
     # EfsIdValidator asks for the storage class where nodes are in several zones.
     if "Efs" in types and len(queue_subnets(config)) > 1:

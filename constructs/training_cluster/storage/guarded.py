@@ -93,13 +93,16 @@ def _lustre(flags: StorageFlags) -> dict[str, Guarded]:
         ),
     }
     if flags.fsx_type == "persistent2":
+        name = "fsx_mbps_per_tib"
         # FSx changes the throughput of such a file system in place, but not with EFA (guide, "Managing
         # provisioned throughput capacity").
-        values["fsx_mbps_per_tib"] = Guarded(
+        throughput = Guarded(
             value=flags.fsx_mbps_per_tib,
             policy="never" if flags.fsx_efa == "on" else "changes",
             note="file operations may pause for minutes",
             safe_way="With EFA it is chosen when a file system is made: keep -c fsx_mbps_per_tib={old}; a "
             f"larger -c fsx_gib brings more throughput. {_MOVE_LUSTRE}",
         )
+        may_change = throughput.policy == "changes"
+        values[name] = if_given(name, flags, throughput) if may_change else throughput
     return values

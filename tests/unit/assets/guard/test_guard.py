@@ -357,3 +357,5 @@ def test_another_key_pair_of_the_name_is_refused(named: Guard) -> None:
 def test_unknown_names_are_refused(named: Guard) -> None:
     named.account.answers["DescribeKeyPairs"] = DENIED
     assert "Whether the names of training are free could not be read" in refusal(_deploy, named, TRAINING)
+    named.stacks[STACK] = FakeStack(members={"StackStatus": "UPDATE_ROLLBACK_IN_PROGRESS"})
+    _deploy(named, TRAINING)

@@ -11,6 +11,8 @@ from ops.cli import app
 from ops.pcluster.update_policies import Refused
 from tests.unit.ops.fake_account import Account
 from tests.unit.ops.plan.test_plan import deployed
+from training_cluster.flags.given import left_out
+from training_cluster.rules.context import read_settings
 
 FLAGS: dict[str, Any] = {"family": "p5", "nodes": "16", "alarm_email": "me@example.com"}
 COMMAND = "npx cdk deploy TrainingClusterStack -c family=p5"
@@ -57,6 +59,20 @@ def test_empty_values_give_flags_up(account: Account, runs: list[str]) -> None:
     done = trainctl("deploy", "--yes", "-c", "alarm_email=")
     assert "alarm_email" in done.output.partition("runs: ")[0]
     assert runs == [f"{COMMAND} -c nodes=16 -c alarm_email= --require-approval never"]
+
+
+def test_flags_of_shared_stacks_are_their_guards() -> None:
+    """Their record in the cluster's own template may be older than another cluster's deploy."""
+    missed = left_out(read_settings({"nodes": "4"}))
+    assert {"alarm_email", "home", "permissions_boundary"} < missed.keys()
+    assert not {"nodes", "ssh_from", "endpoints", "fsx_gib", "efs_mibps", "zone"} & missed.keys()
+
+
+def test_kept_flags_that_contradict_are_named(account: Account, runs: list[str]) -> None:
+    done = trainctl("deploy", "--yes", "-c", "alarm_email=", "-c", "image_rebuild=monthly")
+    assert done.exit_code != 0
+    assert "kept from the last deploy: -c family=p5 -c nodes=16" in str(done.exception)
+    assert runs == []
 
 
 def test_deploy_asks_on_a_terminal(

@@ -19,6 +19,8 @@ CASES: dict[str, tuple[str, str]] = {
         "BucketsOfLustre",
         "s3:PutObject",
     ),
+    "SharedStorage: [{Name: z, MountDir: /z, StorageType: FsxLustre, FsxLustreSettings: "
+    "{BackupId: backup-0123456789abcdef0}}]": ("OwnFileSystems", "fsx:DescribeBackups"),
     "SharedStorage: [{Name: z, MountDir: /z, StorageType: FsxOntap, FsxOntapSettings: {VolumeId: v}}]": (
         "OwnFileSystems",
         "fsx:DescribeStorageVirtualMachines",
