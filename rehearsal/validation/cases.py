@@ -126,7 +126,7 @@ _NOT_JUDGED = (
     *("block", "reservation", "head-image", "named-group", "other-zones", "more-groups", "own-storage"),
     *("own-lustre", "policies-and-buckets", "other-system", "reservation-group", "reservation-each"),
     *("reserved-group-on", "managed-storage", "file-cache", "image-of-all", "several-groups", "accounting"),
-    *("external-slurmdbd", "other-bucket", "login-elsewhere", "template", "roles", "profile"),
+    *("external-slurmdbd", "other-bucket", "login-elsewhere", "two-pools", "template", "roles", "profile"),
 )
 
 
