@@ -19,7 +19,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ZoneRequest:
-    """What the flags and files of a cluster need of its zone."""
+    """Needs of a cluster that its zone has to meet."""
 
     zone: str
     """`auto`, a zone's name or its id."""

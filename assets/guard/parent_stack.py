@@ -1,4 +1,4 @@
-"""What CloudFormation knows of the guard's stack and of clusters: names, status, recorded flags, imports."""
+"""Questions to CloudFormation about the guard's stack and clusters: status, recorded flags, imports."""
 
 from __future__ import annotations
 

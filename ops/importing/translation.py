@@ -1,4 +1,4 @@
-"""What an import has found: flags, queues, overrides, and notes about what differs."""
+"""Result of an import: flags, queues, overrides, and notes about differences."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -65,7 +65,7 @@ def _of_every_node() -> list[iam.PolicyStatement]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rights:
-    """What the app's scripts and the flags allow nodes, as statements by purpose."""
+    """Rights of nodes that the app's scripts and the flags need, as statements by purpose."""
 
     settings: Settings
     bucket: s3.IBucket

@@ -1,4 +1,4 @@
-"""What the network's zone has to offer: everything of a cluster config that is in the network's subnets."""
+"""Instance types and reservations of a cluster config that the network's zone has to offer."""
 
 import itertools
 from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What ParallelCluster publishes, by the Monitoring section of a final cluster config."""
+    """Logs, alarms and dashboards that ParallelCluster makes for the Monitoring section of a final config."""
 
     logs: bool
     """True with Logs.CloudWatch.Enabled: all metric filters and the head node's agent need it."""

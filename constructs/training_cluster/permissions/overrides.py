@@ -1,4 +1,4 @@
-"""What the provider needs for keys of a cluster config that only a file of overrides sets.
+"""Permissions of the provider for keys of a cluster config that only a file of overrides sets.
 
 These keys make ParallelCluster put resource types into its template (`managed_types`), for which
 permissions.tsv has the actions; `grants` are those for what a key names, and for the library's own calls

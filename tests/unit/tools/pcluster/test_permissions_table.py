@@ -47,5 +47,5 @@ def test_table_has_the_calls_of_the_recording() -> None:
 
 
 def test_table_has_the_registrys_handlers() -> None:
-    """Of cfn-lint's copy; a newer one may declare more, and each new action wants a decision."""
+    """Compare with cfn-lint's copy; a newer one may declare more, and each new action needs a decision."""
     assert dump(with_types(load())) == dump(load()), "type: make permissions"

@@ -1,4 +1,4 @@
-"""What follows from each key that a file of overrides accepts, by ParallelCluster's schema: derived.txt."""
+"""Effects of each key that a file of overrides accepts, by ParallelCluster's schema: derived.txt."""
 
 import os
 import re
@@ -71,7 +71,7 @@ def values(schema: dict[str, Any]) -> list[Any]:
 
 
 def outcome(overrides: Any, file: Path) -> dict[str, Any] | None:
-    """What follows from overrides; None if they are refused."""
+    """Return the effects of overrides; None if they are refused."""
     file.write_text(yaml.safe_dump(overrides))
     settings = BASE.model_copy(update={"overrides": str(file)})
     try:
