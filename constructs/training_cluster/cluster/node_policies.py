@@ -125,21 +125,28 @@ def attach_to_own_roles(
     Args:
         roles: kinds of nodes (overrides/nodes.py) of each role, by its ARN.
     """
-    more = {HEAD: [*rights.scripts, *rights.metrics], LOGIN: rights.scripts}
-    # The daemon of the head node writes the fleet's status with its role.
-    is_shared = any({HEAD, COMPUTE} <= set(kinds) for kinds in roles.values())
-    more[COMPUTE] = [*rights.scripts, *rights.datasets, *([] if is_shared else rights.fleet)]
+    jobs = [*rights.scripts, *rights.datasets]
+    more = {
+        HEAD: ([*rights.scripts, *rights.metrics], [arn for arn, of in roles.items() if HEAD in of]),
+        LOGIN: (rights.scripts, [arn for arn, of in roles.items() if LOGIN in of]),
+        COMPUTE: (
+            [*jobs, *rights.fleet],
+            [arn for arn, of in roles.items() if COMPUTE in of and HEAD not in of],
+        ),
+        # The daemon of the head node writes the fleet's status with its role.
+        "Shared": (jobs, [arn for arn, of in roles.items() if {HEAD, COMPUTE} <= {*of}]),
+    }
     imported = {
         arn: iam.Role.from_role_arn(scope, f"OwnRole{number}", arn) for number, arn in enumerate(roles)
     }
     policies = []
-    for kind, statements in more.items():
-        if with_kind := [role for arn, role in imported.items() if kind in roles[arn]]:
+    for kind, (statements, arns) in more.items():
+        if arns:
             name = f"{rights.settings.cluster_name}-own-{kind.lower()}"
             of_all = [*_of_every_node(), *statements, *rights.buckets]
             policy = _policy(scope, f"Own{kind}Policy", name=name, statements=of_all)
-            for role in with_kind:
-                policy.attach_to_role(role)
+            for arn in arns:
+                policy.attach_to_role(imported[arn])
             wide = [resource for each in of_all for resource in each.resources]
             acknowledge_wildcards(policy, wide, "the same that the nodes' own roles have")
             policies.append(policy)

@@ -58,4 +58,7 @@ def test_a_shared_role_may_write_the_fleets_status() -> None:
     """The head node's daemon writes it; a refusal would stop the scheduling of nodes."""
     found = _attached({ALL: {"Head", "Compute"}})
     assert not [action for _, actions in found.values() for action in actions if action.startswith("not ")]
+    found = _attached({ALL: {"Head", "Compute"}, JOBS: {"Compute"}})
+    refused = [kind for kind, (_, actions) in found.items() if "not dynamodb:UpdateItem" in actions]
+    assert (refused, found["compute"][0], found["shared"][0]) == (["compute"], ["jobs"], ["all"])
     assert _attached({}) == {}
