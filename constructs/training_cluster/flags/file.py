@@ -16,6 +16,8 @@ from training_cluster.user_yaml import explained, line_of, read_file_of, unusabl
 _FLAG = "flags"
 _IN_FILES = {flag: info for flag, info in Settings.model_fields.items() if flag != _FLAG}
 _TAKES = {flag: allowed_values(info) for flag, info in _IN_FILES.items()}
+_NULLS = ("null", "Null", "NULL", "~")
+"""YAML's words for no value, which read as text would be the value of a flag."""
 _PAGE = "  allowed: a YAML file with a line `flag: value` for each flag (docs/flags.md)"
 
 
@@ -51,7 +53,7 @@ def read_flags(name: str) -> dict[str, Any]:
     file = ROOT / name
     content = read_file_of(_FLAG, name, otherwise="the file has no flags", page=_PAGE, as_text=True)
     flags: dict[str, Any] = {
-        flag: _in_folder(file.parent, value) if _is_path(flag, value) else value
+        flag: "" if value in _NULLS else _in_folder(file.parent, value) if _is_path(flag, value) else value
         for flag, value in content.items()
     }
     wrong = [([_FLAG], "a file of flags names no other")] if _FLAG in flags else []

@@ -21,10 +21,10 @@ def _file(folder: Path, *lines: str) -> str:
 def test_values_are_read_like_typed_ones(tmp_path: Path) -> None:
     (tmp_path / "users.yaml").write_text("users: {ann: {uid: 5001}}")
     lines = ("family: p5", "public_access: off", "cpu_queue: on", "fsx_mbps_per_tib: 500", "budget_usd:")
-    file = _file(tmp_path, *lines, "cluster_name: prod", "users: ./users.yaml")
+    file = _file(tmp_path, *lines, "cluster_name: prod", "users: ./users.yaml", "key_name: null")
     settings = read_settings({"flags": file})
     assert (settings.family, settings.public_access, settings.cpu_queue) == ("p5", "off", "on")
-    assert (settings.fsx_mbps_per_tib, settings.budget_usd) == ("500", None)
+    assert (settings.fsx_mbps_per_tib, settings.budget_usd, settings.key_name) == ("500", None, None)
     folder = tmp_path.relative_to(ROOT) if tmp_path.is_relative_to(ROOT) else tmp_path
     assert settings.users == str(folder / "users.yaml"), "beside the file of flags"
     assert read_context([f"flags={file}"], folder=tmp_path, home=tmp_path)["cluster_name"] == "prod"
