@@ -13,6 +13,7 @@ from tests.unit.ops.fake_account import Account
 from tests.unit.ops.plan.test_plan import deployed
 from training_cluster.flags.given import left_out
 from training_cluster.rules.context import read_settings
+from training_cluster.storage.guarded import guarded_storage
 
 FLAGS: dict[str, Any] = {"family": "p5", "nodes": "16", "alarm_email": "me@example.com"}
 COMMAND = "npx cdk deploy TrainingClusterStack -c family=p5"
@@ -66,6 +67,12 @@ def test_flags_of_shared_stacks_are_their_guards() -> None:
     missed = left_out(read_settings({"nodes": "4"}))
     assert {"alarm_email", "home", "permissions_boundary"} < missed.keys()
     assert not {"nodes", "ssh_from", "endpoints", "fsx_gib", "efs_mibps", "zone"} & missed.keys()
+    ids = {"vpc_id": "vpc", "subnet_id": "subnet", "node_security_group_id": "sg"}
+    for flags, policy in (({}, "given"), ({"fsx_mbps_per_tib": "500"}, "changes")):
+        kept = guarded_storage(read_settings(flags), **ids)
+        assert kept["fsx_mbps_per_tib"].policy == policy, (
+            "left out, it stays as another cluster's deploy had it"
+        )
 
 
 def test_kept_flags_that_contradict_are_named(account: Account, runs: list[str]) -> None:
