@@ -56,7 +56,6 @@ die() {
 
 node_type() {
   if [[ -z ${NODE_TYPE:-} && -r $CFNCONFIG ]]; then
-    # shellcheck source=/dev/null
     NODE_TYPE="$(source "$CFNCONFIG" && printf '%s' "${cfn_node_type:-}")"
   fi
   [[ ${NODE_TYPE:-} == HeadNode || ${NODE_TYPE:-} == ComputeFleet || ${NODE_TYPE:-} == LoginNode ]] ||

@@ -52,7 +52,6 @@ read_node() {
   if [[ $NODE_TYPE != ComputeFleet ]]; then return; fi
   local -a partitions=("$BUNDLE"/partitions/*.env)
   if [[ -r $CFNCONFIG ]]; then
-    # shellcheck source=/dev/null
     PARTITION="$(source "$CFNCONFIG" && printf '%s' "${cfn_scheduler_queue_name:-}")"
     [[ -n $PARTITION ]] || die "$CFNCONFIG names no partition: cfn_scheduler_queue_name is missing"
   elif ((${#partitions[@]} == 1)); then
@@ -61,9 +60,7 @@ read_node() {
   local -r settings="$BUNDLE/partitions/$PARTITION.env"
   [[ -n $PARTITION ]] || return 0 # a rehearsal's node of several partitions: the recipe that suits all of them
   [[ -r $settings ]] || die "the bundle has no settings of the partition '$PARTITION' ($settings)"
-  # shellcheck source=/dev/null
   RECIPE="$(source "$settings" && printf '%s' "${IMAGE_RECIPE:?is not in $settings}")"
-  # shellcheck source=/dev/null
   WORKLOADS="$(source "$settings" && printf '%s' "${WORKLOADS:-}")"
 }
 

@@ -32,9 +32,7 @@ readonly SKIPPED="$TRAINING_ROOT/opt/slurm/etc/training-cluster-skipped-checks"
 # Slurm sets no PATH for a prolog. A rehearsal's own programs, under TRAINING_ROOT, precede the machine's.
 folders=/opt/amazon/efa/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH="${TRAINING_ROOT:+$TRAINING_ROOT${folders//:/:$TRAINING_ROOT}:}$folders"
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$HERE/verdict.sh"
-# shellcheck source=assets/bootstrap/health/drain_limit.sh
 source "$HERE/drain_limit.sh"
 
 declare -A found=() limits=()
@@ -114,7 +112,6 @@ run_checks() {
   local check name work sentence memory
   local -a checks=()
   [[ -r $settings ]] || { say "$settings is missing: the node's hardware is unknown" && exit 1; }
-  # shellcheck source=/dev/null
   source "$settings"
   # Not on a disk or in /dev/shm, which a job may have filled; a rehearsal's node may have no /run of its own.
   memory="$TRAINING_ROOT/run"

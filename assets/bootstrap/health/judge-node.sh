@@ -46,7 +46,6 @@ node_name() {
 
 # Prints this node's queue, because a partition that the user defined may have nodes of several queues.
 partition() {
-  # shellcheck source=/dev/null
   if [[ -r $CFNCONFIG ]]; then (set +u && source "$CFNCONFIG" && printf '%s' "${cfn_scheduler_queue_name:-}"); fi
 }
 

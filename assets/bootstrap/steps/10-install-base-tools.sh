@@ -9,7 +9,6 @@
 # Reads: bootstrap/lib/packages.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 
 # Prints lines of a program, its package of apt and its package of dnf.

@@ -9,7 +9,6 @@
 # Reads: bootstrap/lib/packages.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 
 # Ends with 0 if an interpreter is new enough, has venv, and has its headers.

@@ -18,9 +18,7 @@
 # Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh
 set -euo pipefail
 shopt -s inherit_errexit nullglob
-# shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
-# shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 
 readonly LAST_BRANCH=580

@@ -12,7 +12,6 @@
 # Reads: bootstrap/lib/download.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
 
 readonly line="${CUDA_TOOLKIT_VERSION%.*}"

@@ -12,9 +12,7 @@
 # Reads: bootstrap/lib/packages.sh bootstrap/lib/repository.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
-# shellcheck source=assets/bootstrap/lib/repository.sh
 source "$BUNDLE/bootstrap/lib/repository.sh"
 
 readonly NAMES=(aws-neuronx-dkms aws-neuronx-runtime-lib aws-neuronx-collectives aws-neuronx-tools)

@@ -14,9 +14,7 @@
 # Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
-# shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 
 readonly lib="$TRAINING_OPT/lib"

@@ -11,7 +11,6 @@
 # Reads: bootstrap/lib/download.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
 
 if ! command -v dcgmi >/dev/null; then

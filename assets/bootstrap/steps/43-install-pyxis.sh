@@ -14,7 +14,6 @@
 # Reads: bootstrap/lib/download.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
 
 readonly SOURCES="$TRAINING_OPT/src/pyxis"

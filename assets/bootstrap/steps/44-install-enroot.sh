@@ -16,11 +16,8 @@
 # Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh bootstrap/lib/repository.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
-# shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
-# shellcheck source=assets/bootstrap/lib/repository.sh
 source "$BUNDLE/bootstrap/lib/repository.sh"
 
 install_gpu_tool() {

@@ -13,9 +13,7 @@
 # Reads: bootstrap/lib/download.sh bootstrap/lib/installer.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
-# shellcheck source=assets/bootstrap/lib/installer.sh
 source "$BUNDLE/bootstrap/lib/installer.sh"
 
 readonly cuda="$TRAINING_ROOT/usr/local/cuda" mpi="$TRAINING_ROOT/opt/amazon/openmpi"

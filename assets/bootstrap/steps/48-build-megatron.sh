@@ -17,9 +17,7 @@
 # Reads: bootstrap/lib/installer.sh training/environment.sh training/environment_owners.sh training/local_environment.sh training/container_environment.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/training/environment.sh
 source "$BUNDLE/training/environment.sh"
-# shellcheck source=assets/bootstrap/lib/installer.sh
 source "$BUNDLE/bootstrap/lib/installer.sh"
 
 readonly wheels="$TRAINING_OPT/wheels" build="$TRAINING_OPT/src/megatron" cuda="$TRAINING_ROOT/usr/local/cuda"

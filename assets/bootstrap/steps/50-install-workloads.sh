@@ -14,7 +14,6 @@
 # Reads: bootstrap/lib/installer.sh training/environment.sh training/environment_owners.sh training/local_environment.sh training/container_environment.sh training/*/requirements.txt training/*/requirements.lock training/*/install.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/installer.sh
 source "$BUNDLE/bootstrap/lib/installer.sh"
 
 die() {

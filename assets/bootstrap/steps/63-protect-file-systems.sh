@@ -51,7 +51,6 @@ add_rules iptables 127.0.0.0/8
 if [[ -e /proc/net/if_inet6 ]]; then add_rules ip6tables ::1; fi
 if [[ ${1:-} == rules ]]; then exit; fi
 
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 readonly COMMAND="/usr/bin/env bash $BUNDLE/bootstrap/steps/63-protect-file-systems.sh rules"
 put "$UNITS/training-cluster-firewall.service" <<END

@@ -15,7 +15,6 @@
 # Budget: 10 s
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 readonly SETTINGS="$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-memory.conf"

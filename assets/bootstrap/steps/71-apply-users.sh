@@ -14,7 +14,6 @@
 # Budget: 30 s
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 umask 022

@@ -25,7 +25,6 @@
 # Reads: bootstrap/enroot/97-efa.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 readonly EXAMPLES="$TRAINING_ROOT/opt/parallelcluster/examples" ETC="$TRAINING_ROOT/opt/slurm/etc"

@@ -9,7 +9,6 @@
 # Budget: 5 s
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 readonly LOGIN="$TRAINING_ROOT/etc/login.defs" PROFILE="$TRAINING_ROOT/etc/profile.d/training-cluster-directory.sh"

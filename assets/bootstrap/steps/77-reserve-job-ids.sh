@@ -15,7 +15,6 @@
 # Budget: 20 s
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 # The largest id is below MaxJobId, 67,043,328 by default.

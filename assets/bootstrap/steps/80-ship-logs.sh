@@ -13,7 +13,6 @@
 # Budget: 45 s
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 readonly AGENT="$TRAINING_ROOT/opt/aws/amazon-cloudwatch-agent" DNA="$TRAINING_ROOT/etc/chef/dna.json"

@@ -19,7 +19,6 @@
 # Budget: 25 s
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
@@ -92,7 +91,6 @@ stop_exporting() {
   fi
 }
 
-# shellcheck source=/dev/null
 source "$CFNCONFIG"
 cluster="--cluster ${stack_name:?is not in cfnconfig} --region ${cfn_region:?is not in cfnconfig}"
 runs="$(program)"

@@ -17,11 +17,8 @@
 # Reads: bootstrap/lib/packages.sh bootstrap/lib/service.sh
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
-# shellcheck source=assets/bootstrap/lib/service.sh
 source "$BUNDLE/bootstrap/lib/service.sh"
 
 readonly PORT=9100

@@ -15,7 +15,6 @@
 # Budget: 5 s
 set -euo pipefail
 shopt -s inherit_errexit
-# shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 export TRAINING_BUNDLES="${TRAINING_BUNDLES:-$(dirname "$BUNDLE")}"

@@ -6,7 +6,6 @@
 # Called by: check-node.sh, as root.
 # Kinds: gpu
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 need nvidia-smi "its $ACCELERATORS_PER_NODE GPUs work"

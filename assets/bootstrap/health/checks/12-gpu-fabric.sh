@@ -15,7 +15,6 @@
 # Called by: check-node.sh, as root; steps/89-await-fabric.sh.
 # Kinds: gpu
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 # Prints GPU, STATE, STATUS and SUMMARY of each GPU's fabric, and its MIG mode, separated by |.

@@ -10,7 +10,6 @@
 # Kinds: gpu
 # Limit: 20 s
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 need nvidia-smi "CUDA starts"

@@ -11,7 +11,6 @@
 # Called by: check-node.sh, as root.
 # Kinds: gpu
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 need nvidia-smi "its GPUs' memory is sound"

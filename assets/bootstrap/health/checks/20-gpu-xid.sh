@@ -10,7 +10,6 @@
 # Called by: check-node.sh, as root.
 # Kinds: gpu
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 declare -rA FATAL=(

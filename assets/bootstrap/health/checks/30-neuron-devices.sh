@@ -8,7 +8,6 @@
 # Kinds: neuron
 set -euo pipefail
 shopt -s nullglob
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 devices=("$TRAINING_ROOT"/dev/neuron[0-9]*)

@@ -9,7 +9,6 @@
 # Called by: check-node.sh, as root.
 # Kinds: neuron
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 readonly ERROR='NEURON_HW_ERR=([A-Z]+_UNCORRECTABLE_ERROR|DMA_ERROR)'

@@ -6,7 +6,6 @@
 # Called by: check-node.sh, as root.
 # Kinds: all
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 if ((EFA_INTERFACES == 0)); then exit 0; fi

@@ -6,7 +6,6 @@
 # Called by: check-node.sh, as root. Writes nothing: on a read-only mount access(2) refuses root too.
 # Kinds: all
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 if [[ -z $SCRATCH ]]; then exit 0; fi

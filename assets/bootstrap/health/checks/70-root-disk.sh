@@ -6,7 +6,6 @@
 # Kinds: all
 # Where: any
 set -euo pipefail
-# shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 # Our own limit, for Slurm's spool, logs and a job's temporary files.
