@@ -106,6 +106,7 @@ def test_each_missing_file_has_its_line(provider: Provider) -> None:
     _save(provider)
     named = [line.partition(":")[0] for line in provider.saved["missing.txt"].splitlines()]
     assert named == ["console-output.txt", "chef-client.log", "slurmctld.log"]
+    assert list(provider.saved)[-2:] == ["missing.txt", "failures.json"], "the mark of completeness is last"
 
 
 @pytest.mark.parametrize(
@@ -136,12 +137,6 @@ def test_what_was_saved_in_part_is_completed(provider: Provider) -> None:
     assert _save(provider) == URL
     assert json.loads(provider.saved["stack-events.json"]) == provider.library.events
     assert "console-output.txt" in provider.saved
-
-
-def test_the_mark_of_completeness_is_saved_last(provider: Provider) -> None:
-    provider.aws.denied["ec2.get_console_output"] = "UnauthorizedOperation"
-    _save(provider)
-    assert list(provider.saved)[-2:] == ["missing.txt", "failures.json"]
 
 
 def _event(name: str, status: str, reason: str = "") -> dict[str, Any]:
@@ -176,15 +171,3 @@ def test_a_console_of_the_boot_alone_is_taken(provider: Provider) -> None:
     _save(provider)
     assert provider.saved["console-output.txt"] == "Linux boots"
     assert "missing.txt" not in provider.saved
-
-
-def test_the_newest_console_is_requested(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = list[dict[str, Any]]()
-
-    def answer(**arguments: Any) -> dict[str, Any]:
-        asked.append(arguments)
-        return {}
-
-    monkeypatch.setattr(provider.aws, "ec2_get_console_output", answer)
-    _save(provider)
-    assert [each["Latest"] for each in asked] == [True]

@@ -267,11 +267,14 @@ def test_each_call_clears_the_librarys_caches(library: Any, pcluster: Pcluster) 
     assert pcluster.resets == ["cache", "session"] * 2
 
 
-def test_reading_alone_is_retried(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+def test_reading_alone_is_retried(
+    provider: Provider, library: Any, pcluster: Pcluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     throttled = AwsError("slow down", "Throttling")
     pcluster.answers = [throttled] * 4 + [FOUND]
     assert library.find("c").status == "UPDATE_FAILED"
     assert provider.slept == [2, 4, 8, 16]
+    assert "describe_cluster: asking again in 2 s: slow down\n" in capsys.readouterr().out
     for change in (library.create, library.update):
         pcluster.answers = [throttled] * 9
         with pytest.raises(provider.errors.TransientError):

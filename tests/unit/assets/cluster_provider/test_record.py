@@ -3,8 +3,6 @@
 import json
 import re
 import uuid
-from contextlib import nullcontext
-from typing import Any
 
 import pytest
 
@@ -102,27 +100,3 @@ def test_a_record_in_an_unknown_format_is_none(provider: Provider, text: str) ->
     assert provider.record.Record.load() is None
     provider.create()
     assert provider.record_value["request_id"] == "Create-1"
-
-
-@pytest.mark.parametrize(
-    ("kind", "other_began", "is_superseded"),
-    [("Create", LATER, True), ("Update", LATER, True), ("Update", BEFORE, False), ("Delete", LATER, False)],
-)
-def test_a_later_request_supersedes_all_but_deletes(
-    provider: Provider, kind: str, other_began: str, is_superseded: bool
-) -> None:
-    def record(id_: str, kind: str, received: str) -> Any:
-        return provider.record.Record(request_id=id_, kind=kind, cluster_name="training", received=received)
-
-    record("Another-1", "Update", other_began).open()
-    own = record("Own-1", kind, "2026-01-01T12:00:00.000000+00:00")
-    with pytest.raises(provider.record.SupersededError) if is_superseded else nullcontext():
-        own.save()
-    assert provider.record_value["request_id"] == ("Another-1" if is_superseded else "Own-1")
-
-
-@pytest.mark.parametrize("kind", ["create", "update", "delete"])
-def test_a_repeated_event_keeps_its_beginning(provider: Provider, kind: str) -> None:
-    first = getattr(provider, kind)()
-    provider.clock.goes_on(minutes=1)
-    assert getattr(provider, kind)().event["Began"] == first.event["Began"] == provider.record_value["began"]

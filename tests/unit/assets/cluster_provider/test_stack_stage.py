@@ -19,28 +19,6 @@ HEAD_NODE = _event("HeadNode", "AWS::EC2::Instance")
 ROLE = _event("Role", "AWS::IAM::Role")
 
 
-@pytest.mark.parametrize(
-    ("type_", "stage"),
-    [
-        ("AWS::EC2::Instance", "head node booting"),
-        ("AWS::CloudFormation::WaitCondition", "head node booting"),
-        ("AWS::CloudFormation::Stack", "fleet"),
-        ("AWS::EC2::LaunchTemplate", "fleet"),
-        ("AWS::AutoScaling::AutoScalingGroup", "fleet"),
-        ("AWS::FSx::FileSystem", "storage"),
-        ("AWS::EFS::MountTarget", "storage"),
-        ("AWS::EC2::Volume", "storage"),
-        ("AWS::EC2::SecurityGroup", "network"),
-        ("AWS::Route53::HostedZone", "network"),
-        ("AWS::ElasticLoadBalancingV2::LoadBalancer", "network"),
-        ("AWS::IAM::Role", "cluster resources"),
-        ("Custom::Anything", "cluster resources"),
-    ],
-)
-def test_each_kind_of_resource_has_its_stage(provider: Provider, type_: str, stage: str) -> None:
-    assert provider.modules["stack_stage"].current([_event("R", type_)]) == stage
-
-
 ENDED = [
     _event("HeadNode", "AWS::EC2::Instance", status)
     for status in ("CREATE_COMPLETE", "CREATE_FAILED", "DELETE_COMPLETE")

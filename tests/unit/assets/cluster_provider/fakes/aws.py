@@ -120,7 +120,8 @@ class FakeAws:
     def ec2_get_console_output(self, *, InstanceId: str, Latest: bool = False) -> dict[str, Any]:
         if Latest and not self.is_nitro:
             raise client_error("UnsupportedOperation", "GetConsoleOutput")
-        return {"InstanceId": InstanceId} | ({"Output": self.console} if self.console else {})
+        text = self.console if Latest == self.is_nitro else "an older text"
+        return {"InstanceId": InstanceId} | ({"Output": text} if text else {})
 
     def cloudformation_describe_stacks(self, *, StackName: str) -> dict[str, Any]:
         return {"Stacks": [{"StackName": StackName, "StackStatus": self.parent_status}]}
