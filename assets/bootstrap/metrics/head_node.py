@@ -27,7 +27,7 @@ from slurm import Job, Node, read_jobs, read_nodes
 from slurm_jobs import job_samples, sdiag_samples
 from slurm_nodes import STATES, braked_checks, counts, node_samples, scrape_targets
 from spend import spend_samples
-from textfile import Reader, Sample, write_all
+from textfile import Reader, Sample, replace, write_all
 from training import training_samples
 
 EXPORTER_PORT = 9100
@@ -84,12 +84,9 @@ def readers(asked: argparse.Namespace) -> dict[str, Reader]:
 
 
 def write_targets(file: Path) -> None:
-    """Write Prometheus's targets in one rename; it reads the file again when it changes."""
+    """Write Prometheus's targets; it reads the file again when it changes."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}")
-    fresh.write_text(json.dumps(scrape_targets(nodes(), EXPORTER_PORT), indent=1) + "\n", encoding="utf-8")
-    fresh.chmod(0o644)
-    fresh.rename(file)
+    replace(file, json.dumps(scrape_targets(nodes(), EXPORTER_PORT), indent=1) + "\n")
 
 
 def main() -> int:

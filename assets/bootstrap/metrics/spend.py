@@ -14,7 +14,7 @@ from pathlib import Path
 
 from slurm import Node
 from slurm_nodes import each_once
-from textfile import Sample
+from textfile import Sample, replace
 
 _NODE = re.compile(r"^(.+)-(?:st|dy)-(.+)-\d+$")
 HEAD = "head"
@@ -65,8 +65,5 @@ def _add(kept: Path, usd_per_hour: float) -> float:
         spent, since, is_same_month = 0.0, now, True
     passed_s = min(max(0.0, now - since), _LONGEST_GAP_S)
     spent = (spent if is_same_month else 0.0) + usd_per_hour * passed_s / 3600
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    fresh = kept.with_name(f".{kept.name}")
-    fresh.write_text(json.dumps({"month": month, "usd": spent, "at": now}), encoding="utf-8")
-    fresh.rename(kept)
+    replace(kept, json.dumps({"month": month, "usd": spent, "at": now}))
     return spent

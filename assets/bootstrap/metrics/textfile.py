@@ -39,13 +39,12 @@ def render(samples: Iterable[Sample]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def write(folder: Path, name: str, samples: Iterable[Sample]) -> None:
-    """Write FOLDER/NAME.prom in one rename: node_exporter never reads half a file."""
-    text = render(samples)
-    fresh = folder / f".{name}.{os.getpid()}"
+def replace(file: Path, text: str) -> None:
+    """Write a file, which everybody may read, in one rename: nobody reads half of it."""
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
     fresh.write_text(text, encoding="utf-8")
     fresh.chmod(0o644)
-    fresh.rename(folder / f"{name}.prom")
+    fresh.rename(file)
 
 
 def write_all(folder: Path, readers: Mapping[str, Reader]) -> bool:
@@ -58,7 +57,7 @@ def write_all(folder: Path, readers: Mapping[str, Reader]) -> bool:
     for name, reader in readers.items():
         started = time.monotonic()
         try:
-            write(folder, name, list(reader()))
+            replace(folder / f"{name}.prom", render(reader()))
             is_read = True
         except Exception as error:
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
@@ -66,7 +65,7 @@ def write_all(folder: Path, readers: Mapping[str, Reader]) -> bool:
             is_read = False
         about.append(Sample("metrics_reader_success", float(is_read), {"reader": name}))
         about.append(Sample("metrics_reader_seconds", time.monotonic() - started, {"reader": name}))
-    write(folder, "readers", about)
+    replace(folder / "readers.prom", render(about))
     return all(sample.value for sample in about if sample.name == "metrics_reader_success")
 
 

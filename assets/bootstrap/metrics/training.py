@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from slurm import Job
-from textfile import Sample
+from textfile import Sample, replace
 from trainkit.run.metrics import FILE, is_validation, row_of
 from trainkit.run.run_files import seconds
 
@@ -113,10 +113,7 @@ def _folders(jobs: list[Job], *, runs: Path, kept: Path) -> dict[str, str]:
             claimed = _claimed(owner, sought)
             if claimed:
                 found[claimed] = (f"{owner.parent.parent.name}/{owner.parent.name}", now)
-    text = json.dumps(found)
-    fresh = kept.with_name(f".{kept.name}")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.rename(kept)
+    replace(kept, json.dumps(found))
     return {job: folder for job, (folder, _) in found.items()}
 
 
