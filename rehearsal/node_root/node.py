@@ -134,8 +134,3 @@ def step_messages(started: Finished) -> dict[str, str]:
     for found in _LOG_LINE.finditer(started.stderr):
         lines.setdefault(found["step"], re.sub(r", \d+ s\b", "", found["said"]))
     return lines
-
-
-def last_line(finished: Finished) -> str:
-    """Return the line that ParallelCluster shows for a failed start."""
-    return (finished.stderr.strip().splitlines() or [""])[-1]

@@ -138,6 +138,16 @@ def test_a_damaged_bundle_installs_nothing(node: Node) -> None:
     assert list(node.bundles.iterdir()) == []
 
 
+def test_the_next_start_finishes_a_killed_download(node: Node) -> None:
+    digest, aws = node.publish(), node.root / "bin" / "aws"
+    whole = aws.read_text()
+    aws.write_text('#!/bin/sh\necho half >"$5"; kill -KILL $PPID\n')
+    assert node.boot().returncode == -9
+    aws.write_text(whole)
+    node.boots()
+    assert node.current() == digest
+
+
 def test_without_a_checksum_nothing_runs(node: Node) -> None:
     node.publish()
     node.fails("is not a checksum: usage: bootstrap.sh", arguments=("0" * 64,))

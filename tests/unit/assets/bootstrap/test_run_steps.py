@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from training_cluster.catalog.steps import NODES, RECIPES, load_steps
@@ -170,6 +171,15 @@ def test_only_a_required_step_ends_all(bundle: Bundle) -> None:
     assert re.search(r"step 05-soft: failed, optional, \d s: no metrics today\n", done.stdout)
     assert "20-b" not in done.stdout
     assert bundle.said() == {"05-soft": "failed"}  # not done: it is tried again, and fails again
+
+
+@pytest.mark.slow
+def test_a_step_over_budget_ends_with_its_processes(bundle: Bundle) -> None:
+    bundle.step("61-dawdle", "sleep 300.125 & sleep 300.125", Budget="1 s")
+    done = bundle.run()
+    last = done.stderr.splitlines()[-1]
+    assert re.search(r"step 61-dawdle failed after \d+ s: it took more than its 1 s$", last), done.stderr
+    assert [p for p in psutil.process_iter(["cmdline"]) if "300.125" in (p.info["cmdline"] or [])] == []
 
 
 def test_a_node_of_no_partition_is_refused(bundle: Bundle) -> None:
