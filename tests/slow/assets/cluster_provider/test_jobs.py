@@ -3,13 +3,11 @@
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ops.account.head_node import as_user
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from tests.slow.account import Account
@@ -66,37 +64,5 @@ def test_a_reachable_head_node_names_its_running_jobs(tmp_path: Path) -> None:
                 pass
             assert len(named) == 1
             assert " pretrain 7 forged (" in named[0]
-            _commands_end(account, head_node)
     finally:
         local_aws.stop()
-
-
-def _commands_end(account: Account, head_node: str) -> None:
-    """See one that hangs end at its executionTimeout and when it is cancelled, and one that fails."""
-    hangs = as_user("squeue", "--iterate=1")
-    assert _ended(account, head_node, hangs, limit_s=2)["StatusDetails"] == "Execution Timed Out"
-    cancelled = _ended(account, head_node, hangs, limit_s=60, cancel=True)
-    assert (cancelled["Status"], cancelled["ResponseCode"]) == ("Cancelled", 137)
-    failed = _ended(account, head_node, as_user("scontrol", "show", "job", "4000000"), limit_s=60)
-    assert failed["StandardErrorContent"].endswith("failed to run commands: exit status 1")
-    with pytest.raises(account.client("ssm").exceptions.InvalidCommandId):
-        account.client("ssm").cancel_command(CommandId="00000000-0000-0000-0000-000000000000")
-
-
-def _ended(
-    account: Account, head_node: str, script: str, *, limit_s: int, cancel: bool = False
-) -> dict[str, Any]:
-    ssm = account.client("ssm")
-    asked = {"commands": [script], "executionTimeout": [str(limit_s)]}
-    sent = ssm.send_command(InstanceIds=[head_node], DocumentName="AWS-RunShellScript", Parameters=asked)
-    command_id, answer = sent["Command"]["CommandId"], dict[str, Any]()
-    with pytest.raises(ssm.exceptions.InvocationDoesNotExist):  # for a moment after it was sent
-        ssm.get_command_invocation(CommandId=command_id, InstanceId=head_node)
-    deadline = time.monotonic() + 30
-    while answer.get("Status") not in ("Success", "Failed", "Cancelled", "TimedOut"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-        answer = ssm.get_command_invocation(CommandId=command_id, InstanceId=head_node)
-        if cancel and answer["Status"] == "InProgress":
-            ssm.cancel_command(CommandId=command_id)
-    return answer
