@@ -183,9 +183,13 @@ class Machine:
         succeeds(done)
         return done.stderr
 
+    def called(self) -> list[str]:
+        """Return all calls of the stubs."""
+        return self._calls.read_text().splitlines() if self._calls.exists() else []
+
     def calls(self) -> list[str]:
         """Return the stubs' calls since the last call of this, without those that only read."""
-        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
+        lines = self.called()
         self._calls.unlink(missing_ok=True)
         return [line for line in lines if line.split()[0] not in QUESTIONS]
 

@@ -27,6 +27,8 @@ from tests.unit.assets.cluster_provider.fakes.library import (
     LOGIN_NODES,
     NEVER,
     OR_DRAIN,
+    OWNER_TAG,
+    STACK,
     STOP,
     config,
     refused_change,
@@ -286,3 +288,12 @@ def test_a_line_of_the_table_holds(provider: Provider, line: str) -> None:
         story.word(word)
     wrong = [part for part in parts if (part.lstrip("!") in story.message) == part.startswith("!")]
     assert wrong == [], story.message
+
+
+def test_the_checked_config_is_created_with_the_mark(provider: Provider) -> None:
+    own, mark = {"Key": "team", "Value": "language"}, {"Key": OWNER_TAG, "Value": STACK}
+    provider.create(ClusterConfiguration=json.dumps(config() | {"Tags": [own]})).poll()
+    assert provider.library.config == provider.library.checked == config() | {"Tags": [own, mark]}
+    provider.library.becomes("CREATE_COMPLETE")
+    provider.update().poll()
+    assert provider.library.config == config("SPOT") | {"Tags": [mark]}

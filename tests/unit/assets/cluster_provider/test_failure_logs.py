@@ -162,8 +162,12 @@ def test_the_last_operation_alone_explains_a_failure(
         _event("training", "UPDATE_IN_PROGRESS"),
     ]
     said = str(provider.failure_logs.failure("training", provider.library.cluster))
-    assert said.endswith(" | Queue: quota | training: it failed")
-    assert "of last week" not in said
+    assert said.split(" | ") == [
+        *("Cluster training is CREATE_FAILED", "Boot: script", f"Saved: {URL}"),
+        "Log group: /aws/parallelcluster/training-1",
+        "More: pcluster get-cluster-stack-events --cluster-name training",
+        *("Queue: quota", "training: it failed"),
+    ]
 
 
 def test_a_console_of_the_boot_alone_is_taken(provider: Provider) -> None:

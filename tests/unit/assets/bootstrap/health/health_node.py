@@ -54,10 +54,6 @@ class HealthNode(Machine):
     def stub(self, name: str, script: str = "") -> None:
         self.program(f"usr/bin/{name}", script)
 
-    def called(self) -> list[str]:
-        """Return all calls of the stubs."""
-        return self._calls.read_text().splitlines() if self._calls.exists() else []
-
     def be_well(self) -> None:
         """Make it a healthy p4d node, without EFA and local disks."""
         self.set_fact("EFA_INTERFACES", "0")

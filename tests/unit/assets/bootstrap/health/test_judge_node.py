@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNHEALTHY
+from tests.unit.assets.bootstrap.step_machine import Machine
 
 NAME, SAID = "gpu-dy-p4d-1", "nvidia-smi lists 7 of 8 GPUs"
 SICK = f"[[ $1 == gpu ]] || exit 1; echo '{SAID}'; exit 9"
@@ -28,38 +29,29 @@ CASES = (
 )
 
 
-class Judge:
+class Judge(Machine):
     """A ParallelCluster node of the queue gpu, without jobs, in a partition with another name."""
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.calls = root, root / "calls"
-        shutil.copy(HEALTH / "judge-node.sh", root)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        shutil.copy(HEALTH / "judge-node.sh", folder)
         self.write("etc/parallelcluster/cfnconfig", "cfn_scheduler_queue_name=gpu\n")
         for program, script in {"scontrol": "", "pgrep": "exit 1", "hostname": f"echo {NAME}"}.items():
             self.program(program, script)
 
-    def write(self, name: str, text: str) -> None:
-        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / name).write_text(text)
-
-    def program(self, name: str, script: str) -> None:
-        self.write(f"bin/{name}", f'#!/bin/bash\necho "{name} $*" >>{self.calls}\n{script}\n')
-        (self.root / "bin" / name).chmod(0o755)
-
-    def run(self, when: str, check: str = SICK) -> tuple[int, str, str]:
+    def judges(self, when: str, check: str = SICK) -> tuple[int, str, str]:
         """Return the exit status, the change of the node in Slurm, and the last line of the log."""
-        self.write("check-node.sh", check)
-        self.calls.unlink(missing_ok=True)
+        (self.folder / "check-node.sh").write_text(check)
+        self.calls()
         slurm = {} if when == "idle" else {"SLURM_JOB_ID": "17", "SLURM_JOB_PARTITION": "other"}
         done = subprocess.run(
-            ["bash", str(self.root / "judge-node.sh"), when],
-            env={"PATH": f"{self.root / 'bin'}:/usr/bin:/bin", "TRAINING_ROOT": str(self.root)} | slurm,
+            ["bash", str(self.folder / "judge-node.sh"), when],
+            env=self.environment | slurm,
             capture_output=True,
             text=True,
         )
         assert done.stdout == ""
-        calls = self.calls.read_text().splitlines() if self.calls.exists() else []
-        (*_, change) = ("", *(call for call in calls if call.startswith("scontrol update")))
+        (*_, change) = ("", *(call for call in self.called() if call.startswith("scontrol update")))
         log = self.root / "var/log/training-cluster/health.log"
         return done.returncode, change, (log.read_text() if log.exists() else done.stderr).rstrip("\n")
 
@@ -71,7 +63,7 @@ def judge(tmp_path: Path) -> Judge:
 
 def test_a_verdict_changes_the_node(judge: Judge) -> None:
     for when, check, status, change, line in CASES:
-        found, changed, log = judge.run(when, check)
+        found, changed, log = judge.judges(when, check)
         assert (found, bool(changed)) == (status, bool(change)), (when, check)
         assert not changed or changed.startswith(f"scontrol update nodename={NAME} ")
         assert changed.endswith(change)
@@ -81,7 +73,7 @@ def test_a_verdict_changes_the_node(judge: Judge) -> None:
 
 def test_a_silent_controller_changes_no_verdict(judge: Judge) -> None:
     judge.program("scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
-    code, _, log = judge.run("before")
+    code, _, log = judge.judges("before")
     assert (code, "scontrol failed: the node is not drained" in log) == (UNHEALTHY, True)
 
 
@@ -94,7 +86,7 @@ def test_a_leaving_node_keeps_its_first_reason(judge: Judge) -> None:
         "MIXED+CLOUD+POWERING_UP": True,
     }.items():
         judge.program("scontrol", f"echo 'NodeName={NAME} Arch=x86_64 State={state} ThreadsPerCore=1'")
-        code, change, log = judge.run("after")
+        code, change, log = judge.judges("after")
         assert (code, bool(change), f"not drained again: {SAID}" in log.splitlines()[-1]) == (
             UNHEALTHY,
             is_drained,
@@ -105,13 +97,13 @@ def test_a_leaving_node_keeps_its_first_reason(judge: Judge) -> None:
 def test_an_idle_node_is_judged_by_its_name(judge: Judge) -> None:
     """As ParallelCluster gave it. A node with a job is not judged."""
     judge.program("pgrep", "")
-    assert judge.run("idle") == (0, "", "")
-    assert "pgrep --full slurmstepd: \\[" in judge.calls.read_text()
+    assert judge.judges("idle") == (0, "", "")
+    assert "pgrep --full slurmstepd: \\[" in "".join(judge.called())
     judge.program("pgrep", "exit 1")
     judge.write("etc/parallelcluster/slurm_plugin/slurm_nodename", "gpu-st-p4d-7\n")
-    assert "nodename=gpu-st-p4d-7 " in judge.run("idle")[1]
+    assert "nodename=gpu-st-p4d-7 " in judge.judges("idle")[1]
 
 
 def test_a_wrong_moment_is_refused(judge: Judge) -> None:
     message = "judge-node.sh: the moment is sometimes; allowed: before, after, idle"
-    assert judge.run("sometimes") == (1, "", message)
+    assert judge.judges("sometimes") == (1, "", message)
