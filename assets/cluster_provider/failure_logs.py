@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import boto3
@@ -103,27 +104,22 @@ def save(cluster_name: str, state: ClusterState) -> str | None:
 
 
 def _collectors(cluster_name: str, state: ClusterState) -> dict[str, Callable[[], str]]:
-    def events() -> str:
-        return json.dumps(library.stack_events(cluster_name), indent=2, default=str)
-
-    def console() -> str:
-        return _console(state.head_node_instance_id)
-
-    def tail(stream: str) -> Callable[[], str]:
-        return lambda: library.log_tail(cluster_name, stream, lines=_LOG_LINES)
-
-    collectors = {"stack-events.json": events, "console-output.txt": console}
+    collectors: dict[str, Callable[[], str]] = {
+        "stack-events.json": lambda: json.dumps(library.stack_events(cluster_name), indent=2, default=str),
+        "console-output.txt": lambda: _console(state.head_node_instance_id),
+    }
     try:
         streams = library.head_node_log_streams(cluster_name)
     except _ERRORS as error:
-        reason = str(error)
+        return {**collectors, "head-node-logs": partial(_fail, error)}
+    for stream in streams:
+        if (log := stream.rpartition(".")[2]) in _LOGS:
+            collectors[f"{log}.log"] = partial(library.log_tail, cluster_name, stream, lines=_LOG_LINES)
+    return collectors
 
-        def no_logs() -> str:
-            raise RefusedError({"message": reason})
 
-        return {**collectors, "head-node-logs": no_logs}
-    wanted = [stream for stream in streams if stream.rpartition(".")[2] in _LOGS]
-    return collectors | {f"{stream.rpartition('.')[2]}.log": tail(stream) for stream in wanted}
+def _fail(error: Exception) -> str:
+    raise error
 
 
 def _failures(state: ClusterState) -> str:
