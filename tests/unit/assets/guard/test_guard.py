@@ -52,37 +52,48 @@ def _kept(value: str, may: str = "never", safe_way: str = "Keep {old}, and not {
     return {"value": value, "may": may, "safe_way": safe_way}
 
 
-EMPTY = r"Nothing was changed\. \| x: .* would replace a resource that holds data with an empty one\. "
+@pytest.mark.parametrize(
+    ("may", "old", "new"),
+    [
+        ("never", "persistent2", "persistent2"),
+        ("grows", "1200", "2400"),
+        ("grows", "9600", "12000"),
+        ("adopts", "", "fs-1"),
+        ("adopts", "fs-1", "fs-1"),
+        ("changes", "250", "125"),
+        ("alone", "", "100"),
+    ],
+)
+def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, old: str, new: str) -> None:
+    assert guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)}) == {"PhysicalResourceId": "guard"}
+    assert guard.account.asked == []
 
 
 @pytest.mark.parametrize(
     ("may", "old", "new", "why"),
     [
-        ("never", "persistent2", "persistent2", ""),
-        ("grows", "1200", "2400", ""),
-        ("grows", "9600", "12000", ""),
-        ("adopts", "", "fs-1", ""),
-        ("adopts", "fs-1", "fs-1", ""),
-        ("changes", "250", "125", ""),
-        ("alone", "", "100", ""),
-        ("never", "persistent2", "scratch2", f"{EMPTY}Keep persistent2, and not scratch2\\."),
-        ("never", "", "mine", rf"{EMPTY}Keep \(own\), and not mine\."),
-        ("grows", "2400", "1200", "x: 2400 -> 1200 is not possible: it can only grow"),
+        ("never", "persistent2", "scratch2", "with an empty one"),
+        ("never", "", "mine", r"x: \(own\) -> mine .* Keep \(own\), and not mine\."),
+        ("grows", "2400", "1200", "it can only grow"),
         ("grows", "12000", "9600", "it can only grow"),
         ("grows", "1200", "many", "it can only grow"),
-        ("adopts", "fs-1", "", r"fs-1 -> \(own\) would replace it with a new, empty one"),
+        ("adopts", "fs-1", "", "would replace it with a new, empty one"),
         ("adopts", "fs-1", "fs-2", "would replace it with another one"),
-        ("of a later release", "1", "2", EMPTY),
+        ("of a later release", "1", "2", "with an empty one"),
     ],
 )
 def test_what_would_replace_data_is_refused(guard: Guard, may: str, old: str, new: str, why: str) -> None:
-    before, after = {"x": _kept(old, may)}, {"x": _kept(new, may)}
-    if why:
-        with pytest.raises(RuntimeError, match=why):
-            guard.update(before, after)
-    else:
-        assert guard.update(before, after) == {"PhysicalResourceId": "guard"}
-        assert guard.account.asked == []
+    with pytest.raises(RuntimeError, match=why):
+        guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)})
+
+
+def test_a_refusal_names_values_and_safe_way(guard: Guard) -> None:
+    with pytest.raises(RuntimeError) as refusal:
+        guard.update({"fsx_type": _kept("persistent2")}, {"fsx_type": _kept("scratch2")})
+    assert str(refusal.value) == (
+        "Nothing was changed. | fsx_type: persistent2 -> scratch2 would replace a resource that holds "
+        "data with an empty one. Keep persistent2, and not scratch2."
+    )
 
 
 def test_several_refused_flags_are_one_message(guard: Guard) -> None:
@@ -238,8 +249,8 @@ def test_a_create_in_an_unknown_stack_is_refused(guard: Guard) -> None:
         guard.ask("Create")
 
 
-def test_a_new_role_or_throttling_is_waited_for(guard: Guard) -> None:
-    guard.account.statuses = [DENIED, THROTTLED, "CREATE_IN_PROGRESS"]
+def test_a_new_role_is_waited_for(guard: Guard) -> None:
+    guard.account.statuses = [DENIED, DENIED, "CREATE_IN_PROGRESS"]
     guard.ask("Create")
     assert guard.slept == [1, 2]
 
@@ -263,6 +274,12 @@ def test_a_rollback_always_passes(guard: Guard, status: str, passes: bool) -> No
         with pytest.raises(RuntimeError, match="fsx_gib: 2400 -> 1200"):
             guard.update(old, new)
     assert guard.account.asked == ["DescribeStacks"]
+
+
+def test_a_throttled_question_is_asked_again(guard: Guard) -> None:
+    guard.account.statuses = [THROTTLED, THROTTLED, "UPDATE_ROLLBACK_IN_PROGRESS"]
+    guard.update({"a": _kept("1")}, {"a": _kept("2")})
+    assert guard.slept == [1, 2]
 
 
 def test_an_unknown_rollback_is_refused_with_a_remedy(guard: Guard, modules: dict[str, Any]) -> None:
