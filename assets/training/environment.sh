@@ -20,11 +20,8 @@
 readonly OLDEST_PYTHON="3.10"
 
 environment_parts="$(dirname "${BASH_SOURCE[0]}")"
-# shellcheck source=assets/training/environment_owners.sh
 source "$environment_parts/environment_owners.sh"
-# shellcheck source=assets/training/local_environment.sh
 source "$environment_parts/local_environment.sh"
-# shellcheck source=assets/training/container_environment.sh
 source "$environment_parts/container_environment.sh"
 
 environment_log() { printf '%s environment.sh: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
@@ -65,7 +62,6 @@ torch_build() {
   fi
   ( # keeps the other pins out of the shell that sources this file
     if [[ -z ${TORCH_VOLTA_VERSION:-} || -z ${TORCH_VOLTA_INDEX:-} ]]; then
-      # shellcheck source=/dev/null
       source "$environment_pins" || exit 1
     fi
     printf '%s %s\n' "${TORCH_VOLTA_VERSION:?is not in $environment_pins}" \

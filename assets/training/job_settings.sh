@@ -8,7 +8,6 @@
 #
 # Columns of variables.tsv: name; allowed (words; N..: whole numbers of N or more; -: any value); default; meaning.
 
-# shellcheck source=assets/training/container_image.sh
 source "$(dirname "${BASH_SOURCE[0]}")/container_image.sh"
 
 # check_job_settings FOLDER: FOLDER is the workload's.

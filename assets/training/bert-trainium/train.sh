@@ -12,7 +12,6 @@ shopt -s inherit_errexit
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
-# shellcheck source=assets/training/launch.sh
 source "$here/../launch.sh"
 
 # neuron_environment VENV: exports the variables that Neuron's libraries read, unless they are already set.

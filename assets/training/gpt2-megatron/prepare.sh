@@ -1,4 +1,3 @@
 #!/usr/bin/env bash
 # Makes the Python environment, the data and the weights of the gpt2-megatron workload.
-# shellcheck source=assets/training/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../prepare.sh"

@@ -16,5 +16,4 @@ if [[ ${DEVICE:-} == cpu || ${ACCELERATOR_KIND:-none} != gpu ]]; then export TOR
 for warning in 'Transformer Engine and Apex are not installed' 'Apex is not installed' 'full scope is deprecated'; do
   export PYTHONWARNINGS="ignore:$warning:UserWarning${PYTHONWARNINGS:+,$PYTHONWARNINGS}"
 done
-# shellcheck source=assets/training/train.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../train.sh"

@@ -9,9 +9,7 @@ shopt -s inherit_errexit
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
-# shellcheck source=assets/training/environment.sh
 source "$here/../environment.sh"
-# shellcheck source=assets/training/nccl-tests/device.sh
 source "$here/device.sh"
 
 device="$(measured_device)"

@@ -10,7 +10,6 @@ shopt -s inherit_errexit
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
-# shellcheck source=assets/training/environment.sh
 source "$here/../environment.sh"
 
 python="$(find_python)"

@@ -1,4 +1,3 @@
 #!/usr/bin/env bash
 # Makes the Python environment and the data of the roberta workload.
-# shellcheck source=assets/training/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../prepare.sh"

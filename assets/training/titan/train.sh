@@ -3,5 +3,4 @@
 
 # torchrun drops a -- that follows the script at once, so an argument that changes nothing comes before it.
 if [[ ${1:-} == -- ]]; then set -- --task "${TASK:-pretrain}" "$@"; fi
-# shellcheck source=assets/training/train.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../train.sh"
