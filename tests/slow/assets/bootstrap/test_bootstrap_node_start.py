@@ -102,9 +102,9 @@ def image(built: tuple[Disk, dict[str, str]]) -> Disk:
     return built[0]
 
 
-def installed(moment: str = "install") -> set[str]:
+def installed() -> set[str]:
     """Return the names of the steps that can install something on a node without accelerators."""
-    return {s.name for s in load_steps() if s.moment == moment and RECIPE in s.recipes} - set(NOT_RUN)
+    return {s.name for s in load_steps() if s.moment == "install" and RECIPE in s.recipes} - set(NOT_RUN)
 
 
 def entries(node: Node) -> dict[str, Entry]:
@@ -120,34 +120,34 @@ def same(before: dict[str, Entry], after: dict[str, Entry]) -> bool:
     return not different
 
 
-@pytest.mark.parametrize("node_type", NODES)
-def test_a_second_start_changes_nothing(make_node: MakeNode, image: Disk, node_type: str) -> None:
-    # Head and login nodes have no image of ours: what both install at their start is installed once, here.
-    has_image = node_type != "HeadNode"
-    node = make_node(node_type=node_type, image=image if has_image else None)
-    first = node.start(network=not has_image)
-    assert first.returncode == 0, first.stderr
-    before = entries(node)
-    second = node.start(network=False)
-    assert second.returncode == 0, second.stderr
-    mine = {s.name for s in load_steps() if s.name in installed() and node_type in s.nodes}
-    assert mine
-    for done in (first, second)[not has_image :]:
-        assert {step_messages(done)[step] for step in mine} == {SKIPPED}
-    assert same(before, entries(node))
+def test_a_second_start_of_every_step_changes_nothing(
+    make_node: MakeNode, built: tuple[Disk, dict[str, str]]
+) -> None:
+    """Every step runs here, or NOT_RUN says why.
 
-
-def test_what_is_installed_is_seen_without_stamps(make_node: MakeNode, image: Disk) -> None:
-    node = make_node(image=image)
-    forgetful = f"rm {STAMPS}*; start"
-    assert node.run(forgetful, network=False).returncode == 0
-    before = entries(node)
-    again = node.run(forgetful, network=False)
-    assert again.returncode == 0, again.stderr
-    assert {step_messages(again)[step] for step in installed()} == {DONE}
-    after = entries(node)
-    stamps = {path for path in after if path.startswith(STAMPS)}
-    assert same(before | {path: after[path] for path in stamps}, after)
+    Head and login nodes have no image of ours: what both install at their start is installed once, here.
+    """
+    image, of_the_build = built
+    said = [of_the_build]
+    for node_type in NODES:
+        has_image = node_type != "HeadNode"
+        node = make_node(node_type=node_type, image=image if has_image else None)
+        first = node.start(network=not has_image)
+        assert first.returncode == 0, first.stderr
+        before = entries(node)
+        second = node.start(network=False)
+        assert second.returncode == 0, second.stderr
+        mine = {s.name for s in load_steps() if s.name in installed() and node_type in s.nodes}
+        assert mine
+        for done in (first, second)[not has_image :]:
+            assert {step_messages(done)[step] for step in mine} == {SKIPPED}
+        assert same(before, entries(node))
+        said.append(step_messages(first))
+    ran = {step for lines in said for step, result in lines.items() if result == DONE}
+    assert {step for lines in said for step, result in lines.items() if "failed" in result} <= set(NOT_RUN)
+    assert ran.isdisjoint(NOT_RUN)
+    of_a_store = {step.name for step in load_steps() if "cloudwatch" not in step.metrics}
+    assert ran | set(NOT_RUN) | of_a_store == {step.name for step in load_steps()}
 
 
 def test_a_start_finishes_what_lost_power(make_node: MakeNode, image: Disk) -> None:
@@ -188,20 +188,6 @@ def test_installers_may_write_to_one_folder(make_node: MakeNode, image: Disk) ->
         "root 755",
         "alone",
     ], done.stderr
-
-
-def test_every_step_runs_here_or_says_why(make_node: MakeNode, built: tuple[Disk, dict[str, str]]) -> None:
-    image, of_the_build = built
-    said = [of_the_build]
-    for node_type in NODES:
-        started = make_node(node_type=node_type, image=image).start()
-        assert started.returncode == 0, started.stderr
-        said.append(step_messages(started))
-    ran = {step for lines in said for step, result in lines.items() if result == DONE}
-    assert {step for lines in said for step, result in lines.items() if "failed" in result} <= set(NOT_RUN)
-    assert ran.isdisjoint(NOT_RUN)
-    of_a_store = {step.name for step in load_steps() if "cloudwatch" not in step.metrics}
-    assert ran | set(NOT_RUN) | of_a_store == {step.name for step in load_steps()}
 
 
 def test_prometheus_and_its_exporters_are_enabled(
