@@ -1,34 +1,22 @@
 """The prolog under a real Slurm: an unhealthy node drains with the reason, and its job runs elsewhere."""
 
-import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
-from rehearsal.local_slurm import Job, LocalSlurm, NodeShape, parse_partitions
+from rehearsal.local_slurm import Job, LocalSlurm
 from tests.slow.assets.training.tiny import TINY
-from tests.slow.assets.training.training import Training, wait_until
+from tests.slow.assets.training.training import Training, local_slurm, wait_until
 from tests.unit.assets.bootstrap.health.health_node import HealthNode
 
 pytestmark = pytest.mark.slow
 
-RESOURCE = {"Name": "p4d", "InstanceType": "p4d.24xlarge", "MinCount": 0, "MaxCount": 4}
-QUEUE = {"Name": "train", "ComputeResources": [RESOURCE]}
-SHAPES = {"p4d.24xlarge": NodeShape(vcpus=96, memory_mib=1_179_648)}
 NAME = "train-dy-p4d-{}"
 WHERE = "srun --mpi=none bash -c 'echo $SLURMD_NODENAME'"
 REASON = "training-cluster: nvidia-smi lists 7 of 8 GPUs"
-
-
-def wait_for(holds: Callable[[], bool], limit_s: float = 20.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 class Cluster:
@@ -68,14 +56,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     node = HealthNode(folder / "node", queue_name="train")
     node.be_well()
     node.install_prolog()
-    with LocalSlurm(
-        root=folder / "slurm",
-        partitions=parse_partitions(cluster_config={"Scheduling": {"SlurmQueues": [QUEUE]}}, shapes=SHAPES),
-        marker=("LOCAL_SLURM_TEST", f"health-{os.getpid()}"),
-        suspend_time_s=300,
-        prolog=node.prolog_folder,
-        credential_s=10,
-    ) as slurm:
+    slurm = local_slurm(
+        folder / "slurm", mark="health", suspend_time_s=300, nodes=4, prolog=node.prolog_folder
+    )
+    with slurm:
         training = Training(slurm, folder, workload="tiny", env={"TRAINING_VENVS": str(folder / "venvs")})
         shutil.copytree(TINY, training.shared / "training" / "tiny")
         yield Cluster(slurm, node, training)
@@ -155,18 +139,12 @@ def test_a_node_that_loses_a_gpu_drains(cluster: Cluster) -> None:
     programs.write_text(
         programs.read_text().replace("n=7 ;; *) n=8", f"n=7 ;; *) n=$(cat {lost} 2>/dev/null || echo 8)")
     )
-    job_id = cluster.slurm.submit(
-        [
-            "--nodes=1",
-            "--exclusive",
-            "--wrap",
-            f"srun --mpi=none bash -c 'echo $SLURMD_NODENAME; echo 7 >{lost}'",
-        ]
-    )
+    program = f"srun --mpi=none bash -c 'echo $SLURMD_NODENAME; echo 7 >{lost}'"
+    job_id = cluster.slurm.submit(["--nodes=1", "--exclusive", "--wrap", program])
     try:
         job, (ran_on,) = cluster.wait(job_id)
         assert job.is_completed
-        wait_for(lambda: set(cluster.reasons()) > set(before))
+        wait_until(lambda: set(cluster.reasons()) > set(before), timeout_s=60, what="no node drains")
     finally:
         lost.unlink(missing_ok=True)
     assert {name: why for name, why in cluster.reasons().items() if name not in before} == {ran_on: REASON}

@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 
 from rehearsal.local_aws.process import LocalAws
-from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from tests.slow.account import Account
+from tests.slow.assets.training.training import local_slurm
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 pytestmark = pytest.mark.slow
 
 MARKER = ("TRAINING_CLUSTER_TEST", f"jobs-{os.getpid()}")
-RESOURCE = {"Name": "cpu", "InstanceType": "m6i.xlarge", "MinCount": 0, "MaxCount": 1}
-QUEUE = {"Name": "train", "ComputeResources": [RESOURCE]}
 ASK = "import json, sys, jobs; print(json.dumps(jobs.running(sys.argv[1])))"
 
 
@@ -48,15 +46,11 @@ def test_a_reachable_head_node_names_its_running_jobs(tmp_path: Path) -> None:
     aws, root = tmp_path / "aws", tmp_path / "slurm"
     aws.mkdir()
     local_aws = LocalAws(folder=aws, marker=MARKER)
-    partitions = parse_partitions(
-        cluster_config={"Scheduling": {"SlurmQueues": [QUEUE]}},
-        shapes={"m6i.xlarge": NodeShape(vcpus=4, memory_mib=16_384)},
-    )
     try:
         account = Account(local_aws.start())
         head_node = _head_node(account)
         assert _asked(account, head_node) is None, "it boots, and cannot be reached yet"
-        with LocalSlurm(root=root, partitions=partitions, marker=MARKER) as slurm:
+        with local_slurm(root, mark="jobs") as slurm:
             account.address.head_node_shell.write_text(json.dumps(slurm.client_env()))
             assert _asked(account, head_node) == []
             slurm.submit(["--job-name", "pretrain\n7 forged", "--wrap", "sleep 60"])

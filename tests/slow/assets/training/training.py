@@ -43,6 +43,7 @@ def local_slurm(
     second_user: str | None = None,
     private: Collection[Path] = (),
     nodes: int = 2,
+    prolog: Path | None = None,
 ) -> LocalSlurm:
     """A Slurm of two nodes, or more, whose processes carry the test's mark."""
     queue = QUEUE | {"ComputeResources": [RESOURCE | {"MaxCount": nodes}]}
@@ -57,6 +58,7 @@ def local_slurm(
         credential_s=credential_s,
         second_user=second_user,
         private=private,
+        prolog=prolog,
     )
 
 
