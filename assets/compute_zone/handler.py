@@ -53,7 +53,7 @@ def _zones(event: dict[str, Any]) -> tuple[Zone, str]:
         raise choice.RefusedError(
             f"{region.name} no longer has the network's zone {event['PhysicalResourceId']}."
         )
-    stack = describe_stack(event["StackId"])
-    if not stack.rolls_back:  # a rollback always passes
+    rolls_back, outputs = describe_stack(event["StackId"])
+    if not rolls_back:  # a rollback always passes
         choice.keep(kept, request, region)
-    return kept, stack.outputs.get(OTHER_ZONE_OUTPUT) or choice.beside(kept, region).name
+    return kept, outputs.get(OTHER_ZONE_OUTPUT) or choice.beside(kept, region).name

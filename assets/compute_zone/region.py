@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -119,21 +119,12 @@ class Region:
         return found or frozenset(zone.name for zone in self.zones)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stack:
-    """The stack of the custom resource, during an update."""
+def describe_stack(stack_id: str) -> tuple[bool, dict[str, str]]:
+    """Ask CloudFormation if the resource's stack rolls back, and for its outputs before the update.
 
-    rolls_back: bool
-    """True while the stack rolls back; False at UPDATE_ROLLBACK_COMPLETE, from which an update begins."""
-    outputs: Mapping[str, str]
-    """The stack's outputs before the update."""
-
-
-def describe_stack(stack_id: str) -> Stack:
-    """Ask CloudFormation for the state of a stack."""
+    At UPDATE_ROLLBACK_COMPLETE, from which an update begins, it does not.
+    """
     cloudformation = boto3.client("cloudformation", config=_RETRIES)
     stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
-    return Stack(
-        rolls_back=str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS",
-        outputs={each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])},
-    )
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+    return str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS", outputs
