@@ -9,12 +9,6 @@ import psutil
 import pytest
 
 from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNHEALTHY
-from training_cluster.catalog.families import family_names
-from training_cluster.cluster.job_environment import render_job_environments
-from training_cluster.pcluster.check import config_before_deploy
-from training_cluster.rules.context import read_settings
-
-READ_BY_CHECKS = {"ACCELERATOR_KIND", "ACCELERATORS_PER_NODE", "EFA_INTERFACES", "SCRATCH"}
 
 
 class CheckedNode:
@@ -119,10 +113,3 @@ def test_a_rehearsals_node_needs_no_hardware(node: CheckedNode) -> None:
     assert (done.returncode, done.stderr) == (0, "10-gpus: not checked, this is no ParallelCluster node\n")
     node.has("70-root-disk", "# Where: any\necho full; exit 9")
     assert node.check().returncode == UNHEALTHY
-
-
-def test_every_partition_tells_what_checks_ask() -> None:
-    for family in family_names():
-        settings = read_settings({"family": family})
-        for text in render_job_environments(config_before_deploy(settings), settings).values():
-            assert {name for name in READ_BY_CHECKS if f"export {name}='" not in text} == set(), family
