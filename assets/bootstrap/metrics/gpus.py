@@ -11,6 +11,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from command import TIMEOUT_S, output_of
 from textfile import Sample
@@ -156,16 +157,15 @@ def _sums(text: str, value: re.Pattern[str]) -> Counter[tuple[str, str]]:
     return sums
 
 
-# health/checks/20-gpu-xid.sh has the reasons, and drains nodes by the same codes (compared in a test).
-FATAL = frozenset((46, 48, 62, 64, 74, 79, 95, 119, 120, 136, 140, 143, 155, 156, 158))
+# The check that drains nodes by the same codes, and has the reasons.
+_CHECK = (Path(__file__).parents[1] / "health" / "checks" / "20-gpu-xid.sh").read_text(encoding="utf-8")
+FATAL = frozenset(map(int, re.findall(r"^  \[(\d+)\]=", _CHECK, re.MULTILINE)))
 # A faulty program can also cause these.
 APPLICATION = frozenset((13, 31, 43, 45))
 _XID_LINE = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(.*)")
 # With this code the driver logs the recovery that it requires, and also that none is required any more.
 _RECOVERY_CODE = 154
-_REQUIRED_RECOVERY = re.compile(
-    r"to 0x[0-9a-f]+ \((GPU Reset Required|Node Reboot Required|Drain and Reset)\)"
-)
+_REQUIRED_RECOVERY = re.compile(*re.findall(r"^readonly ASKED='(.+)'$", _CHECK, re.MULTILINE))
 
 
 def xid_samples(gpus: list[Gpu]) -> Iterator[Sample]:
