@@ -9,25 +9,21 @@ import psutil
 import pytest
 
 from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNHEALTHY
+from tests.unit.assets.bootstrap.step_machine import Machine
 
 
-class CheckedNode:
+class CheckedNode(Machine):
     """A ParallelCluster node with GPUs, and a bundle without checks."""
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.health = root, root / "health"
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.health = self.root / "health"
         (self.health / "checks").mkdir(parents=True)
         for name in ("check-node.sh", "drain_limit.sh", "verdict.sh", "gpu_cuda.py"):
             shutil.copy(HEALTH / name, self.health)
         self.write("etc/partitions/gpu.env", "export ACCELERATOR_KIND=gpu\n")
         self.write("etc/parallelcluster/cfnconfig", "")
-        (root / "run").mkdir()
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
+        (self.root / "run").mkdir()
 
     def has(self, name: str, script: str, *, kinds: str = "gpu") -> None:
         """Give the bundle a check."""
@@ -84,15 +80,12 @@ def test_a_faulty_check_is_no_verdict(node: CheckedNode) -> None:
 
 def test_checks_write_where_no_job_writes(node: CheckedNode) -> None:
     """A training that was killed leaves its shared tensors in /dev/shm, and may fill it."""
-    mktemp = node.write(
-        "usr/bin/mktemp", f'#!/bin/bash\necho "$*" >>{node.root}/asked; exec /bin/mktemp "$@"\n'
-    )
-    mktemp.chmod(0o755)
+    node.program("usr/bin/mktemp", 'exec /bin/mktemp "$@"')
     assert node.check().returncode == 0
     memory = node.root / "run"
-    assert (node.root / "asked").read_text() == f"-d -p {memory} training-cluster-health-XXXXXX\n"
+    assert node.called() == [f"mktemp -d -p {memory} training-cluster-health-XXXXXX"]
     assert list(memory.iterdir()) == []
-    mktemp.write_text("#!/bin/bash\necho /nowhere\n")
+    node.program("usr/bin/mktemp", "echo /nowhere")
     done = node.check(HEALTH_LIMIT_S="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"cannot write to {memory}: nothing was checked" in done.stderr

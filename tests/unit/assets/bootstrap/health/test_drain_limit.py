@@ -63,9 +63,9 @@ def test_a_check_drains_until_most_are_unhealthy(tmp_path: Path) -> None:
 class BrakedNode(CheckedNode):
     """One of three nodes of a partition, whose check 10-gpus finds the same before a job."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.verdicts = root / "opt/slurm/etc/training-cluster-verdicts"
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.verdicts = self.root / "opt/slurm/etc/training-cluster-verdicts"
         self.mine = self.verdicts / "gpu" / "gpu-dy-p4d-1"
         self.finds("10-gpus", SENTENCE)
 
