@@ -106,7 +106,6 @@ class Family(Strict):
     head_node_type: str = Field(pattern=INSTANCE_TYPE)
     head_root_gib: int = Field(gt=0)
     compute_root_gib: int = Field(gt=0)
-    scratch: str | None = Field(None, description="where the local NVMe disks are mounted")
     sizes: dict[str, Size]
     slurm_topology: str | None = Field(
         None, description="why Slurm needs sockets and cores; without it ParallelCluster's own line remains"

@@ -144,7 +144,6 @@ def make_family(name: str) -> Family | None:
         "head_node_type": "m6g.xlarge" if is_arm else "m6i.xlarge",
         "head_root_gib": 128,
         "compute_root_gib": 128,
-        "scratch": "/scratch" if any(size.nvme_gb for size in sizes.values()) else None,
         "sizes": sizes,
         "slurm_topology": None,
         "price_date": datetime.date.min,

@@ -28,8 +28,9 @@ THREADS = "ThreadsPerCore"
 def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds) -> Rendered:
     """Render one entry of Scheduling.SlurmQueues."""
     local_storage = root_volume(queue.root_gib)
-    if queue.scratch:
-        local_storage["EphemeralVolume"] = {"MountDir": queue.scratch}
+    if any(each.size.nvme_gb for each in queue.types):
+        # The default, stated: to leave it out of an existing cluster's config would be a change of its nodes.
+        local_storage["EphemeralVolume"] = {"MountDir": DEFAULT_SCRATCH}
     rendered: Rendered = {
         "Name": queue.name,
         "CapacityType": _CAPACITY_TYPES[queue.capacity_type],

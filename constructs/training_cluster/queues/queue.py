@@ -136,11 +136,6 @@ class Queue:
         return self.first.family.image_recipe
 
     @property
-    def scratch(self) -> str | None:
-        """Folder where the local NVMe disks are mounted; None without any."""
-        return next((each.family.scratch for each in self.types if each.size.nvme_gb), None)
-
-    @property
     def named_placement_group(self) -> str | None:
         """Name of an existing placement group, if one is given."""
         return None if self.placement_group in {AUTO, ON, OFF} else self.placement_group

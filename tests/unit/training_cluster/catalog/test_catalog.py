@@ -74,7 +74,6 @@ def test_a_family_can_be_deployed_and_has_sources() -> None:
         size = family.sizes[family.main_size]
         assert all(base.source(family, fact) for fact in FACTS)
         assert head_node_size(family.head_node_type), "the head node's type is checked against nodes"
-        assert (family.scratch is not None) == any(each.nvme_gb for each in family.sizes.values())
         assert (
             (size.accelerators > 0) == (family.accelerator.kind != "none") == (family.accelerator.cores > 0)
         )
