@@ -52,6 +52,8 @@ class Row(Strict):
 COLUMNS = tuple(Row.model_fields)
 
 _BF16_SINCE = 8.0
+_RECIPES = {"gpu": "gpu", "neuron": "neuron", "none": "cpu"}
+"""Image recipe of nodes, by the kind of their accelerators."""
 # Inferentia's first generation has no software to train with.
 _TRAINS = re.compile(r"AWS (Trainium\d*|Inferentia2)")
 
@@ -138,7 +140,7 @@ def make_family(name: str) -> Family | None:
         "notice": f"cluster_configs/ has no file of it: the facts are EC2's ({table_source()}), jobs get no "
         "settings of its own, and its price is unknown",
         "architecture": largest.architecture,
-        "image_recipe": {"gpu": "gpu", "neuron": "neuron", "none": "cpu"}[accelerator.kind],
+        "image_recipe": _RECIPES[accelerator.kind],
         "capacity": _capacity(rows.values()),
         "pcluster_min_version": "3.0.0",
         "head_node_type": "m6g.xlarge" if is_arm else "m6i.xlarge",
@@ -155,7 +157,7 @@ def make_family(name: str) -> Family | None:
 
 
 def add_ec2_facts(loaded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a family's file has, with EC2's facts of its sizes, capacity and zones of its main size.
+    """Return what a family's file has, with EC2's facts of its sizes, and the rest by its main size.
 
     A fact in the file replaces EC2's, with its source. What is not of the expected form is left to the model.
 
@@ -168,6 +170,11 @@ def add_ec2_facts(loaded: Mapping[str, Any]) -> dict[str, Any]:
     if not rows or not isinstance(sizes, Mapping):
         return family
     main, sources = rows.get(str(loaded.get("main_size"))), loaded.get("sources")
+    accelerator, precision = _accelerator(main or next(iter(rows.values())))
+    recipe = _RECIPES[accelerator.kind]
+    family = {"mixed_precision": precision, "image_recipe": recipe, "queue": recipe, **family}
+    if isinstance(given := loaded.get("accelerator"), Mapping):
+        family["accelerator"] = {**accelerator.model_dump(), **given}
     sourced = set(sources) if isinstance(sources, Mapping) else set()
     family.setdefault("capacity", _capacity([main] if main else rows.values()))
     family["sizes"] = {**sizes}
