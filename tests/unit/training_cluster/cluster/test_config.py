@@ -15,19 +15,23 @@ from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.pcluster.check import config_problems
 from training_cluster.rules.context import read_settings
 
-GOLDEN = Path(__file__).parent / "golden"
-FULL = ("p5", "g5", "trn1", "m6i")
-"""Families whose golden config is a whole file; the others are differences from the nearest of these."""
-DIFFERENCES = Path(__file__).parent / "differences.yaml"
-ABSENT = "(absent)"
+GOLDEN = Path(__file__).with_name("golden.yaml")
+"""The whole config of p5."""
+DIFFERENCES = Path(__file__).with_name("differences.yaml")
+"""All other configs, as differences from it."""
+ABSENT, ANOTHER = "(absent)", "(another; of the last it has other)"
 IMAGE = "ami-0123456789abcdef0"
 CR = "cr-0123456789abcdef0"
 QUEUES = "rehearsal/validation/queues/several.yaml"
-SEEDS: dict[str, dict[str, str]] = {
+OTHERS: dict[str, dict[str, str]] = {
     "seed-000-p3dn": {"family": "p3dn"},
     "seed-001-megatron": {"family": "p4d", "cpu_queue": "on", "image": IMAGE},
     "seed-002-xeon": {"family": "m6i", "nodes": "3"},
     "seed-003-trainium": {"family": "trn1", "zone": "use1-az4", "efs_mibps": "1024"},
+    "queues": {"family": "p5", "queues": QUEUES},
+    "everything": {
+        **{"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE},
+    },
 }
 Config = dict[str, Any]
 
@@ -45,33 +49,23 @@ def queue(**flags: str) -> Config:
     return first
 
 
-def assert_golden(name: str, config: Config) -> None:
-    _assert_text(GOLDEN / f"{name}.yaml", config)
-
-
-def _assert_text(path: Path, content: Config) -> None:
+def assert_golden(path: Path, content: Config) -> None:
     text = yaml.safe_dump(content, sort_keys=False)
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text(), "read the difference, then: UPDATE_GOLDEN=1 pytest tests/unit"
 
 
-@pytest.mark.parametrize("family", FULL)
-def test_config_of_a_family_is_golden(family: str) -> None:
-    assert_golden(family, render(family=family))
-
-
-def test_other_configs_differ_as_the_table_says() -> None:
-    full = {family: render(family=family) for family in FULL}
-    flags = {family: {"family": family} for family in family_names() if family not in FULL} | SEEDS
+def test_configs_are_golden() -> None:
+    whole = render(family="p5")
+    assert_golden(GOLDEN, whole)
+    flags = {family: {"family": family} for family in family_names() if family != "p5"} | OTHERS
     table = {}
     for name, chosen in flags.items():
         config = render(**chosen)
         assert config_problems(config) == [], name
-        changes = {f"of {base}": dict(_changes(full[base], config)) for base in FULL}
-        nearest = min(changes, key=lambda base: len(changes[base]))
-        table[name] = {nearest: changes[nearest]}
-    _assert_text(DIFFERENCES, table)
+        table[name] = dict(_changes(whole, config))
+    assert_golden(DIFFERENCES, table)
 
 
 def _changes(base: Any, config: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -79,18 +73,15 @@ def _changes(base: Any, config: Any, path: str = "") -> Iterator[tuple[str, Any]
     if base == config:
         return
     if isinstance(base, list) and isinstance(config, list):
+        for at in range(len(base), len(config)) if base and isinstance(base[-1], dict) else ():
+            yield f"{path}.{at}", ANOTHER
+            base = [*base, base[-1]]
         base, config = dict(enumerate(base)), dict(enumerate(config))
     if not (isinstance(base, dict) and isinstance(config, dict)):
         yield path, config
         return
     for key in base | config:
         yield from _changes(base.get(key, ABSENT), config.get(key, ABSENT), f"{path}.{key}".lstrip("."))
-
-
-def test_configs_with_more_flags_are_golden() -> None:
-    flags = {"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE}
-    assert_golden("everything", render(**flags))
-    assert_golden("queues", render(family="p5", queues=QUEUES))
 
 
 def test_tuning_flags_set_their_keys_and_no_others() -> None:
