@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from ops.account.clusters import Cluster, describe_cluster
 from ops.account.head_node import HeadNode, find_head_node
 from ops.account.session import ClientOf, if_there, local_endpoint
+from ops.plan.deployed import read_cluster_config
 from ops.usage import OpsError
 from training_cluster.catalog.families import load_base
 
@@ -69,6 +70,17 @@ class Scene:
             return {key.strip(): value.strip() for key, equals, value in pairs if equals}
 
         return self.once("slurm", ask)
+
+    @property
+    def idle_min(self) -> int:
+        """Minutes without work after which a node ends, by the deployed config; negative for never.
+
+        Raises OpsError without a config, and botocore's errors.
+        """
+        config = self.once("config", lambda: read_cluster_config(self.cluster.name, self.client))
+        if config is None:
+            raise OpsError(f"{self.cluster.name} has no cluster config")
+        return int(config["Scheduling"]["SlurmSettings"]["ScaledownIdletime"])
 
     def events(self, stack: str) -> list[dict[str, Any]]:
         """Return the events of a stack; none for a stack that does not exist. Raises botocore's errors."""

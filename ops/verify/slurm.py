@@ -67,13 +67,6 @@ SETTINGS = (
         source="ParallelCluster's slurm.conf",
         on_aws="The path: the local Slurm has a folder of its own.",
     ),
-    Setting(
-        name="SuspendTime",
-        wanted=str(load_base().scaledown_idle_min * 60),
-        reason="nodes without work are terminated after the catalog's scaledown_idle_min",
-        source="our ScaledownIdletime",
-        on_aws="The local Slurm's time is shortened.",
-    ),
 )
 
 
@@ -102,23 +95,38 @@ def _checks_of_settings() -> Iterator[Check]:
         )
 
 
+def _suspends_in_time(scene: Scene) -> tuple[bool, str]:
+    wanted = "INFINITE" if scene.idle_min < 0 else str(scene.idle_min * 60)
+    value = scene.slurm_config.get("SuspendTime")
+    seen = f"SuspendTime={value}, {scene.idle_min} minutes in the config" if value else "no SuspendTime"
+    return str(value).split(" ")[0] == wanted, seen
+
+
 def _nothing_idles(scene: Scene) -> tuple[bool, str]:
     rows, _, _ = scene.head_node.ask_slurm("sinfo", "--all", "--Node")
     states = {row["name"]: row["word"] for row in rows}
     # A suffix says that the node is off, or starts or ends (sinfo(1), NODE STATE CODES). Static nodes remain.
     idle = [name for name, state in states.items() if state == "idle" and "-st-" not in name]
     if idle:
-        minutes = load_base().scaledown_idle_min
-        raise UnseenError(f"{len(idle)} of {len(states)} nodes are idle: look again after {minutes} minutes")
+        when = "never end" if scene.idle_min < 0 else f"look again after {scene.idle_min} minutes"
+        raise UnseenError(f"{len(idle)} of {len(states)} nodes are idle: {when}")
     return True, f"no idle node of {len(states)}"
 
 
 CHECKS = (
     *_checks_of_settings(),
     Check(
+        id="slurm-suspendtime",
+        claim="Slurm has SuspendTime of our ScaledownIdletime in force: nodes without work are terminated.",
+        expected="SuspendTime: the deployed config's ScaledownIdletime, in seconds",
+        not_in_rehearsal="The local Slurm's time is shortened.",
+        look=_suspends_in_time,
+        only_on_aws=True,
+    ),
+    Check(
         id="scaled-down",
         claim="No dynamic node keeps running without work, so an idle cluster pays for no compute node.",
-        expected=f"no idle node {load_base().scaledown_idle_min} minutes after the last job",
+        expected="no idle node, once ScaledownIdletime has passed since the last job",
         not_in_rehearsal="The instances: a local node is a process.",
         look=_nothing_idles,
     ),

@@ -7,6 +7,13 @@ import pytest
 from tests.unit.ops.verify.deployed import Deployed, Made, deploy
 
 
+@pytest.fixture(autouse=True)
+def config(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a deployed config with another idle time than the catalog's."""
+    deployed = {"Scheduling": {"SlurmSettings": {"ScaledownIdletime": 20}}}
+    monkeypatch.setattr("ops.verify.scene.read_cluster_config", lambda _name, _client: deployed)
+
+
 @pytest.fixture(scope="module")
 def made() -> Made:
     """Deploy a cluster."""

@@ -29,7 +29,7 @@ SLURM = {
     "SchedulerParameters": "a=1,nohold_on_prolog_fail",
     "Prolog[0]": "/opt/slurm/etc/scripts/prolog.d/*",
     "Epilog[0]": "/opt/slurm/etc/scripts/epilog.d/*",
-    "SuspendTime": "600 sec",
+    "SuspendTime": "1200 sec",
 }
 FACTS = {
     "mount-lustre": "lustre",

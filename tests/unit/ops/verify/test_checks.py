@@ -71,6 +71,7 @@ def test_a_stack_that_took_too_long_differs(deployed: Make, expected: Any) -> No
         ({"slurm": {"SchedulerParameters": "a=1"}}, "slurm-schedulerparameters", "differs", "a=1"),
         ({"slurm": {"Prolog[0]": None}}, "slurm-prolog", "differs", "no Prolog"),
         ({"slurm": {"SuspendTime": None}}, "slurm-suspendtime", "differs", "no SuspendTime"),
+        ({"slurm": {"SuspendTime": "600 sec"}}, "slurm-suspendtime", "differs", "20 minutes in the config"),
         ({"nodes": "gpu-dy-a-1|idle\n"}, "scaled-down", "could not look", "1 of 1 nodes are idle"),
         ({"facts": {"mount-lustre": "xfs"}}, "lustre-mounted", "differs", "/fsx is xfs"),
         ({"facts": {"mount-efs": "ext4"}}, "efs-mounted", "differs", "/efs is ext4"),

@@ -257,10 +257,10 @@ def test_the_price_is_said_before_the_first_job(cluster: PlayedCluster) -> None:
     say_price(scene)
     price = instance_hour("p4d.24xlarge")
     assert price is not None
-    usd = price.usd * 2 * 130 / 60
+    usd = price.usd * 2 * 140 / 60
     assert said == [
         f"2 x p4d.24xlarge for nccl-tests and gpt2: {usd:.2f} USD on demand at most, if each job runs "
-        "for its 60 minutes, and 10 idle ones follow. Ctrl-C ends them"
+        "for its 60 minutes, and 20 idle ones follow. Ctrl-C ends them"
     ]
 
 
