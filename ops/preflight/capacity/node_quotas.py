@@ -6,8 +6,10 @@ from typing import Any
 from ops.account.session import ClientOf
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.finding import Finding
+from training_cluster.advice.idle_cost import login_pools
 from training_cluster.catalog.families import load_base
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 
 _CLUSTER_TAG = "parallelcluster:cluster-name"
 _VOLUMES = [{"Name": "volume-type", "Values": ["gp3"]}]
@@ -19,7 +21,7 @@ def check_interface_quota(settings: Settings, client: ClientOf) -> Iterator[Find
     ec2 = client("ec2")
     pages = ec2.get_paginator("describe_network_interfaces").paginate()
     found = sum(len(page["NetworkInterfaces"]) for page in pages)
-    wanted = 1 + settings.login_nodes
+    wanted = 1 + sum(each["Count"] for each in login_pools(config_before_deploy(settings)))
     for queue in settings.all_queues:
         wanted += sum(each.interfaces * each.max_count for each in queue.compute_resources)
     used = found - _own_interfaces(settings.cluster_name, ec2)

@@ -8,9 +8,11 @@ from typing import Any
 from ops.account.session import ClientOf
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.finding import Finding
+from training_cluster.advice.idle_cost import login_pools
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.quotas import QuotaCapacityType, VcpuQuota
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.queues.queue import Queue
 
 _CLUSTER_TAG = "parallelcluster:cluster-name"
@@ -30,7 +32,10 @@ def wanted_instances(settings: Settings) -> list[Instances]:
     """List a full cluster's instances without reserved ones; the image's builder ends before they run."""
     found = [
         Instances(settings.head_type, 1),
-        Instances(settings.login_type, settings.login_nodes),
+        *(
+            Instances(each["InstanceType"], each["Count"])
+            for each in login_pools(config_before_deploy(settings))
+        ),
     ]
     for queue in reversed(settings.all_queues):
         for each in queue.compute_resources:

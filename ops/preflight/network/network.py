@@ -6,8 +6,10 @@ from typing import Any
 from ops.preflight.existing_network import ExistingNetwork, Subnet
 from ops.preflight.finding import Finding, finding
 from ops.preflight.network.routes import WORLD, check_egress, default_route, route_table, s3_endpoint
+from training_cluster.advice.idle_cost import login_pools
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
-from training_cluster.overrides.isolated import is_isolated
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.network import RESERVED_ADDRESSES
 
 
@@ -30,7 +32,7 @@ def check_network(settings: Settings, existing: ExistingNetwork, account: str, e
         )
         return
     yield from _dns(settings.vpc_id, ec2)
-    is_public = settings.public_access == "on"
+    is_public, config = settings.public_access == "on", config_before_deploy(settings)
     subnets = {"private_subnet_id": existing.private}
     if settings.public_subnet_id:
         subnets = {"public_subnet_id": existing.public, **subnets}
@@ -41,9 +43,9 @@ def check_network(settings: Settings, existing: ExistingNetwork, account: str, e
     if settings.public_subnet_id and existing.public and existing.private:
         yield _same_zone(existing.public, existing.private)
     if is_public and existing.public:
-        yield from _public(existing.public, settings, ec2)
+        yield from _public(existing.public, config, ec2)
     if existing.private:
-        yield from _private(existing.private, settings, ec2)
+        yield from _private(existing.private, settings, config, ec2)
 
 
 def _dns(vpc_id: str, ec2: Any) -> Iterator[Finding]:
@@ -92,7 +94,7 @@ def _same_zone(public: Subnet, private: Subnet) -> Finding:
     )
 
 
-def _public(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
+def _public(subnet: Subnet, config: Rendered, ec2: Any) -> Iterator[Finding]:
     id_, route = subnet["SubnetId"], default_route(route_table(subnet, ec2))
     gateway = str((route or {}).get("GatewayId", ""))
     yield finding(
@@ -109,20 +111,22 @@ def _public(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
         good=on,
         mend=f"aws ec2 modify-subnet-attribute --subnet-id {id_} --map-public-ip-on-launch",
     )
-    yield _addresses("public", subnet, _entry_addresses(settings))
+    yield _addresses("public", subnet, _entry_addresses(config))
 
 
-def _entry_addresses(settings: Settings) -> int:
-    """Return the addresses of head node, login nodes and their load balancer."""
-    return 1 + settings.login_nodes + (1 if settings.login_nodes else 0)
+def _entry_addresses(config: Rendered) -> int:
+    """Return the addresses of the head node, and of login nodes and load balancers in its subnet."""
+    here = config["HeadNode"]["Networking"]["SubnetId"]
+    pools = (each for each in login_pools(config) if here in each["Networking"]["SubnetIds"])
+    return 1 + sum(each["Count"] + 1 for each in pools)
 
 
-def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
+def _private(subnet: Subnet, settings: Settings, config: Rendered, ec2: Any) -> Iterator[Finding]:
     table = route_table(subnet, ec2)
-    yield check_egress(table, isolated=is_isolated(settings))
+    yield check_egress(table, config)
     yield s3_endpoint(table, subnet["VpcId"], ec2)
     nodes = sum(queue.addresses for queue in settings.all_queues if not queue.subnet_ids)
-    nodes += _entry_addresses(settings) if settings.public_access == "off" else 0
+    nodes += _entry_addresses(config) if settings.public_access == "off" else 0
     yield _addresses("private", subnet, nodes + RESERVED_ADDRESSES)
 
 

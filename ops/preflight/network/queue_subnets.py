@@ -10,7 +10,7 @@ from ops.preflight.existing_network import ExistingNetwork, read_subnet
 from ops.preflight.finding import Finding, finding
 from ops.preflight.network.routes import check_egress, route_table
 from training_cluster.flags.settings import Settings
-from training_cluster.overrides.isolated import is_isolated
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.queues.queue import Queue
 from training_cluster.stack_names import STACK_IDS, STORAGE_STACK
 
@@ -36,8 +36,8 @@ def _check(
     )
     if subnet is None:
         return
-    check, isolated = f"{name}: route to the internet", is_isolated(settings)
-    yield check_egress(route_table(subnet, ec2), check, f"{place}: one", isolated=isolated)
+    check, config = f"{name}: route to the internet", config_before_deploy(settings)
+    yield check_egress(route_table(subnet, ec2), config, check, f"{place}: one")
     if existing.zone_id and subnet["AvailabilityZoneId"] != existing.zone_id:
         yield _mount_target(name, subnet, settings, existing, client("efs"))
     # Its nodes may start in any of its subnets.

@@ -6,6 +6,7 @@ from typing import Any
 from ops.preflight.existing_network import Subnet
 from ops.preflight.finding import Finding, finding
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.nodes import Rendered
 
 Table = Mapping[str, Any]
 Route = Mapping[str, Any]
@@ -43,18 +44,18 @@ def default_route(table: Table | None) -> Route | None:
 
 def check_egress(
     table: Table | None,
+    config: Rendered,
     check: str = "private subnet: route to the internet",
     instead: str = "-c private_subnet_id=... of a subnet",
-    *,
-    isolated: bool = False,
 ) -> Finding:
     """Check that a subnet of compute nodes reaches the internet, for packages and AWS APIs.
 
     Args:
-        isolated: True for a cluster that is meant to run without internet.
+        config: the final cluster config, whose Dns.DisableManagedDns is for a network without internet:
+            Route 53 has no endpoint.
     """
-    route = default_route(table)
-    if route is None and isolated:
+    route, dns = default_route(table), config["Scheduling"]["SlurmSettings"].get("Dns") or {}
+    if route is None and dns.get("DisableManagedDns"):
         limits = "docs/how-to/network.md lists the endpoints that it needs, and what does not work there"
         return Finding(check=check, found="none, as the overrides intend", verdict="warning", mend=limits)
     if route is None:

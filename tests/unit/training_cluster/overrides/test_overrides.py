@@ -11,7 +11,6 @@ from tests.unit.training_cluster.overrides.conftest import Write
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.flags.settings import Settings
-from training_cluster.overrides.isolated import is_isolated
 from training_cluster.overrides.merge import merge, scripts_of
 from training_cluster.overrides.nodes import own_roles
 from training_cluster.overrides.reserved import reserved_keys
@@ -38,7 +37,9 @@ def _slurm(*settings: dict[str, Any]) -> dict[str, Any]:
 
 
 OURS = {
-    **_slurm({"JobRequeue": 1, "PrologFlags": "Alloc,DeferBatch"}),
+    **_slurm(
+        {"JobRequeue": 1, "PrologFlags": "Alloc,DeferBatch", "AccountingStorageTRES": "gres/gpu"},
+    ),
     "Tags": [{"Key": "training-cluster:cluster", "Value": "a"}],
 }
 BOOTSTRAP = {"BucketName": "b", "KeyName": "bootstrap/*"}
@@ -69,11 +70,17 @@ MERGED: tuple[tuple[dict[str, Any], ...], ...] = (
     (
         OURS,
         _slurm(
-            {"jobrequeue": 1, "SlurmdTimeout": 9}, {"prologflags": "alloc, X11"}, {"NodeSet": 1, "Nodes": 2}
+            {"jobrequeue": 1, "SlurmdTimeout": 9},
+            {"prologflags": "alloc, X11", "AccountingStorageTRES": "license/x,node"},
+            {"NodeSet": 1, "Nodes": 2},
         )
         | {"Tags": [*OURS["Tags"], {"Key": "team", "Value": "nlp"}]},
         _slurm(
-            {"JobRequeue": 1, "PrologFlags": "alloc,DeferBatch,X11"},
+            {
+                "JobRequeue": 1,
+                "PrologFlags": "alloc,DeferBatch,X11",
+                "AccountingStorageTRES": "gres/gpu,license/x,node",
+            },
             {"SlurmdTimeout": 9},
             {"NodeSet": 1, "Nodes": 2},
         )
@@ -248,16 +255,6 @@ def test_keys_of_flags_are_refused_and_others_taken() -> None:
         (found,) = reserved_keys(yaml.safe_load(text))
         assert said in found, text
     assert [text for text in FREE if list(reserved_keys(yaml.safe_load(text)))] == []
-
-
-def test_one_key_marks_a_network_without_internet(write: Write) -> None:
-    dns = "Scheduling: {SlurmSettings: {Dns: {DisableManagedDns: %s}}}"
-    for text, isolated in (
-        (dns % "true, UseEc2Hostnames: true", True),
-        (dns % "false", False),
-        ("Monitoring: {Dashboards: {CloudWatch: {Enabled: true}}}", False),
-    ):
-        assert is_isolated(read_settings({"overrides": write(text)})) is isolated
 
 
 def test_cores_without_threads_reach_slurm(write: Write) -> None:

@@ -136,6 +136,13 @@ b: {family: m7i, nodes: 3}
     assert Instances("p5.48xlarge", 2, "ondemand") in wanted
 
 
+def test_quotas_count_pools_of_overrides(tmp_path: Path) -> None:
+    overrides = tmp_path / "overrides.yaml"
+    overrides.write_text("LoginNodes: {Pools: [{Name: more, Count: 3, InstanceType: c6i.large}]}")
+    wanted = wanted_instances(read_settings({"login_nodes": "1", "overrides": str(overrides)}))
+    assert Instances("c6i.large", 3, "ondemand") in wanted
+
+
 def test_the_reservation_of_a_queue_is_checked(own: OwnAccount, queues: Queues) -> None:
     text = f"block: {{family: g5, nodes: 4, capacity: 'reservation:{own.reservation}'}}"
     found = {each.check: each for each in findings(own, queues(text))}
