@@ -1,6 +1,7 @@
-"""Generator of constructs/training_cluster/pcluster/slurm_keys.json: the keys that Slurm reads in slurm.conf.
+"""Generator of constructs/training_cluster/overrides/slurm_keys.json: the keys of slurm.conf.
 
 They come, with the forms of their values, from the tables of Slurm's parser, in src/common/read_config.c.
+Which values are lists, and the plugins, come from Slurm's manual.
 FOLDER is a clone of https://github.com/SchedMD/slurm. The first tag is of the Slurm of a cluster, the second
 of the one in Debian 12, the oldest with which a rehearsal runs.
 
@@ -12,9 +13,14 @@ import subprocess
 import sys
 
 from tools.json_text import json_text
-from training_cluster.pcluster.slurm_settings import FORMS, KEYS_FILE, REMOVED, SLURM_CONF, TIME
+from training_cluster.overrides.merge import SLURM_CONF, SLURM_KEYS
+from training_cluster.pcluster.slurm_settings import FORMS, REMOVED, TIME
 
 SOURCE = "src/common/read_config.c"
+MANUAL = "doc/man/man5/slurm.conf.5"
+_ENTRY = re.compile(r"^\.TP(?: \d+)?\n\\fB([\w/]+)\\fR\s*$", re.MULTILINE)
+_IS_LIST = re.compile(r"comma\W{0,3}(separat|delimit)|separated by commas", re.IGNORECASE)
+_PROLOG_FLAGS = "PrologFlags"
 _MAIN = "s_p_options_t slurm_conf_options[]"
 _READ_AS_TIME = r's_p_get_string\(&\w+, "(\w+)", \w+\)(?:(?!s_p_get_)[^}])*?time_str2'
 _FATAL = r'fatal\("(?:The )?(\w+)(?: option)? has been removed'
@@ -55,10 +61,30 @@ def _forms(table: str, special: dict[str, str]) -> dict[str, list[str]]:
         form = special.get(key, of_table)
         if form not in FORMS:
             raise ValueError(
-                f"{SOURCE} reads {key} as {form}: add the form to FORMS of {KEYS_FILE.stem}'s reader"
+                f"{SOURCE} reads {key} as {form}: add the form to FORMS of {SLURM_KEYS.stem}'s reader"
             )
         found.setdefault(form, []).append(key)
     return dict(sorted(found.items()))
+
+
+def read_manual(text: str, keys: Keys) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the keys whose values are lists, by the first paragraph of each, and the plugins by key."""
+    known = {key for each in keys[SLURM_CONF].values() for key in each}
+    lists, plugins, at = set[str](), dict[str, list[str]](), ""
+    entries = _ENTRY.split(text)
+    for name, said in zip(entries[1::2], entries[2::2], strict=True):
+        at = name if name in known else at
+        if name == at and _IS_LIST.search(re.split(r"^\.(?:TP|RS)", said, flags=re.MULTILINE)[0]):
+            lists.add(name)
+        elif at and "/" in name:
+            plugins.setdefault(at, []).append(name)
+    return sorted(lists), plugins
+
+
+def _flags(source: str) -> set[str]:
+    """Return the words that PrologFlags takes."""
+    start = source.index("uint16_t prolog_str2flags(char")
+    return set(re.findall(r'xstrcasecmp\(tok, "(\w+)"\)', source[start : source.index("\n}", start)]))
 
 
 def _lacks(older: Keys, newer: Keys) -> dict[str, list[str]]:
@@ -72,21 +98,23 @@ def _lacks(older: Keys, newer: Keys) -> dict[str, list[str]]:
 
 def main(folder: str, tag: str, local_tag: str) -> None:
     """Write slurm_keys.json."""
-    keys, local = (
-        read_keys(
-            subprocess.run(
-                ["git", "-C", folder, "show", f"{each}:{SOURCE}"], check=True, capture_output=True, text=True
-            ).stdout
-        )
-        for each in (tag, local_tag)
-    )
+
+    def show(path: str) -> str:
+        command = ["git", "-C", folder, "show", path]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    source, local = show(f"{tag}:{SOURCE}"), show(f"{local_tag}:{SOURCE}")
+    keys = read_keys(source)
+    lists, plugins = read_manual(show(f"{tag}:{MANUAL}"), keys)
+    lacks = _lacks(read_keys(local), keys) | {_PROLOG_FLAGS: sorted(_flags(source) - _flags(local))}
     content = {
-        "source": f"https://github.com/SchedMD/slurm {tag} {SOURCE}",
+        "source": f"https://github.com/SchedMD/slurm {tag} {SOURCE}, {MANUAL}",
         "tag": tag,
         "keys": keys,
-        "rehearsal": {"tag": local_tag, "lacks": _lacks(local, keys)},
+        "manual": {"lists": {SLURM_CONF: lists}, "plugins": plugins},
+        "rehearsal": {"tag": local_tag, "lacks": lacks},
     }
-    KEYS_FILE.write_text(json_text(content, levels=3), encoding="utf-8")
+    SLURM_KEYS.write_text(json_text(content, levels=3), encoding="utf-8")
 
 
 if __name__ == "__main__":

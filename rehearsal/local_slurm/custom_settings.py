@@ -5,12 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rehearsal.local_slurm.ports import LOOPBACK
-from training_cluster.pcluster.slurm_settings import SLURM_CONF, files_of, lacking_in_rehearsal, line_kind
+from training_cluster.overrides.merge import SLURM_CONF
+from training_cluster.pcluster.slurm_settings import files_of, lacking_in_rehearsal, line_kind
 
 Settings = Mapping[str, object]
 
 _ELSEWHERE = ("nodeaddr", "nodehostname", "port", "state")
 """Keys of nodes of the user's own, which this machine cannot reach."""
+_PROLOG_FLAGS = "PrologFlags"
+_NOT_HERE = {"x11": "it needs cgroups to track a job's processes"} | dict.fromkeys(
+    lacking_in_rehearsal(_PROLOG_FLAGS), "newer than Slurm 22.05"
+)
+"""Words of PrologFlags with which this machine's slurmctld does not start."""
 
 
 @dataclass(kw_only=True)
@@ -45,7 +51,8 @@ class CustomSettings:
         return " ".join([line, *(f"{key}={value}" for key, value in self._usable(settings, kind, taken))])
 
     def _usable(self, settings: Settings, kind: str, taken: set[str]) -> Iterator[tuple[str, object]]:
-        for key, value in settings.items():
+        for key, given in settings.items():
+            value = self._words(given) if key.lower() == _PROLOG_FLAGS.lower() else given
             needs_database = key.lower().startswith("accountingstorage") and not self.has_accounting
             if key.lower() in lacking_in_rehearsal(kind):
                 reason = "newer than Slurm 22.05"
@@ -59,3 +66,9 @@ class CustomSettings:
                 yield key, value
                 continue
             self.left_out.append(f"{key}={value}: {reason}")
+
+    def _words(self, flags: object) -> str:
+        """Return PrologFlags without words of _NOT_HERE."""
+        words = {each.strip(): _NOT_HERE.get(each.strip().lower()) for each in str(flags).split(",")}
+        self.left_out += [f"{_PROLOG_FLAGS}={each}: {reason}" for each, reason in words.items() if reason]
+        return ",".join(each for each, reason in words.items() if not reason)

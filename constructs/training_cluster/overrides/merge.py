@@ -1,10 +1,17 @@
 """Merge of a file of overrides into a rendered cluster config. Pure."""
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from training_cluster.problems import ConfigurationError, did_you_mean
 
+SLURM_KEYS = Path(__file__).with_name("slurm_keys.json")
+"""Keys of slurm.conf, which tools/slurm_keys.py finds in Slurm's source and manual."""
+SLURM_CONF = "slurm.conf"
+"""Name of the keys that begin a line; others follow one of these, such as NodeName, on its line."""
 _ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 """Custom actions whose scripts run after ours."""
 _RIGHTS = (".S3Access", ".AdditionalIamPolicies")
@@ -27,6 +34,13 @@ def merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, 
             of slurm.conf that the app sets otherwise.
     """
     return _mapping(config, overrides, "")
+
+
+@cache
+def slurm_keys() -> dict[str, Any]:
+    """Return the content of slurm_keys.json."""
+    content: dict[str, Any] = json.loads(SLURM_KEYS.read_text(encoding="utf-8"))
+    return content
 
 
 def _mapping(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -81,7 +95,7 @@ def contrary_items(ours: list[Any], theirs: list[Any]) -> dict[str, str]:
     return {
         name: f"the app sets {mine[name.lower()]}"
         for name, value in given
-        if _joined(mine[name.lower()], value) is None
+        if _joined(name, mine[name.lower()], value) is None
     }
 
 
@@ -90,7 +104,7 @@ def _united(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
         lines = "".join(f"\n    {name}: {reason}; remove it" for name, reason in contrary.items())
         raise ConfigurationError(f"overrides: {path}: items that are not to be changed:{lines}")
     mine, given = _values(ours), _values(theirs)
-    joined = {name: _joined(mine[name], value) for name, value in given.items() if name in mine}
+    joined = {name: _joined(name, mine[name], value) for name, value in given.items() if name in mine}
     kept = [{name: joined.get(name.lower(), value) for name, value in each.items()} for each in ours]
     added = [_without(each, mine) for each in theirs]
     return [*kept, *(each for each in added if each)]
@@ -103,8 +117,8 @@ def _without(item: Any, names: Mapping[str, Any]) -> Any:
     return {key: value for key, value in item.items() if str(key).lower() not in names and value is not None}
 
 
-def _joined(ours: Any, theirs: Any) -> Any:
-    """Return ours with the words of theirs, where it is a list of words; None if they are contrary.
+def _joined(name: str, ours: Any, theirs: Any) -> Any:
+    """Return ours with the words of theirs, where Slurm reads a list of words; None if they are contrary.
 
     A word that begins with "no" takes others away: PrologFlags=NoHold starts jobs before the health checks
     of their nodes have passed.
@@ -112,8 +126,10 @@ def _joined(ours: Any, theirs: Any) -> Any:
     if str(ours) == str(theirs):
         return ours
     words = {each.strip().lower(): each.strip() for each in f"{ours},{theirs}".split(",")}
-    is_list = "," in str(ours) and theirs is not None
-    return ",".join(words.values()) if is_list and not any(each.startswith("no") for each in words) else None
+    lists = (each.lower() for each in slurm_keys()["manual"]["lists"][SLURM_CONF])
+    is_list = theirs is not None and name.lower() in lists
+    takes_away = any(each.startswith("no") and each != "node" for each in words)
+    return ",".join(words.values()) if is_list and not takes_away else None
 
 
 def _values(items: list[Any]) -> dict[str, Any]:

@@ -7,19 +7,14 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from training_cluster.overrides.merge import scripts_of
+from training_cluster.overrides.merge import SLURM_CONF, scripts_of, slurm_keys
 from training_cluster.pcluster.schema import SCHEMA
 from training_cluster.problems import did_you_mean
 
 Config = Mapping[str, Any]
 
-KEYS_FILE = Path(__file__).with_name("slurm_keys.json")
-SLURM_CONF = "slurm.conf"
-"""Name of the keys that begin a line; others follow one of these, such as NodeName, on its line."""
 TIME, REMOVED = "TIME", "REMOVED"
 """Forms in addition to Slurm's own S_P_*: text that it reads as a time, and keys with which it ends."""
 _FOLDER = "/opt/slurm/etc"
@@ -85,6 +80,7 @@ def slurm_problems(config: Config) -> Iterator[str]:
     for path, kind, settings, denied in _all_settings(config["Scheduling"]):
         yield from _wrong(settings, kind, path, denied)
         for key, value in settings.items() if kind == SLURM_CONF and not brings_files else ():
+            yield from _unknown_plugins(key, value, path)
             for plugin, file in files_of(key, value).items():
                 yield (
                     f"{path}.{key}: {plugin} does not start without {_FOLDER}/{file}\n"
@@ -115,12 +111,12 @@ def _all_settings(scheduling: Config) -> Iterator[tuple[str, str, Config, Collec
 def line_kind(line: Config) -> str:
     """Return the key that begins a line, such as NodeName, or SLURM_CONF for one without such a key."""
     given = {str(key).lower() for key in line}  # ParallelCluster writes a key such as NodeName first
-    return next((each for each in _content()["keys"] if each.lower() in given), SLURM_CONF)
+    return next((each for each in slurm_keys()["keys"] if each.lower() in given), SLURM_CONF)
 
 
 def _wrong(settings: Config, kind: str, path: str, denied: Collection[str]) -> Iterator[str]:
     """Yield a sentence for each key or value that Slurm does not take; case makes no difference to it."""
-    forms = {key: form for form, keys in _content()["keys"][kind].items() for key in keys}
+    forms = {key: form for form, keys in slurm_keys()["keys"][kind].items() for key in keys}
     forms |= {} if kind == SLURM_CONF else {kind: "STRING"}
     lower = {key.lower(): form for key, form in forms.items()}
     where = kind if kind == SLURM_CONF else f"a line of {kind}"
@@ -156,17 +152,27 @@ def files_of(key: str, value: object) -> dict[str, str]:
     return {plugin: file for plugin, file in files.items() if plugin.rpartition("/")[2] in given}
 
 
+def _unknown_plugins(key: object, value: object, path: str) -> Iterator[str]:
+    """Yield a sentence for each plugin in a setting that Slurm's manual does not have."""
+    plugins = slurm_keys()["manual"]["plugins"]
+    for known in (plugins[name] for name in plugins if name.lower() == str(key).lower()):
+        allowed = [*known, f"{known[0].partition('/')[0]}/none"]
+        # A list takes names without their type, too.
+        short = {each.rpartition("/")[2] for each in allowed}
+        for word in (each.strip() for each in str(value).split(",")):
+            if word.lower() not in {*allowed, *short}:
+                yield (
+                    f"{path}.{key}: Slurm {_release()} has no plugin {word}.{did_you_mean(word, allowed)}\n"
+                    f"    allowed: {', '.join(allowed)}; one of your own with a script that installs it, "
+                    "HeadNode.CustomActions.OnNodeStart"
+                )
+
+
 def lacking_in_rehearsal(kind: str) -> set[str]:
-    """Return the keys, in lower case, of a kind of line that the Slurm of a rehearsal does not know."""
-    return {each.lower() for each in _content()["rehearsal"]["lacks"].get(kind, [])}
-
-
-@cache
-def _content() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(KEYS_FILE.read_text(encoding="utf-8"))
-    return content
+    """Return, in lower case, what the Slurm of a rehearsal does not know: keys of a line, or PrologFlags."""
+    return {each.lower() for each in slurm_keys()["rehearsal"]["lacks"].get(kind, [])}
 
 
 def _release() -> str:
     """Return Slurm's release by its tag: slurm-25-11-7-1 is of 25.11."""
-    return ".".join(_content()["tag"].split("-")[1:3])
+    return ".".join(slurm_keys()["tag"].split("-")[1:3])

@@ -21,6 +21,7 @@ CLUSTER: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"MailDomain": '"a b"'}, {"MailDomain": "a b"}),
     ({"MailDomain": "example.com"}, {"MailDomain": ""}),
     ({"SlurmdTimeout": 600}, {"SlurmdTimout": 600}),
+    ({"PreemptType": "preempt/none"}, {"PreemptType": "preempt/foo"}),
     ({"NodeName": "own[1-2]", "CPUs": 4}, {"NodeName": "own[1-2]", "CPUs": "four"}),
     ({"NodeSet": "big", "Feature": "x"}, {"NodeSet": "big", "Features": "x"}),
 ]
@@ -57,6 +58,7 @@ def test_slurmctld_agrees_with_synth() -> None:
 def test_settings_of_other_machines_are_left_out() -> None:
     lines: list[str] = []
     config = _config({"MetricsType": "metrics/openmetrics"}, of_queue=False)
+    config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"][0]["PrologFlags"] += ",X11,RunInJob"
     config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] += [
         {"TopologyPlugin": "topology/tree"},
         {"AccountingStorageEnforce": "limits"},
@@ -70,6 +72,8 @@ def test_settings_of_other_machines_are_left_out() -> None:
         "left out: AccountingStorageEnforce=limits: there is no slurmdbd here",
         "left out: ExclusiveTopo=yes: newer than Slurm 22.05",
         "left out: MetricsType=metrics/openmetrics: newer than Slurm 22.05",
+        "left out: PrologFlags=RunInJob: newer than Slurm 22.05",
+        "left out: PrologFlags=X11: it needs cgroups to track a job's processes",
         "left out: SchedulerParameters=bf_continue: this machine has its own",
         "left out: TopologyPlugin=topology/tree: reads topology.conf, which a script on the head node brings",
     ]

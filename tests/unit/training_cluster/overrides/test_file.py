@@ -112,6 +112,10 @@ MISTAKES = {
         "[{Name: p4d, CustomSlurmSettings: {weight: 1}}]}]}",
         "ComputeResources[p4d].CustomSlurmSettings.weight: ParallelCluster sets it itself",
     ),
+    "a plugin that there is not": (
+        "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{SelectType: select/cons_res}]}}",
+        'SelectType: Slurm 25.11 has no plugin select/cons_res. Did you mean "select/cons_tres"?',
+    ),
     "a filter without its file": (
         "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{JobSubmitPlugins: 'require_timelimit,lua'}]}}",
         "JobSubmitPlugins: job_submit/lua does not start without /opt/slurm/etc/job_submit.lua",
