@@ -106,12 +106,16 @@ def main(folder: str, tag: str, local_tag: str) -> None:
     source, local = show(f"{tag}:{SOURCE}"), show(f"{local_tag}:{SOURCE}")
     keys = read_keys(source)
     lists, plugins = read_manual(show(f"{tag}:{MANUAL}"), keys)
+    for names in plugins.values():  # older names, such as topology/default
+        kind = names[0].partition("/")[0]
+        compared = re.findall(rf'xstrcasecmp\([^,]+, "({kind}/\w+)"\)', source)
+        names.extend(sorted({*compared} - {*names}))
     lacks = _lacks(read_keys(local), keys) | {_PROLOG_FLAGS: sorted(_flags(source) - _flags(local))}
     content = {
         "source": f"https://github.com/SchedMD/slurm {tag} {SOURCE}, {MANUAL}",
         "tag": tag,
         "keys": keys,
-        "manual": {"lists": {SLURM_CONF: lists}, "plugins": plugins},
+        "manual": {"lists": {SLURM_CONF: lists}, "plugins": {SLURM_CONF: plugins}},
         "rehearsal": {"tag": local_tag, "lacks": lacks},
     }
     SLURM_KEYS.write_text(json_text(content, levels=3), encoding="utf-8")

@@ -56,6 +56,15 @@ def is_taken(name: str) -> bool:
     return lower in {CLUSTER_STACK.lower(), "cdktoolkit"} or lower.startswith(prefixes)
 
 
+def progress_parameter(stack_name: str) -> str:
+    """Name the SSM parameter with the progress of a cluster, which assets/cluster_provider/record.py writes.
+
+    Args:
+        stack_name: name of our stack: two stacks with the same cluster name must not share a record.
+    """
+    return f"/training-cluster/stacks/{stack_name}/progress"
+
+
 def jobs_topic(cluster_name: str) -> str:
     """Name the SNS topic that a cluster's jobs publish to, with job_emails."""
     return f"TrainingCluster_{cluster_name}_Jobs"

@@ -4,15 +4,19 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ValidationError
 
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError, did_you_mean
 
 Read = TypeVar("Read")
+Listed = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
+"""One text, or a list of texts."""
 
 
 class UserYamlError(Exception):

@@ -9,6 +9,7 @@ from ops.preflight.existing_network import ExistingNetwork
 from training_cluster.cluster.deployed_ids import Existing, deployed_ids, without_unmade
 from training_cluster.cluster.resource_ids import Database, ResourceIds, existing_database
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.nodes import nodes_of
 from training_cluster.stack_names import ACCOUNTING_STACK
 
 
@@ -43,9 +44,8 @@ def without_future_resources(
     For a new cluster, these include the scripts and the key.
     """
     left, _ = without_unmade(config)
-    queues, pools = left["Scheduling"]["SlurmQueues"], left.get("LoginNodes", {}).get("Pools", [])
     if is_new:
-        for node in (left["HeadNode"], *queues, *pools):
+        for node in nodes_of(left):
             node.pop("CustomActions", None)
     if is_new and settings.key_name is None:
         left["HeadNode"].pop("Ssh", None)

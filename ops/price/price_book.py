@@ -11,9 +11,9 @@ from ops.account.aws_errors import explain
 from ops.account.session import ClientOf
 from ops.preflight.existing_network import read_existing_network
 from ops.price.price_list import PRICE_LIST, SPOT, list_price, spot_price
-from training_cluster.advice.idle_cost import login_pools
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price
+from training_cluster.cluster.nodes import login_pools
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 

@@ -11,13 +11,13 @@ from ops.account.deployed_flags import flags_or_none
 from ops.account.image_stacks import destroy_image_stack_command, image_of_stack, is_image_stack, usual_min
 from ops.account.session import ClientOf, read_parameter
 from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
-from training_cluster.cluster.progress import progress_parameter
 from training_cluster.stack_names import (
     ACCOUNTING_STACK,
     STACK_IDS,
     STORAGE_STACK,
     cluster_of_stack,
     destroy_command,
+    progress_parameter,
 )
 
 _ENDED = {"done", "failed"}

@@ -19,8 +19,7 @@ from ops.teardown.remaining_storage import (
     tagged_groups,
 )
 from ops.teardown.tagged import is_our_log_group
-from training_cluster.cluster.progress import progress_parameter
-from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, STORAGE_STACK
+from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, STORAGE_STACK, progress_parameter
 
 PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"
 PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")

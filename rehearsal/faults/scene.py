@@ -12,9 +12,8 @@ from botocore.exceptions import ClientError
 from rehearsal.deployed import client
 from rehearsal.faults.worker import Site
 from rehearsal.problems import RehearsalError
-from training_cluster.cluster.progress import progress_parameter
 from training_cluster.paths import PCLUSTER_BIN
-from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
+from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK, progress_parameter
 
 _PCLUSTER = PCLUSTER_BIN / "pcluster"
 

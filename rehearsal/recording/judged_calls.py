@@ -8,9 +8,8 @@ from pathlib import Path
 
 from rehearsal.local_aws.address import REGION
 from rehearsal.local_aws.rights.need import Need, arn
-from training_cluster.cluster.progress import progress_parameter
 from training_cluster.permissions.table import NO_ACTION
-from training_cluster.stack_names import CLUSTER_STACK, DEFAULT_CLUSTER
+from training_cluster.stack_names import CLUSTER_STACK, DEFAULT_CLUSTER, progress_parameter
 
 PATH = Path(__file__).with_name("judged-calls.jsonl")
 """The recording: calls of deploys, `make validate` and `make faults`."""

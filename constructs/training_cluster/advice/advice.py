@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from training_cluster.advice.idle_cost import idle_cost, login_pools, render_idle_cost
+from training_cluster.advice.idle_cost import idle_cost, render_idle_cost
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 from training_cluster.catalog.charges import efs
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.family import Family
-from training_cluster.cluster.nodes import Rendered
+from training_cluster.cluster.nodes import Rendered, login_pools
 from training_cluster.flags.file import replaced_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name

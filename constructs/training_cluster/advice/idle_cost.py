@@ -16,7 +16,7 @@ from training_cluster.catalog.charges import (
 )
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price, Prices
-from training_cluster.cluster.nodes import Rendered
+from training_cluster.cluster.nodes import Rendered, login_pools
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.storage import ManagedStorage, managed_storage
 from training_cluster.queues.queue import Queue
@@ -65,11 +65,6 @@ def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Charge]:
     what = f"head node {type_}, {root_gib} GiB"
     is_public = settings.public_access == "on"
     yield instances(1, root_gib, hour_of(type_), public=is_public, what=what)
-
-
-def login_pools(config: Rendered) -> list[Rendered]:
-    """Return the pools of login nodes of a final cluster config."""
-    return list((config.get("LoginNodes") or {}).get("Pools", []))
 
 
 def _login_nodes(

@@ -15,11 +15,11 @@ from training_cluster.acknowledgements import (
     acknowledge_runtime,
     acknowledge_wildcards,
 )
-from training_cluster.cluster.progress import progress_parameter
 from training_cluster.functions.layer import ARCHITECTURE, RUNTIME, library_layer
 from training_cluster.paths import ASSETS
 from training_cluster.permissions.scopes import Target
 from training_cluster.permissions.statements import provider_statements
+from training_cluster.stack_names import progress_parameter
 
 PROVIDER_CODE = ASSETS / "cluster_provider"
 

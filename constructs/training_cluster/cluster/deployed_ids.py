@@ -12,6 +12,7 @@ from typing import Any
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.resource_ids import Database, ResourceIds, placeholders
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.nodes import nodes_of
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 
 _HASH_LENGTH = 8
@@ -79,13 +80,12 @@ def without_unmade(config: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str
     The validators look these up in AWS. A queue gets a placement group of ParallelCluster's in their place.
     """
     left, unmade = copy.deepcopy(dict(config)), list[str]()
-    queues, pools = left["Scheduling"]["SlurmQueues"], left.get("LoginNodes", {}).get("Pools", [])
-    for node in (left["HeadNode"], *queues, *pools):
+    for node in nodes_of(left):
         policies = node["Iam"].pop("AdditionalIamPolicies", [])
         unmade += [_policy_name(each["Policy"]) for each in policies if each["Policy"] in _POLICIES]
         if made := [each for each in policies if each["Policy"] not in _POLICIES]:
             node["Iam"]["AdditionalIamPolicies"] = made
-    for queue in queues:
+    for queue in left["Scheduling"]["SlurmQueues"]:
         if queue["Networking"].get("PlacementGroup", {}).get("Name") == _PLACEHOLDERS.placement_group_name:
             queue["Networking"]["PlacementGroup"] = {"Enabled": True}
             unmade.append(f"the placement group of {queue['Name']}")

@@ -55,7 +55,7 @@ def own_images(config: Rendered, *, built: str | None = None) -> dict[str, int]:
     nodes = [(config["HeadNode"], config["HeadNode"].get("LocalStorage"))]
     nodes += [(queue, (queue.get("ComputeSettings") or {}).get("LocalStorage")) for queue in queues]
     # The image decides the size of a login node's root volume.
-    nodes += [(pool, None) for pool in (config.get("LoginNodes") or {}).get("Pools", [])]
+    nodes += [(pool, None) for pool in login_pools(config)]
     found: dict[str, int] = {}
     for node, storage in nodes:
         image = str((node.get("Image") or {}).get("CustomAmi"))
@@ -63,6 +63,11 @@ def own_images(config: Rendered, *, built: str | None = None) -> dict[str, int]:
             size = int(((storage or {}).get("RootVolume") or {}).get("Size") or LARGEST_VOLUME_GIB)
             found[image] = min(size, found.get(image, size))
     return found
+
+
+def login_pools(config: Rendered) -> list[Rendered]:
+    """Return the pools of login nodes of a final cluster config."""
+    return list((config.get("LoginNodes") or {}).get("Pools", []))
 
 
 def root_volume(size_gib: int) -> Rendered:

@@ -1,20 +1,20 @@
 """Instance types and reservations of a cluster config that the network's zone has to offer."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.nodes import Rendered, login_pools
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.flags.settings import Settings
 from training_cluster.queues.queue import BUILD
 
 _IDS = placeholders(image_id=None, bootstrap_budget_s=0)
 _OURS = {_IDS.public_subnet_id, _IDS.private_subnet_id}
-Config = Mapping[str, Any]
 
 
-def zone_needs(settings: Settings, config: Config) -> dict[str, Any]:
+def zone_needs(settings: Settings, config: Rendered) -> dict[str, Any]:
     """Return the input of the function that chooses the zone (assets/compute_zone), by property.
 
     Args:
@@ -22,7 +22,7 @@ def zone_needs(settings: Settings, config: Config) -> dict[str, Any]:
             subnets may be in other zones.
     """
     queues = [each for each in config["Scheduling"]["SlurmQueues"] if _is_here(each)]
-    pools = [each for each in config.get("LoginNodes", {}).get("Pools", []) if _is_here(each)]
+    pools = [each for each in login_pools(config) if _is_here(each)]
     nodes = [config["HeadNode"], *pools, *(each for queue in queues for each in queue["ComputeResources"])]
     types = {type_ for node in nodes for type_ in _types(node)}
     if settings.node_image == BUILD:
@@ -34,16 +34,16 @@ def zone_needs(settings: Settings, config: Config) -> dict[str, Any]:
     return {"Zone": settings.zone, "InstanceTypes": sorted(types), "Reservations": list(reserved.values())}
 
 
-def _is_here(node: Config) -> bool:
+def _is_here(node: Rendered) -> bool:
     return bool(_OURS & set(node["Networking"]["SubnetIds"]))
 
 
-def _types(node: Config) -> list[str]:
-    instances: list[Config] = node.get("Instances", [])
+def _types(node: Rendered) -> list[str]:
+    instances: list[Rendered] = node.get("Instances", [])
     return [node["InstanceType"]] if "InstanceType" in node else [each["InstanceType"] for each in instances]
 
 
-def _reservations(queue: Config) -> Iterator[tuple[str, str, list[str]]]:
+def _reservations(queue: Rendered) -> Iterator[tuple[str, str, list[str]]]:
     """Yield a queue's name, the id of a reservation or the ARN of a group, and the types that use it."""
     for resource in queue["ComputeResources"]:
         target = resource.get("CapacityReservationTarget") or queue.get("CapacityReservationTarget") or {}

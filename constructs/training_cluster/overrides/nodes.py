@@ -15,7 +15,7 @@ MORE_GROUPS = "AdditionalSecurityGroups"
 
 def with_own_roles(config: dict[str, Any]) -> dict[str, Any]:
     """Return a config without our policies and buckets where a node has a role of the user's."""
-    for node in _nodes(config):
+    for node in nodes_of(config):
         if ROLE in (node.get("Iam") or {}):
             node["Iam"] = {ROLE: node["Iam"][ROLE]}
     return config
@@ -28,7 +28,7 @@ def with_groups(config: dict[str, Any], everywhere: Sequence[str] = ()) -> dict[
         config: a config whose nodes may have AdditionalSecurityGroups.
         everywhere: groups that all nodes get, too.
     """
-    for node in _nodes(config):
+    for node in nodes_of(config):
         networking = node.get("Networking")
         if not isinstance(networking, dict) or not isinstance(own := networking.get(MORE_GROUPS, []), list):
             continue
@@ -58,7 +58,7 @@ def node_buckets(config: Config) -> tuple[str, ...]:
 
 def excluded_rights(config: Config) -> Iterator[str]:
     """Yield a sentence for each node with the user's role and rights: these are added to no such role."""
-    for node in _nodes(config):
+    for node in nodes_of(config):
         iam = _rights(node)
         for key in ("AdditionalIamPolicies", "S3Access"):
             if ROLE in iam and key in iam:
@@ -74,7 +74,7 @@ def unusable_policies(config: Config) -> Iterator[str]:
 
 
 def _named(config: Config, key: str, name: str) -> tuple[str, ...]:
-    found = [each for node in _nodes(config) for each in _listed({"Iam": _rights(node)}, "Iam", key)]
+    found = [each for node in nodes_of(config) for each in _listed({"Iam": _rights(node)}, "Iam", key)]
     return tuple(dict.fromkeys(str(each[name]) for each in found if isinstance(each, dict) and name in each))
 
 
@@ -83,7 +83,8 @@ def _rights(node: Config) -> Config:
     return rights if isinstance(rights, dict) else {}
 
 
-def _nodes(config: Config) -> Iterator[dict[str, Any]]:
+def nodes_of(config: Config) -> Iterator[dict[str, Any]]:
+    """Yield the head node, the queues and the pools of login nodes."""
     yield from (node for _, node in _by_kind(config))
 
 

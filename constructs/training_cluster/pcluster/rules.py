@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from training_cluster.overrides.nodes import nodes_of
 from training_cluster.overrides.storage import managed_storage, queue_subnets
 from training_cluster.pcluster.slurm_settings import slurm_problems
 
@@ -67,8 +68,7 @@ def _compute_resource(queue: Config, resource: Config) -> Iterator[str]:
 
 def _policies(config: Config) -> Iterator[str]:
     """Check the policies of each role: IAM takes 10, and ParallelCluster adds CloudWatchAgentServerPolicy."""
-    pools = config.get("LoginNodes", {}).get("Pools", [])
-    for node in (config["HeadNode"], *config["Scheduling"]["SlurmQueues"], *pools):
+    for node in nodes_of(config):
         count = len(node.get("Iam", {}).get("AdditionalIamPolicies", []))
         if count > MAX_POLICIES:
             where = node.get("Name", "HeadNode")

@@ -154,9 +154,9 @@ def files_of(key: str, value: object) -> dict[str, str]:
 
 def _unknown_plugins(key: object, value: object, path: str) -> Iterator[str]:
     """Yield a sentence for each plugin in a setting that Slurm's manual does not have."""
-    plugins = slurm_keys()["manual"]["plugins"]
+    plugins = slurm_keys()["manual"]["plugins"][SLURM_CONF]
     for known in (plugins[name] for name in plugins if name.lower() == str(key).lower()):
-        allowed = [*known, f"{known[0].partition('/')[0]}/none"]
+        allowed = list(dict.fromkeys([*known, f"{known[0].partition('/')[0]}/none"]))
         # A list takes names without their type, too.
         short = {each.rpartition("/")[2] for each in allowed}
         for word in (each.strip() for each in str(value).split(",")):

@@ -20,7 +20,7 @@ from training_cluster.queues.queue import (
     Queue,
     node_types,
 )
-from training_cluster.user_yaml import cached_until_changed, explained, read_file_of, unusable
+from training_cluster.user_yaml import Listed, cached_until_changed, explained, read_file_of, unusable
 
 AllocationStrategy = Literal[
     "lowest-price",
@@ -33,18 +33,12 @@ CAPACITY = rf"^(ondemand|spot|reservation:{RESERVATIONS}|capacity-block:cr-{AWS_
 _GROUP = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,254}$"
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 def _on_or_off(value: object) -> object:
     return {True: ON, False: OFF}[value] if isinstance(value, bool) else value
 
 
 # YAML reads a bare `off` as false, and `on` as true.
 OrOff = Annotated[str, BeforeValidator(_on_or_off)]
-Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-"""One text, or a list of texts."""
 
 
 class NodesEntry(Strict):

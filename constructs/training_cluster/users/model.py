@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from training_cluster.catalog.family import Strict
+from training_cluster.user_yaml import Listed
 
 NAME = r"^[a-z][a-z0-9_-]{0,30}$"
 """Names of users and accounts, which are Unix users, Unix groups and Slurm accounts."""
@@ -33,11 +34,6 @@ _ARN = r"arn:aws[a-z-]*:(iam|sts)::\d{12}:(user|role|assumed-role)/[\w+=,.@/-]+"
 _SESSION = r"[\w+=,.@-]{2,64}"
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Id = Annotated[int, Field(ge=FIRST_ID, le=LAST_ID)]
 Limit = Annotated[int | None, Field(ge=1)]
 

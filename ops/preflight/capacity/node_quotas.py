@@ -6,8 +6,8 @@ from typing import Any
 from ops.account.session import ClientOf
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.finding import Finding
-from training_cluster.advice.idle_cost import login_pools
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.nodes import login_pools
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 

@@ -6,8 +6,7 @@ from typing import Any
 from ops.preflight.existing_network import ExistingNetwork, Subnet
 from ops.preflight.finding import Finding, finding
 from ops.preflight.network.routes import WORLD, check_egress, default_route, route_table, s3_endpoint
-from training_cluster.advice.idle_cost import login_pools
-from training_cluster.cluster.nodes import Rendered
+from training_cluster.cluster.nodes import Rendered, login_pools
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.network import RESERVED_ADDRESSES

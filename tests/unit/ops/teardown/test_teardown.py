@@ -10,8 +10,8 @@ from ops.teardown.plan import read_plan, render_plan
 from tests.in_process import aws
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.own_account import BUCKET, OURS, OwnAccount, Resources
-from training_cluster.cluster.progress import progress_parameter
 from training_cluster.problems import ConfigurationError
+from training_cluster.stack_names import progress_parameter
 
 DATABASE = "trainingcluster-accounting-accountingdatabase-x"
 ACCOUNTING: Resources = {

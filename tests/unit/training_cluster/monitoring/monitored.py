@@ -14,7 +14,6 @@ from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 LIBRARY = next((ROOT / ".venv-pcluster" / "lib").glob("python3*")) / "site-packages" / "pcluster"
-GOLDEN = sorted((ROOT / "tests" / "unit" / "training_cluster" / "cluster" / "golden").glob("*.yaml"))
 EMAIL = "me@example.com"
 HEAD_NODE, LUSTRE = "i-0123456789abcdef0", "fs-0123456789abcdef0"
 

@@ -4,12 +4,10 @@ import itertools
 import re
 
 import pytest
-import yaml
 
 from ops.asset_code import asset_code
 from tests.unit.training_cluster.monitoring.monitored import (
     EMAIL,
-    GOLDEN,
     HEAD_NODE,
     LIBRARY,
     metrics_of,
@@ -20,6 +18,8 @@ from tests.unit.training_cluster.monitoring.monitored import (
 from training_cluster.monitoring.dashboard import LIBRARY_ALARMS
 from training_cluster.monitoring.metrics import LAUNCH_FAILURES, NODE_STATES
 from training_cluster.paths import ASSETS
+from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.rules.context import read_settings
 
 VARIANTS: list[dict[str, str]] = [
     {},
@@ -94,12 +94,10 @@ def test_every_config_makes_the_library_publish() -> None:
     assert used == {"OnNodeConfiguredDownloadErrors", "OnNodeConfiguredRunErrors"}
     launch = BUILDER.partition("jobs_not_starting_errors = [")[2].partition("]\n")[0]
     assert set(re.findall(r'metric_name="(\w+)"', launch)) <= set(LAUNCH_FAILURES)
-    assert GOLDEN
-    for path in GOLDEN:
-        config = yaml.safe_load(path.read_text())
-        assert config["Monitoring"]["Logs"]["CloudWatch"]["Enabled"] is True
-        assert not {"Dashboards", "Alarms"} & set(config["Monitoring"]), "its dashboard makes its filters"
-        assert all("OnNodeConfigured" in q["CustomActions"] for q in config["Scheduling"]["SlurmQueues"])
+    config = config_before_deploy(read_settings({"cpu_queue": "on"}))
+    assert config["Monitoring"]["Logs"]["CloudWatch"]["Enabled"] is True
+    assert not {"Dashboards", "Alarms"} & set(config["Monitoring"]), "its dashboard makes its filters"
+    assert all("OnNodeConfigured" in q["CustomActions"] for q in config["Scheduling"]["SlurmQueues"])
 
 
 def test_all_alarms_are_shown_with_their_names() -> None:

@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from aws_cdk.assertions import Annotations, Match
 
+from ops.price.metrics import ALARM_METRICS
 from tests.unit.resource_schemas import resource_schema
 from tests.unit.training_cluster.monitoring.monitored import (
     EMAIL,
-    GOLDEN,
     LIBRARY,
     alarms,
     metrics_of,
@@ -18,10 +17,10 @@ from tests.unit.training_cluster.monitoring.monitored import (
     stack_of,
     text,
 )
-from training_cluster.catalog.metrics_costs import ALARM_METRICS
 from training_cluster.flags.account import CLUSTER_TAG, REGIONS_WITHOUT_BUDGETS
 from training_cluster.monitoring.metrics import LAUNCH_FAILURES
 from training_cluster.paths import ASSETS
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -143,8 +142,7 @@ def test_the_budget_counts_by_the_clusters_tag() -> None:
     assert budget["CostFilters"] == {"TagKeyValue": [f"user:{CLUSTER_TAG}$training"]}
     assert budget["BudgetLimit"] == {"Amount": 5000, "Unit": "USD"}
     assert (budget["BudgetType"], budget["TimeUnit"]) == ("COST", "MONTHLY")
-    for path in GOLDEN:
-        assert CLUSTER_TAG in {tag["Key"] for tag in yaml.safe_load(path.read_text())["Tags"]}
+    assert CLUSTER_TAG in {tag["Key"] for tag in config_before_deploy(read_settings({}))["Tags"]}
 
 
 def test_a_budget_that_must_be_replaced_is_renamed() -> None:
