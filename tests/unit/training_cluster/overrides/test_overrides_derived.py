@@ -1,4 +1,4 @@
-"""Effects of each key that a file of overrides accepts, by ParallelCluster's schema: derived.txt."""
+"""Keys of ParallelCluster's schema that have an effect in a file of overrides: derived.txt."""
 
 import os
 import re
@@ -89,8 +89,8 @@ def effects(file: Path) -> Iterator[str]:
         without = outcome(wrap(None), file) or plain
         results = [each for value in values(schema) if (each := outcome(wrap(value), file))]
         changed = [name for name in plain if any(each[name] != without[name] for each in results)]
-        if results:
-            yield f"{path}: {', '.join(changed) or '-'}\n"
+        if changed:
+            yield f"{path}: {', '.join(changed)}\n"
 
 
 @pytest.mark.slow  # a second of CPU for each hundred keys
