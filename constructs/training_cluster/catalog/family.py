@@ -139,7 +139,7 @@ class Family(Strict):
             name
             for size in self.sizes.values()
             for name, value in size
-            if value is None and name != "capacity"
+            if value is None and name not in {"capacity", "cores_per_socket"}  # known with its sockets
         }
         accelerates = self.accelerator.kind != "none"
         if accelerates and self.accelerator.peak_bf16_tflops is None:
