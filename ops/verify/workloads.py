@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ops.jobs.lookup import PARTITIONS, read_facts, read_nodes
 from ops.usage import OpsError
 from ops.verify.scene import Scene, UnseenError
-from training_cluster.catalog.families import instance_hour
+from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.workloads import workloads_of
 
 NETWORK = "nccl-tests"
@@ -85,9 +85,12 @@ def say_price(scene: Scene) -> None:
     try:
         nodes = nodes_of(scene)
         jobs = [each for each in (nodes.network, nodes.training) if each]
-        idle_min = max(scene.idle_min, 0)
     except (OpsError, BotoCoreError, ClientError):
         return  # each check reports it, and no job starts
+    try:
+        idle_min = max(scene.idle_min, 0)
+    except (OpsError, BotoCoreError, ClientError):
+        idle_min = load_base().scaledown_idle_min  # the checks need no config
     hours = scene.nodes * (len(jobs) * LIMIT_MIN + idle_min) / 60
     price = instance_hour(nodes.instance_type)
     cost = "the catalog has no price" if price is None else f"{price.usd * hours:.2f} USD on demand at most"

@@ -90,7 +90,7 @@ def test_a_good_network_and_training_hold(cluster: PlayedCluster, monkeypatch: p
     assert {name: each.verdict for name, each in found.items() if each.verdict != "held"} == {
         "scaled-down-later": "could not look"
     }
-    assert "look again 10 minutes" in found["scaled-down-later"].seen
+    assert "look again 20 minutes" in found["scaled-down-later"].seen
     assert found["node-start"].seen.startswith("4.0 minutes")
 
 

@@ -57,6 +57,21 @@ CR = "cr-0123456789abcdef0"
             ["builds an image for gpu nodes, and these are cpu"],
         ),
         ({}, "a: {family: p3dn}", ["image: official does not run on p3dn.24xlarge"]),
+        (
+            {"queue_name": "b", "nodes": "7"},
+            "b: {family: g5, nodes: 5}",
+            ["nodes=7: the queue b of"],
+        ),
+        (
+            {},
+            f"a: {{capacity: spot, compute_resources: [{{name: x, family: g5, reservation: {CR}}}]}}",
+            ["x: reservation: spot nodes use none"],
+        ),
+        (
+            {},
+            f"a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{CR}'}}",
+            [f"{CR} is of one instance type, and the queue has g5.12xlarge, g6.12xlarge"],
+        ),
     ],
 )
 def test_queues_that_do_not_go_together_are_refused(
