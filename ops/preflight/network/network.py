@@ -117,7 +117,7 @@ def _entry_addresses(config: Rendered) -> int:
     """Return the addresses of the head node, and of login nodes and load balancers in its subnet."""
     here = config["HeadNode"]["Networking"]["SubnetId"]
     pools = (each for each in login_pools(config) if here in each["Networking"]["SubnetIds"])
-    return 1 + sum(each["Count"] + 1 for each in pools)
+    return 1 + sum(int(each["Count"]) + 1 for each in pools)
 
 
 def _private(subnet: Subnet, settings: Settings, config: Rendered, ec2: Any) -> Iterator[Finding]:
