@@ -15,15 +15,7 @@ from training_cluster.catalog.families import load_base
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.node_policies import (
-    Rights,
-    attach_to_own_roles,
-    buckets_policy_arn,
-    datasets_policy_arn,
-    login_policy_arn,
-    metrics_policy_arn,
-    nodes_policy_arn,
-)
+from training_cluster.cluster.node_policies import Rights, attach_to_own_roles, own_policy_arns
 from training_cluster.cluster.nodes import Rendered, bootstrap_prefix, own_images
 from training_cluster.cluster.resource_ids import ResourceIds, existing_database
 from training_cluster.cluster.scripts import Scripts
@@ -75,8 +67,6 @@ class TrainingClusterStack(Stack):
             lustre_id=storage.lustre_id,
             efs_id=storage.efs_id,
             bucket_name=storage.bucket.bucket_name,
-            nodes_policy_arn=nodes_policy_arn(self, name),
-            datasets_policy_arn=datasets_policy_arn(self, rights),
             bootstrap_budget_s=bootstrap_budget_s(settings),
             image_id=self._image_id(settings),
             placement_group_name=self._placement_group_name(settings.first_queue, "PlacementGroup"),
@@ -85,9 +75,7 @@ class TrainingClusterStack(Stack):
                 for queue in settings.all_queues[1:]
                 if (group := self._placement_group_name(queue, f"PlacementGroup-{queue.name}"))
             },
-            login_policy_arn=login_policy_arn(self, rights),
-            metrics_policy_arn=metrics_policy_arn(self, rights),
-            buckets_policy_arn=buckets_policy_arn(self, rights),
+            **own_policy_arns(self, rights),
             database=accounting.database if accounting else existing_database(settings),
         )
         config = render_cluster_config(settings=settings, ids=ids)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
@@ -45,13 +46,6 @@ PULL_ACTIONS = (
 _FLEET_STATUS = "COMPUTE_FLEET"
 # A multipart upload that fails is aborted: its parts would cost, unseen.
 _WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload")
-
-
-def nodes_policy_arn(scope: Construct, cluster_name: str) -> str:
-    """Let every node answer Session Manager and Run Command, and pull from the registries of ECR."""
-    policy = _policy(scope, "NodesPolicy", name=f"{cluster_name}-nodes", statements=_of_every_node())
-    acknowledge_wildcards(policy, ["*"], "a channel has no ARN; a repository's owner decides who may pull")
-    return policy.managed_policy_arn
 
 
 def _of_every_node() -> list[iam.PolicyStatement]:
@@ -144,58 +138,44 @@ def attach_to_own_roles(
         if arns:
             name = f"{rights.settings.cluster_name}-own-{kind.lower()}"
             of_all = [*_of_every_node(), *statements, *rights.buckets]
-            policy = _policy(scope, f"Own{kind}Policy", name=name, statements=of_all)
+            why = "the same that the nodes' own roles have"
+            policy = _policy(scope, f"Own{kind}Policy", name=name, statements=of_all, why=why)
             for arn in arns:
                 policy.attach_to_role(imported[arn])
-            wide = [resource for each in of_all for resource in each.resources]
-            acknowledge_wildcards(policy, wide, "the same that the nodes' own roles have")
             policies.append(policy)
     return policies
 
 
-def login_policy_arn(scope: Construct, rights: Rights) -> str | None:
-    """Let login nodes read their scripts; the others have S3Access for it, which login nodes lack."""
-    if not rights.settings.login_nodes:
-        return None
-    return _policy_of(scope, "Login", rights, rights.scripts, why="this cluster's scripts, all of them")
+def own_policy_arns(scope: Construct, rights: Rights) -> dict[str, Any]:
+    """Make the policies of the cluster's nodes, without those that would be empty, by field of ResourceIds.
 
-
-def datasets_policy_arn(scope: Construct, rights: Rights) -> str:
-    """Let compute nodes upload prepared data to the bucket and download it, and their jobs send mail.
-
-    It lets them delete nothing. The rights of jobs' mail and the fleet's status are here, since a role takes
-    ten policies.
-
-    S3Access is no way: EnableWriteAccess gives s3:*, old versions included (ParallelCluster 3.16.1), and an
-    update would see a change each time, since it tells the entries of a bucket apart by its name only.
+    S3Access is no way to data sets: EnableWriteAccess gives s3:*, old versions included (ParallelCluster
+    3.16.1), and an update would see a change each time, since it tells the entries of a bucket apart by its
+    name only.
     """
-    why = "data sets of all workloads, whose names are the users'"
-    return _policy_of(scope, "Datasets", rights, [*rights.datasets, *rights.fleet], why=why)
-
-
-def buckets_policy_arn(scope: Construct, rights: Rights) -> str | None:
-    """Let nodes list and read buckets, and write to some, each whole or below a prefix; delete nothing."""
-    if not rights.buckets:
-        return None
-    return _policy_of(
-        scope, "Buckets", rights, rights.buckets, why="read_buckets and write_buckets name them"
-    )
-
-
-def metrics_policy_arn(scope: Construct, rights: Rights) -> str | None:
-    """Let the head node send metrics and alerts, to one place at least."""
-    if not rights.metrics:
-        return None
-    return _policy_of(scope, "Metrics", rights, rights.metrics, why="each names one resource")
-
-
-def _policy_of(
-    scope: Construct, purpose: str, rights: Rights, statements: list[iam.PolicyStatement], *, why: str
-) -> str:
-    name = f"{rights.settings.cluster_name}-{purpose.lower()}"
-    policy = _policy(scope, f"{purpose}Policy", name=name, statements=statements)
-    acknowledge_wildcards(policy, [resource for each in statements for resource in each.resources], why)
-    return policy.managed_policy_arn
+    policies = {
+        # Every node answers Session Manager and Run Command, and pulls from the registries of ECR.
+        "Nodes": (_of_every_node(), "a channel has no ARN; a repository's owner decides who may pull"),
+        # The other nodes have S3Access for it, which login nodes lack.
+        "Login": (
+            rights.scripts if rights.settings.login_nodes else [],
+            "this cluster's scripts, all of them",
+        ),
+        # The fleet's status is here, too, since a role takes ten policies.
+        "Datasets": (
+            [*rights.datasets, *rights.fleet],
+            "data sets of all workloads, whose names are the users'",
+        ),
+        "Buckets": (rights.buckets, "read_buckets and write_buckets name them"),
+        "Metrics": (rights.metrics, "each names one resource"),
+    }
+    found = {}
+    for purpose, (statements, why) in policies.items():
+        if statements:
+            name = f"{rights.settings.cluster_name}-{purpose.lower()}"
+            policy = _policy(scope, f"{purpose}Policy", name=name, statements=statements, why=why)
+            found[f"{purpose.lower()}_policy_arn"] = policy.managed_policy_arn
+    return found
 
 
 def _topic_arn(name: str) -> str:
@@ -235,9 +215,9 @@ def _objects(entry: str) -> str:
 
 
 def _policy(
-    scope: Construct, id_: str, *, name: str, statements: list[iam.PolicyStatement]
+    scope: Construct, id_: str, *, name: str, statements: list[iam.PolicyStatement], why: str
 ) -> iam.ManagedPolicy:
-    return iam.ManagedPolicy(
+    policy = iam.ManagedPolicy(
         scope,
         id_,
         # The provider may attach policies of this name only. A cluster's name has 60 characters at most, so
@@ -246,3 +226,5 @@ def _policy(
         # No description: a change of it replaces the policy, which a fixed name does not allow.
         statements=statements,
     )
+    acknowledge_wildcards(policy, [each for of in statements for each in of.resources], why)
+    return policy
