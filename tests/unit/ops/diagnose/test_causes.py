@@ -24,14 +24,12 @@ NOTHING = ("unknown", "healthy")
 OF_JOBS = [
     log for log in LOGS if re.search(r"job\.slurm: |\[rank\d|train\.py", log.read_text(encoding="utf-8"))
 ]
-_OF_SLURM = re.compile(r"# expected|\d\d:\d\d:\d\d job\.slurm: |slurmstepd: |srun: ")
+_OF_SLURM = re.compile(r"\d\d:\d\d:\d\d job\.slurm: |slurmstepd: |srun: ")
 
 
 def expected(log: Path) -> str:
-    first = log.read_text(encoding="utf-8").splitlines()[0]
-    found = re.fullmatch(r"# expected: ([a-z0-9-]+)", first)
-    assert found, f"{log.name} does not name its cause"
-    return found[1]
+    """Return the longest cause that the log's name begins with."""
+    return max((each for each in (*load_causes(), *NOTHING) if re.match(rf"{each}[-.]", log.name)), key=len)
 
 
 def read(*paths: Path) -> Diagnosis:
