@@ -110,6 +110,14 @@ class HeadNode:
         argv, shown = ("bash", "-c", text, name, *arguments), shlex.join((name, *arguments))
         return self._run(argv, shown, limit_s, reads_only)
 
+    def can_read(self, path: str) -> bool:
+        """Return True for a file or folder that the user can read. Errors are as in `run`."""
+        try:
+            self.run("ls", "-d", path, reads_only=True)
+        except CommandError:
+            return False
+        return True
+
     def ask_slurm(self, program: str, *arguments: str, limit_s: int = LIMIT_S) -> tuple[Rows, bool, str]:
         """Ask sinfo, squeue or sacct for nodes or jobs, through the program of the head node's metrics.
 

@@ -3,7 +3,7 @@
 import contextlib
 import ipaddress
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,21 @@ def if_there(call: Callable[[], Any]) -> Any | None:
         if "does not exist" in str(error):
             return None
         raise
+
+
+def every(client: Any, operation: str, *keys: str, **asked: Any) -> Iterator[Any]:
+    """Yield the items of all pages of an answer. Raises botocore's errors.
+
+    Args:
+        operation: method of the client, such as describe_instances.
+        keys: key of the list of items; before it, keys of the lists that it is in.
+        asked: arguments of the operation.
+    """
+    for page in client.get_paginator(operation).paginate(**asked):
+        found = [page]
+        for key in keys:
+            found = [item for each in found for item in each[key]]
+        yield from found
 
 
 def local_endpoint(client: ClientOf) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.account.image_stacks import is_image_stack
-from ops.account.session import if_there
+from ops.account.session import every, if_there
 from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import STACK_IDS, cluster_of_stack
 
@@ -54,8 +54,8 @@ def cluster_stack_name(cluster_name: str) -> str:
 
 def stack_statuses(cloudformation: Any) -> dict[str, str]:
     """Return the status of every stack in the region, by name. Raises botocore's errors."""
-    pages = cloudformation.get_paginator("describe_stacks").paginate()
-    return {each["StackName"]: each["StackStatus"] for page in pages for each in page["Stacks"]}
+    stacks = every(cloudformation, "describe_stacks", "Stacks")
+    return {each["StackName"]: each["StackStatus"] for each in stacks}
 
 
 def describe_stack(name: str, cloudformation: Any) -> dict[str, Any] | None:
@@ -83,17 +83,22 @@ def find_stacks(cloudformation: Any) -> tuple[dict[str, Stack], list[str]]:
     """
     ours: dict[str, Stack] = {}
     others = []
-    for page in cloudformation.get_paginator("describe_stacks").paginate():
-        for described in page["Stacks"]:
-            name = described["StackName"]
-            # A stack with nothing but a change set has neither template nor resources.
-            if described["StackStatus"] == "REVIEW_IN_PROGRESS" or not _is_called_like_ours(name):
-                continue
-            template = parse_template(cloudformation.get_template(StackName=name)["TemplateBody"])
-            if str(template.get("Description", "")).startswith(DESCRIPTION):
-                ours[name] = _read(described, template, cloudformation)
-            else:
-                others.append(name)
+    for described in every(cloudformation, "describe_stacks", "Stacks"):
+        name = described["StackName"]
+        # A stack with nothing but a change set has neither template nor resources.
+        if described["StackStatus"] == "REVIEW_IN_PROGRESS" or not _is_called_like_ours(name):
+            continue
+        template = parse_template(cloudformation.get_template(StackName=name)["TemplateBody"])
+        if str(template.get("Description", "")).startswith(DESCRIPTION):
+            ours[name] = Stack(
+                name=name,
+                status=described["StackStatus"],
+                is_protected=bool(described.get("EnableTerminationProtection")),
+                outputs=outputs_of(described),
+                resources=read_resources(name, template, cloudformation),
+            )
+        else:
+            others.append(name)
     return ours, others
 
 
@@ -101,19 +106,9 @@ def _is_called_like_ours(name: str) -> bool:
     return name in FOUNDATIONS or is_image_stack(name) or cluster_of_stack(name) is not None
 
 
-def _read(described: Mapping[str, Any], template: Mapping[str, Any], cloudformation: Any) -> Stack:
-    return Stack(
-        name=described["StackName"],
-        status=described["StackStatus"],
-        is_protected=bool(described.get("EnableTerminationProtection")),
-        outputs=outputs_of(described),
-        resources=read_resources(described["StackName"], template, cloudformation),
-    )
-
-
 def read_resources(stack: str, template: Mapping[str, Any], cloudformation: Any) -> tuple[Resource, ...]:
     """Read the existing resources of a stack. Raises botocore's errors."""
-    kept, pages = _kept(template), cloudformation.get_paginator("list_stack_resources")
+    kept = _kept(template)
     return tuple(
         Resource(
             type=each["ResourceType"],
@@ -121,8 +116,7 @@ def read_resources(stack: str, template: Mapping[str, Any], cloudformation: Any)
             logical_id=each["LogicalResourceId"],
             kept=each["LogicalResourceId"] in kept or each["ResourceStatus"] == _SKIPPED,
         )
-        for page in pages.paginate(StackName=stack)
-        for each in page["StackResourceSummaries"]
+        for each in every(cloudformation, "list_stack_resources", "StackResourceSummaries", StackName=stack)
         if each["ResourceStatus"] != _GONE and each.get("PhysicalResourceId")
     )
 

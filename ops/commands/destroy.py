@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ops.options import Cluster, Json, console, print_json
+from ops.options import Cluster, Json, print_json
 
 
 def destroy(
@@ -14,8 +14,6 @@ def destroy(
 ) -> None:
     """Show what cdk destroy deletes and keeps, what the rest costs and how to delete it. Deletes nothing."""
     from dataclasses import replace
-
-    from rich.text import Text
 
     from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
@@ -33,4 +31,4 @@ def destroy(
     if as_json:
         steps = (replace(step, commands=tuple(map(with_account, step.commands))) for step in found.steps)
         return print_json(replace(found, steps=tuple(steps)))
-    return console().print(Text(with_account("\n".join(render_plan(found)))))
+    return typer.echo(with_account("\n".join(render_plan(found))))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ops.options import Cluster, Json, console, print_json
+from ops.options import Cluster, Json, print_json
 
 
 def jobs(
@@ -13,8 +13,6 @@ def jobs(
     as_json: Json = False,
 ) -> None:
     """List running and waiting jobs, and why jobs wait."""
-    from rich.text import Text
-
     from ops.account.head_node import find_head_node
     from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
@@ -25,4 +23,4 @@ def jobs(
     if as_json:
         return print_json(found)
     lines = render_jobs(found, ended=ended, cluster_name=cluster)
-    return console().print(Text(with_account("\n".join(lines))))
+    return typer.echo(with_account("\n".join(lines)))

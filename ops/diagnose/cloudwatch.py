@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from ops.account.session import every
+
 # Logs of ParallelCluster and of our bootstrap -> the number of nodes whose log is read, newest first.
 _LOGS = {
     "bootstrap_error_msg": 3,
@@ -26,24 +28,17 @@ _LINES, _MAX_STREAMS = 1000, 500
 def find_log_group(cluster_name: str, logs: Any) -> str | None:
     """Return the newest log group of a cluster, None without one: each failed deploy leaves one."""
     prefix = f"/aws/parallelcluster/{cluster_name}-"
-    pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix)
-    groups = [
-        group
-        for page in pages
-        for group in page["logGroups"]
-        if re.fullmatch(r"\d{12}", group["logGroupName"].removeprefix(prefix))
-    ]
-    return max((str(group["logGroupName"]) for group in groups), default=None)
+    groups = every(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=prefix)
+    names = (str(group["logGroupName"]) for group in groups)
+    return max((name for name in names if re.fullmatch(r"\d{12}", name.removeprefix(prefix))), default=None)
 
 
 def wanted_streams(group: str, logs: Any) -> Iterator[str]:
     """Yield the names of the most useful streams, the last written first."""
-    pages = logs.get_paginator("describe_log_streams").paginate(
-        logGroupName=group, orderBy="LastEventTime", descending=True
-    )
-    streams = (stream["logStreamName"] for page in pages for stream in page["logStreams"])
+    asked = {"logGroupName": group, "orderBy": "LastEventTime", "descending": True}
     taken: Counter[str] = Counter()
-    for stream in itertools.islice(streams, _MAX_STREAMS):
+    for each in itertools.islice(every(logs, "describe_log_streams", "logStreams", **asked), _MAX_STREAMS):
+        stream = each["logStreamName"]
         log = stream.rpartition(".")[2]
         if taken[log] < _LOGS.get(log, 0):
             taken[log] += 1

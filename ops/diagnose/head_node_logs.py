@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ops.account.head_node import HeadNode
-from ops.account.session import unless
+from ops.account.session import every, unless
 from ops.diagnose.state import AskedJob
 from ops.jobs.follow import find_log, state_line
 from ops.jobs.lookup import job_options, read_accounts
@@ -22,14 +22,9 @@ def head_node_id(cluster_name: str, ec2: Any) -> str | None:
         {"Name": "tag:parallelcluster:cluster-name", "Values": [cluster_name]},
         {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]},
     ]
-    pages = ec2.get_paginator("describe_instances").paginate(Filters=filters)
-    found = [
-        (instance["LaunchTime"], instance["InstanceId"])
-        for page in pages
-        for reservation in page["Reservations"]
-        for instance in reservation["Instances"]
-    ]
-    return str(max(found)[1]) if found else None
+    found = every(ec2, "describe_instances", "Reservations", "Instances", Filters=filters)
+    newest = max(((each["LaunchTime"], each["InstanceId"]) for each in found), default=None)
+    return str(newest[1]) if newest else None
 
 
 def console(instance_id: str, ec2: Any) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.account.image_stacks import is_image_stack
+from ops.account.session import every
 from ops.account.stacks import FOUNDATIONS, cluster_stack_name, find_stacks
 
 SUCCESSES = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"})
@@ -40,8 +41,7 @@ def stack_statuses(cluster_name: str, cloudformation: Any) -> tuple[dict[str, st
         for name, stack in ours.items()
         if name in (*FOUNDATIONS, own) or is_image_stack(name)
     }
-    pages = cloudformation.get_paginator("describe_stacks").paginate()
-    described = [stack for page in pages for stack in page["Stacks"]]
+    described = [*every(cloudformation, "describe_stacks", "Stacks")]
     roots = {stack["StackId"] for stack in described if stack["StackName"] == cluster_name}
     for stack in described:
         if stack["StackName"] == cluster_name or stack.get("RootId") in roots:
@@ -55,8 +55,7 @@ def stack_statuses(cluster_name: str, cloudformation: Any) -> tuple[dict[str, st
 
 def read_events(stack_name: str, cloudformation: Any) -> StackEvents:
     """Read a stack's events back to the beginning of its last operation, and to its last success."""
-    pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack_name)
-    events = (event for page in pages for event in page["StackEvents"])
+    events = every(cloudformation, "describe_stack_events", "StackEvents", StackName=stack_name)
     last: list[dict[str, Any]] = []
     since = succeeded = created = None
     is_last = True

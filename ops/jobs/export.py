@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ops.account.head_node import CommandError, HeadNode
+from ops.account.head_node import HeadNode
 from ops.jobs.lookup import cluster_option
 from ops.jobs.submit import JobRequest, Submitted, submit
 from ops.report.record import Run
@@ -74,13 +74,11 @@ def export(
 
 def _check_workload(run: Run, head_node: HeadNode) -> None:
     shared = load_base().shared_dir
-    try:
-        head_node.run("ls", f"{shared}/training/{run.workload}/{_BY}", reads_only=True)
-    except CommandError:
+    if not head_node.can_read(f"{shared}/training/{run.workload}/{_BY}"):
         raise OpsError(
             f"Nothing exports runs of {run.workload}: its folder has no {_BY}.\n"
             f"  there:   {shared}/checkpoints/{run.name}, in the format that its README names"
-        ) from None
+        )
 
 
 def _choose(run: Run, step: int | None, head_node: HeadNode) -> int:

@@ -195,13 +195,8 @@ def output_path(job_id: str) -> str:
 
 def _check_workload(workload: str, head_node: HeadNode) -> None:
     folder = f"{load_base().shared_dir}/training"
-    if _WORKLOAD.fullmatch(workload):
-        try:
-            head_node.run("ls", f"{folder}/{workload}/train.sh", reads_only=True)
-        except CommandError:
-            pass
-        else:
-            return
+    if _WORKLOAD.fullmatch(workload) and head_node.can_read(f"{folder}/{workload}/train.sh"):
+        return
     listed = head_node.run("ls", "-1", "-p", folder, reads_only=True).splitlines()
     there = sorted(
         name
@@ -232,17 +227,13 @@ def _check_mail(settings: Mapping[str, str], head_node: HeadNode) -> None:
 
 def _check_image(image: str, head_node: HeadNode) -> None:
     """Look for an image that is a file, before nodes start for it."""
-    if not image.startswith("/"):
-        return
-    try:
-        head_node.run("ls", image, reads_only=True)
-    except CommandError:
+    if image.startswith("/") and not head_node.can_read(image):
         folder = f"{load_base().shared_dir}/images"
         raise OpsError(
             f"There is no image {image} on {head_node.cluster_name} that you can read.\n"
             f"  type:    trainctl connect{cluster_option(head_node.cluster_name)} -- ls -l {folder}\n"
             "  or name an image of a registry: --container nvcr.io/nvidia/pytorch:25.09-py3"
-        ) from None
+        )
 
 
 def _check_weights(init_from: str, head_node: HeadNode) -> None:
@@ -252,17 +243,13 @@ def _check_weights(init_from: str, head_node: HeadNode) -> None:
             f"--set {INIT_FROM}={init_from}: the job starts in another folder.\n"
             f"  type:    the whole path, such as {load_base().shared_dir}/checkpoints/NAME"
         )
-    if not init_from.startswith("/"):
-        return
-    try:
-        head_node.run("ls", "-d", init_from, reads_only=True)
-    except CommandError:
+    if init_from.startswith("/") and not head_node.can_read(init_from):
         raise OpsError(
             f"--set {INIT_FROM}={init_from}: there is no such path on {head_node.cluster_name} that you can "
             "read.\n"
             f"  type:    trainctl connect{cluster_option(head_node.cluster_name)} -- ls -l "
             f"{load_base().shared_dir}/checkpoints"
-        ) from None
+        )
 
 
 def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:

@@ -1,14 +1,14 @@
-"""Asks the real ParallelCluster library about a cluster config: its validators, and the changes of an update.
+"""Asks the real ParallelCluster library: about a cluster config here, about changes in update_policies.py.
 
 Nothing is created or changed. The library is installed in .venv-pcluster (docs/mechanisms/flag-to-node.md),
-so a process of that environment answers: judge_config.py, beside this file.
+so a script beside this file answers in a process of that environment.
 """
 
 import json
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from ops.account.session import account_session
 from ops.usage import OpsError
 from training_cluster.paths import PCLUSTER_PYTHON
 
-_SCRIPT = Path(__file__).with_name("judge_config.py")
 _TIMEOUT_S = 300
 """Time limit of the validators, which take about a minute on AWS; the provider's own limit is longer."""
 _NAMES_OF_AN_ACCOUNT = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
@@ -36,21 +35,6 @@ class Message:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
-    """One key of the cluster config that an update would change."""
-
-    parameter: str
-    """Path of the key: Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount."""
-    old: str
-    """Present value as text; "-" for none."""
-    new: str
-    policy: str
-    """Update policy of the key: SUPPORTED, QUEUE_UPDATE_STRATEGY, COMPUTE_FLEET_STOP, UNSUPPORTED ..."""
-    refusal: str
-    """Reason why the cluster cannot take the change now, and the library's advice; "" if it can."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class DryRun:
     """Answer of the library about a config."""
 
@@ -58,8 +42,8 @@ class DryRun:
     """True if the cluster exists; then an update was tried, else a creation."""
     messages: tuple[Message, ...] = ()
     """Messages of validators; empty if changes were refused, as the library then drops its warnings."""
-    changes: tuple[Change, ...] = ()
-    """Changes of an update; empty if nothing changes, or a validator reports an error."""
+    refused_changes: Mapping[str, str] = field(default_factory=dict)
+    """Path of each key whose change the cluster cannot take now, and the reason with the library's advice."""
     refusal: str = ""
     """Reason why the library did not answer, such as a running update; "" if it did."""
 
@@ -67,11 +51,6 @@ class DryRun:
     def errors(self) -> tuple[Message, ...]:
         """Messages for which the library refuses the config."""
         return tuple(each for each in self.messages if each.level == "ERROR")
-
-    @property
-    def refused_changes(self) -> tuple[Change, ...]:
-        """Changes that the cluster cannot take now."""
-        return tuple(each for each in self.changes if each.refusal)
 
 
 def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mapping[str, str]) -> DryRun:
@@ -83,6 +62,21 @@ def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mappin
             provider (assets/cluster_provider/request.py).
         environment: complete environment of the process; see account_environment.
 
+    Raises OpsError as run_library does.
+    """
+    asked = {"cluster_name": cluster_name, "config": config}
+    answer = run_library("judge_config.py", asked, environment=environment)
+    messages = tuple(Message(**each) for each in answer.pop("messages"))
+    return DryRun(messages=messages, **answer)
+
+
+def run_library(script: str, asked: Any, *, environment: Mapping[str, str] | None = None) -> Any:
+    """Return what a script answers in the library's environment.
+
+    Args:
+        script: name of the script beside this file; it reads and writes JSON.
+        environment: complete environment of the process; None for this process's.
+
     Raises:
         OpsError: .venv-pcluster does not exist, or the library ended without an answer.
     """
@@ -92,9 +86,9 @@ def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mappin
         )
     try:
         done = subprocess.run(
-            [PCLUSTER_PYTHON, "-P", _SCRIPT],
-            input=json.dumps({"cluster_name": cluster_name, "config": config}),
-            env=dict(environment),
+            [PCLUSTER_PYTHON, "-P", Path(__file__).with_name(script)],
+            input=json.dumps(asked),
+            env=environment,
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,
@@ -109,13 +103,7 @@ def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mappin
     if done.returncode or not lines:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise OpsError(f"The ParallelCluster library ended without an answer: {last}")
-    answer = json.loads(lines[-1])
-    return DryRun(
-        exists=answer["exists"],
-        messages=tuple(Message(**each) for each in answer["messages"]),
-        changes=tuple(Change(**each) for each in answer["changes"]),
-        refusal=answer["refusal"],
-    )
+    return json.loads(lines[-1])
 
 
 def account_environment() -> dict[str, str]:

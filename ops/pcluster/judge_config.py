@@ -29,18 +29,17 @@ _SUCCEEDED = "SUCCEEDED"
 
 def judge(cluster_name: str, config: dict[str, Any]) -> dict[str, Any]:
     """Return the library's answer about a new cluster, or about an update of the existing one."""
-    answer: dict[str, Any] = {"exists": False, "messages": [], "changes": [], "refusal": ""}
+    answer: dict[str, Any] = {"exists": False, "messages": [], "refused_changes": {}, "refusal": ""}
     try:
         answer["exists"] = bool(AWSApi.instance().cfn.stack_exists(cluster_name))
-        ignored, changes = (_update if answer["exists"] else _create)(cluster_name, config)
-        answer |= {"messages": _messages(ignored), "changes": changes}
+        answer["messages"] = _messages((_update if answer["exists"] else _create)(cluster_name, config))
     except ConfigValidationError as error:
         found = _messages(error.validation_failures)
         answer["messages"] = found or [
             {"level": "ERROR", "validator": type(error).__name__, "text": str(error)}
         ]
     except ClusterUpdateError as error:
-        answer["changes"] = _changes(error.update_changes)
+        answer["refused_changes"] = _refused(error.update_changes)
     except BadRequestClusterActionError as error:
         if _NO_CHANGES not in str(error).lower():
             answer["refusal"] = str(error)
@@ -49,12 +48,14 @@ def judge(cluster_name: str, config: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _create(name: str, config: dict[str, Any]) -> tuple[Iterable[Any], list[dict[str, str]]]:
-    cluster = Cluster(name, config=yaml.safe_dump(config))
-    return cluster.validate_create_request(set(), FailureLevel.ERROR), []
+def _create(name: str, config: dict[str, Any]) -> Iterable[Any]:
+    found: Iterable[Any] = Cluster(name, config=yaml.safe_dump(config)).validate_create_request(
+        set(), FailureLevel.ERROR
+    )
+    return found
 
 
-def _update(name: str, config: dict[str, Any]) -> tuple[Iterable[Any], list[dict[str, str]]]:
+def _update(name: str, config: dict[str, Any]) -> Iterable[Any]:
     cluster = Cluster(name)
     stored = yaml.safe_load(cluster.source_config_text).get("Tags") or []
     tags = config.get("Tags") or []
@@ -62,8 +63,8 @@ def _update(name: str, config: dict[str, Any]) -> tuple[Iterable[Any], list[dict
     named = {each["Key"] for each in tags}
     added = [each for each in stored if each["Key"].startswith(_OUR_TAGS) and each["Key"] not in named]
     whole = yaml.safe_dump(config | {"Tags": [*tags, *added]})
-    _, changes, ignored = cluster.validate_update_request(whole, set(), FailureLevel.ERROR)
-    return ignored, _changes(changes)
+    found: Iterable[Any] = cluster.validate_update_request(whole, set(), FailureLevel.ERROR)[2]
+    return found
 
 
 def _messages(failures: Iterable[Any]) -> list[dict[str, str]]:
@@ -73,25 +74,14 @@ def _messages(failures: Iterable[Any]) -> list[dict[str, str]]:
     ]
 
 
-def _changes(rows: Sequence[Sequence[Any]]) -> list[dict[str, str]]:
-    """Convert ConfigPatch.check's table: the names of its columns first, then one row per change."""
-    if not rows:
-        return []
-    found = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
-    return [
-        {
-            "parameter": ConfigPatch.build_config_param_path(each["param_path"], each["parameter"]),
-            "old": _shown(each["old value"]),
-            "new": _shown(each["new value"]),
-            "policy": each["update_policy"],
-            "refusal": "" if each["check"] == _SUCCEEDED else _refusal(each),
-        }
+def _refused(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """Read ConfigPatch.check's table: the names of its columns first, then one row per change."""
+    found = (dict(zip(rows[0], row, strict=True)) for row in rows[1:])
+    return {
+        ConfigPatch.build_config_param_path(each["param_path"], each["parameter"]): _refusal(each)
         for each in found
-    ]
-
-
-def _shown(value: object) -> str:
-    return "-" if value is None else str(value)
+        if each["check"] != _SUCCEEDED
+    }
 
 
 def _refusal(change: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Applies ParallelCluster's own update policies to pairs of cluster configs, in .venv-pcluster.
 
-Called by: ops/pcluster/update_policies.py.
+Called by: ops/pcluster/dry_run.py, for update_policies.py.
 
 Standard input: a JSON list of {"before": config, "after": config}.
 Standard output: for each pair one object with the keys whose change is refused in each state of the fleet, as

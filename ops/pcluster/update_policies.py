@@ -1,19 +1,14 @@
 """Asks the real ParallelCluster library for its update policies: the states in which it takes a change."""
 
-import json
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-from ops.usage import OpsError
-from training_cluster.paths import PCLUSTER_PYTHON
+from ops.pcluster.dry_run import run_library
 
 Config = Mapping[str, Any]
 Policy = Literal["live", "drain", "stop", "never"]
 """State in which ParallelCluster takes a change: any; with drained nodes; with a stopped fleet; none."""
-_SCRIPT = Path(__file__).with_name("judge_updates.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,21 +46,8 @@ Judge = Callable[[Sequence[tuple[Config, Config]]], list[Refused]]
 def ask_library(pairs: Sequence[tuple[Config, Config]]) -> list[Refused]:
     """Ask the library in .venv-pcluster, which takes a few seconds and calls no AWS.
 
-    Raises:
-        OpsError: it is not installed, or ended without an answer.
+    Raises OpsError as run_library does.
     """
-    if not PCLUSTER_PYTHON.exists():
-        raise OpsError(
-            "The update policies are ParallelCluster's own, and its library is not installed here: "
-            f"no {PCLUSTER_PYTHON}.\n  type:   make setup"
-        )
-    asked = json.dumps([{"before": before, "after": after} for before, after in pairs])
-    done = subprocess.run(
-        [PCLUSTER_PYTHON, "-P", _SCRIPT], input=asked, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise OpsError(f"The ParallelCluster library could not compare the cluster configs: {last}")
-    return [
-        Refused(**{state: tuple(keys) for state, keys in each.items()}) for each in json.loads(done.stdout)
-    ]
+    asked = [{"before": before, "after": after} for before, after in pairs]
+    answers = run_library("judge_updates.py", asked)
+    return [Refused(**{state: tuple(keys) for state, keys in each.items()}) for each in answers]

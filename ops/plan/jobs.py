@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.account.head_node import find_head_node
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, every
 from ops.usage import OpsError
 
 
@@ -57,5 +57,4 @@ def _compute_nodes(cluster_name: str, ec2: Any) -> int:
         {"Name": "tag:parallelcluster:node-type", "Values": ["Compute"]},
         {"Name": "instance-state-name", "Values": ["pending", "running"]},
     ]
-    pages = ec2.get_paginator("describe_instances").paginate(Filters=filters)
-    return sum(len(each["Instances"]) for page in pages for each in page["Reservations"])
+    return len([*every(ec2, "describe_instances", "Reservations", "Instances", Filters=filters)])

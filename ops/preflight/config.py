@@ -82,10 +82,10 @@ def _findings(said: DryRun, settings: Settings) -> Iterator[Finding]:
             verdict=verdict,
             mend=mend,
         )
-    for change in said.refused_changes:
+    for parameter, why in said.refused_changes.items():
         yield Finding(
-            check=f"ParallelCluster: {change.parameter}",
-            found=change.refusal,
+            check=f"ParallelCluster: {parameter}",
+            found=why,
             verdict="warning",
             mend=f"trainctl plan -c cluster_name={settings.cluster_name} ... shows the effect of a deploy",
         )

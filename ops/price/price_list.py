@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ops.account.session import account_clients
+from ops.account.session import account_clients, every
 from training_cluster.catalog.prices import Price
 
 PRICE_LIST, SPOT = "Price List API", "spot price"
@@ -53,16 +53,16 @@ def spot_price(instance_type: str, *, zone: str | None, ec2: Any, now: datetime.
 
     None if EC2 has no such spot instance in the region. Raises botocore's errors.
     """
-    pages = ec2.get_paginator("describe_spot_price_history").paginate(
+    history = every(
+        *(ec2, "describe_spot_price_history", "SpotPriceHistory"),
         InstanceTypes=[instance_type],
         ProductDescriptions=["Linux/UNIX"],
         StartTime=now,  # returns each zone's price at this time
     )
     newest: dict[str, tuple[datetime.datetime, float]] = {}
-    for page in pages:
-        for each in page["SpotPriceHistory"]:
-            price = (each["Timestamp"], float(each["SpotPrice"]))
-            newest[each["AvailabilityZone"]] = max(price, newest.get(each["AvailabilityZone"], price))
+    for each in history:
+        price = (each["Timestamp"], float(each["SpotPrice"]))
+        newest[each["AvailabilityZone"]] = max(price, newest.get(each["AvailabilityZone"], price))
     if not newest:
         return None
     chosen = zone if zone in newest else max(newest, key=lambda each: newest[each][1])

@@ -1,6 +1,7 @@
 """Lists the commands that delete the remaining resources, in the order that AWS requires. Pure."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from ops.account.stacks import Stack
 from ops.teardown.accounting import accounting_steps
@@ -133,15 +134,16 @@ def _buckets(remaining: Remaining) -> Iterator[Step]:
     for name in remaining.buckets:
         yield Step(
             title=f"The bucket {name}, with every version of every object",
-            commands=(_empty_bucket_command(name), f"aws s3api delete-bucket --bucket {name}"),
+            commands=_delete_bucket_commands(name),
             is_data_lost=True,
         )
 
 
-def _empty_bucket_command(bucket: str) -> str:
+def _delete_bucket_commands(bucket: str) -> tuple[str, str]:
     # `aws s3 rm` leaves old versions and delete markers.
     versions = f'boto3.resource("s3").Bucket("{bucket}").object_versions'
-    return f".venv/bin/python -c 'import boto3; {versions}.delete()'"
+    empty = f".venv/bin/python -c 'import boto3; {versions}.delete()'"
+    return empty, f"aws s3api delete-bucket --bucket {bucket}"
 
 
 def _network(stack: Stack | None) -> Iterator[Step]:
@@ -163,10 +165,6 @@ def _regional(remaining: Remaining, cluster_name: str) -> Iterator[Step]:
         "delete them only if no cluster exists any more",
         commands=(
             *map(delete.format, remaining.pcluster_log_groups),
-            *(
-                command
-                for name in remaining.pcluster_buckets
-                for command in (_empty_bucket_command(name), f"aws s3api delete-bucket --bucket {name}")
-            ),
+            *chain.from_iterable(map(_delete_bucket_commands, remaining.pcluster_buckets)),
         ),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from ops.account.deployed_flags import flags_or_none
 from ops.account.image_stacks import is_image_stack
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, every
 from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
 from ops.parts import Parts
 from ops.plan.deployed import read_cluster_config
@@ -92,11 +92,9 @@ def _nodes(cluster_name: str, ec2: Any) -> Counter[str]:
         {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
     ]
     found: Counter[str] = Counter()
-    for page in ec2.get_paginator("describe_instances").paginate(Filters=filters):
-        for reservation in page["Reservations"]:
-            for instance in reservation["Instances"]:
-                tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
-                found[_NODES.get(tags.get("parallelcluster:node-type", ""), "instance")] += 1
+    for instance in every(ec2, "describe_instances", "Reservations", "Instances", Filters=filters):
+        tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
+        found[_NODES.get(tags.get("parallelcluster:node-type", ""), "instance")] += 1
     return found
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, every
 from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name
 from ops.parts import Parts
 from ops.teardown.remaining import Remaining
@@ -83,12 +83,11 @@ def _named(logs: Any, prefix: str) -> Iterator[str]:
 
 def _described(logs: Any, prefix: str) -> Iterator[tuple[str, str]]:
     """Return name and ARN of each log group with a prefix."""
-    pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix)
-    return ((each["logGroupName"], each["arn"]) for page in pages for each in page["logGroups"])
+    groups = every(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=prefix)
+    return ((each["logGroupName"], each["arn"]) for each in groups)
 
 
 def _parameters(ssm: Any, cluster_name: str) -> Iterator[str]:
-    pages = ssm.get_paginator("get_parameters_by_path").paginate(
-        Path=progress_parameter(cluster_stack_name(cluster_name)).rpartition("/")[0], Recursive=True
-    )
-    return (each["Name"] for page in pages for each in page["Parameters"])
+    path = progress_parameter(cluster_stack_name(cluster_name)).rpartition("/")[0]
+    found = every(ssm, "get_parameters_by_path", "Parameters", Path=path, Recursive=True)
+    return (each["Name"] for each in found)

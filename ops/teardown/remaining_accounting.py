@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, every
 from ops.account.stacks import Resource
 from ops.parts import Parts
 from ops.teardown.tagged import is_our_database_part, is_ours
@@ -53,8 +53,8 @@ def database_addresses(rds: Any) -> Iterator[str]:
 
 
 def _clusters(rds: Any) -> Iterator[Mapping[str, Any]]:
-    for page in rds.get_paginator("describe_db_clusters").paginate():
-        yield from (cluster for cluster in page["DBClusters"] if is_ours(cluster.get("TagList", [])))
+    clusters = every(rds, "describe_db_clusters", "DBClusters")
+    return (each for each in clusters if is_ours(each.get("TagList", [])))
 
 
 def _database(rds: Any) -> Iterator[Resource]:
@@ -67,17 +67,15 @@ def _database(rds: Any) -> Iterator[Resource]:
         "describe_db_cluster_parameter_groups": "AWS::RDS::DBClusterParameterGroup",
     }.items():
         kind = type_.removeprefix("AWS::RDS::")
-        for page in rds.get_paginator(operation).paginate():
-            for each in page[f"{kind}s"]:
-                name = str(each[f"{kind}Name"])
-                # The name is compared first because each look at tags is a request.
-                if name.startswith(DATABASE_PREFIX) and is_our_database_part(each[f"{kind}Arn"], rds):
-                    yield Resource(type=type_, physical_id=name)
+        for each in every(rds, operation, f"{kind}s"):
+            name = str(each[f"{kind}Name"])
+            # The name is compared first because each look at tags is a request.
+            if name.startswith(DATABASE_PREFIX) and is_our_database_part(each[f"{kind}Arn"], rds):
+                yield Resource(type=type_, physical_id=name)
 
 
 def _secrets(secretsmanager: Any) -> Iterator[Resource]:
     filters = [{"Key": "tag-key", "Values": [CLUSTER_TAG]}]
-    for page in secretsmanager.get_paginator("list_secrets").paginate(Filters=filters):
-        for each in page["SecretList"]:
-            if is_ours(each.get("Tags", [])) and "DeletedDate" not in each:
-                yield Resource(type="AWS::SecretsManager::Secret", physical_id=each["ARN"])
+    for each in every(secretsmanager, "list_secrets", "SecretList", Filters=filters):
+        if is_ours(each.get("Tags", [])) and "DeletedDate" not in each:
+            yield Resource(type="AWS::SecretsManager::Secret", physical_id=each["ARN"])

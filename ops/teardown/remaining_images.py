@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, every
 from ops.parts import Parts
 from ops.teardown.remaining import Ami, RemainingImages
 from ops.teardown.tagged import is_of_an_image, is_ours
@@ -28,8 +28,8 @@ def read_images(client: ClientOf, parts: Parts) -> RemainingImages:
 
 def _amis(ec2: Any) -> Iterator[Ami]:
     filters = [{"Name": "tag-key", "Values": [IMAGE_TAG]}]
-    pages = ec2.get_paginator("describe_images").paginate(Owners=["self"], Filters=filters)
-    images = [each for page in pages for each in page["Images"] if is_of_an_image(each.get("Tags", []))]
+    found = every(ec2, "describe_images", "Images", Owners=["self"], Filters=filters)
+    images = [each for each in found if is_of_an_image(each.get("Tags", []))]
     disks = {image["ImageId"]: list(_disks(image)) for image in images}
     stored = _stored_gib([disk["SnapshotId"] for each in disks.values() for disk in each], ec2)
     users = _users(list(disks), ec2)
@@ -56,12 +56,8 @@ def _stored_gib(snapshot_ids: list[str], ec2: Any) -> dict[str, float]:
     if not snapshot_ids:
         return {}
     filters = [{"Name": "snapshot-id", "Values": snapshot_ids}]
-    pages = ec2.get_paginator("describe_snapshots").paginate(OwnerIds=["self"], Filters=filters)
-    found = {
-        each["SnapshotId"]: each.get("FullSnapshotSizeInBytes")
-        for page in pages
-        for each in page["Snapshots"]
-    }
+    snapshots = every(ec2, "describe_snapshots", "Snapshots", OwnerIds=["self"], Filters=filters)
+    found = {each["SnapshotId"]: each.get("FullSnapshotSizeInBytes") for each in snapshots}
     return {id_: size / _GIB for id_, size in found.items() if size is not None}
 
 
@@ -70,37 +66,38 @@ def _users(image_ids: list[str], ec2: Any) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     if not image_ids:
         return found
-    pages = ec2.get_paginator("describe_launch_template_versions").paginate(
-        Versions=["$Latest", "$Default"], Filters=[{"Name": "image-id", "Values": image_ids}]
+    versions = every(
+        *(ec2, "describe_launch_template_versions", "LaunchTemplateVersions"),
+        Versions=["$Latest", "$Default"],
+        Filters=[{"Name": "image-id", "Values": image_ids}],
     )
-    for page in pages:
-        for each in page["LaunchTemplateVersions"]:
-            image_id = each["LaunchTemplateData"].get("ImageId")
-            found.setdefault(image_id, set()).add(each["LaunchTemplateName"])
+    for each in versions:
+        image_id = each["LaunchTemplateData"].get("ImageId")
+        found.setdefault(image_id, set()).add(each["LaunchTemplateName"])
     return found
 
 
 def _parameters(ssm: Any) -> Iterator[tuple[str, str]]:
-    pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=PARAMETERS, Recursive=True)
-    return ((each["Name"], each["Value"]) for page in pages for each in page["Parameters"])
+    found = every(ssm, "get_parameters_by_path", "Parameters", Path=PARAMETERS, Recursive=True)
+    return ((each["Name"], each["Value"]) for each in found)
 
 
 def _builds(builder: Any) -> Iterator[str]:
-    for version in _listed(builder, "list_images", "imageVersionList", owner="Self"):
-        builds = _listed(
+    for version in every(builder, "list_images", "imageVersionList", owner="Self"):
+        builds = every(
             builder, "list_image_build_versions", "imageSummaryList", imageVersionArn=version["arn"]
         )
         yield from (each["arn"] for each in builds if IMAGE_TAG in each.get("tags", {}))
 
 
 def _recipes(builder: Any) -> Iterator[str]:
-    recipes = _listed(builder, "list_image_recipes", "imageRecipeSummaryList", owner="Self")
+    recipes = every(builder, "list_image_recipes", "imageRecipeSummaryList", owner="Self")
     return (each["arn"] for each in recipes if _is_ours(each))
 
 
 def _components(builder: Any) -> Iterator[str]:
-    for version in _listed(builder, "list_components", "componentVersionList", owner="Self"):
-        builds = _listed(
+    for version in every(builder, "list_components", "componentVersionList", owner="Self"):
+        builds = every(
             builder,
             "list_component_build_versions",
             "componentSummaryList",
@@ -111,8 +108,3 @@ def _components(builder: Any) -> Iterator[str]:
 
 def _is_ours(summary: Mapping[str, Any]) -> bool:
     return is_ours({"Key": key, "Value": value} for key, value in summary.get("tags", {}).items())
-
-
-def _listed(builder: Any, operation: str, key: str, **asked: str) -> Iterator[Mapping[str, Any]]:
-    pages = builder.get_paginator(operation).paginate(**asked)
-    return (each for page in pages for each in page[key])

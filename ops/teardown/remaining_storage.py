@@ -1,8 +1,9 @@
 """Reads the resources of StorageStack, also of a deleted one."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ops.account.session import every
 from ops.teardown.remaining import Efs, Link, Lustre
 from ops.teardown.tagged import is_our_bucket, is_ours
 from training_cluster.stack_names import STORAGE_STACK
@@ -13,17 +14,16 @@ GROUP_PREFIX = f"{STORAGE_STACK}-Storage"
 
 def read_lustre(fsx: Any, ids: set[str]) -> Iterator[Lustre]:
     """Yield the Lustre file systems of a stack, by id, and those with our tag."""
-    for page in fsx.get_paginator("describe_file_systems").paginate():
-        for each in page["FileSystems"]:
-            id_, lustre = each["FileSystemId"], each.get("LustreConfiguration")
-            if lustre and (id_ in ids or is_ours(each.get("Tags", []))):
-                yield Lustre(
-                    id=id_,
-                    deployment_type=lustre.get("DeploymentType", ""),
-                    capacity_gib=each["StorageCapacity"],
-                    mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
-                    links=tuple(_links(fsx, id_)),
-                )
+    for each in every(fsx, "describe_file_systems", "FileSystems"):
+        id_, lustre = each["FileSystemId"], each.get("LustreConfiguration")
+        if lustre and (id_ in ids or is_ours(each.get("Tags", []))):
+            yield Lustre(
+                id=id_,
+                deployment_type=lustre.get("DeploymentType", ""),
+                capacity_gib=each["StorageCapacity"],
+                mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+                links=tuple(_links(fsx, id_)),
+            )
 
 
 def _links(fsx: Any, file_system_id: str) -> Iterator[Link]:
@@ -45,23 +45,22 @@ def read_efs(efs: Any, ids: set[str], goes: set[str]) -> Iterator[Efs]:
     Args:
         goes: ids of resources that are deleted with the stack, such as mount targets.
     """
-    for page in efs.get_paginator("describe_file_systems").paginate():
-        for each in page["FileSystems"]:
-            id_ = each["FileSystemId"]
-            if id_ in ids or is_ours(each.get("Tags", [])):
-                targets = efs.describe_mount_targets(FileSystemId=id_)["MountTargets"]
-                yield Efs(
-                    id=id_,
-                    size_bytes=each["SizeInBytes"]["Value"],
-                    provisioned_mibps=each.get("ProvisionedThroughputInMibps"),
-                    mount_target_ids=tuple({t["MountTargetId"] for t in targets} - goes),
-                )
+    for each in every(efs, "describe_file_systems", "FileSystems"):
+        id_ = each["FileSystemId"]
+        if id_ in ids or is_ours(each.get("Tags", [])):
+            targets = efs.describe_mount_targets(FileSystemId=id_)["MountTargets"]
+            yield Efs(
+                id=id_,
+                size_bytes=each["SizeInBytes"]["Value"],
+                provisioned_mibps=each.get("ProvisionedThroughputInMibps"),
+                mount_target_ids=tuple({t["MountTargetId"] for t in targets} - goes),
+            )
 
 
 def buckets_of_region(s3: Any) -> list[str]:
     """Return the names of the account's buckets in the client's region."""
-    pages = s3.get_paginator("list_buckets").paginate(BucketRegion=s3.meta.region_name)
-    return [each["Name"] for page in pages for each in page["Buckets"]]
+    buckets = every(s3, "list_buckets", "Buckets", BucketRegion=s3.meta.region_name)
+    return [each["Name"] for each in buckets]
 
 
 def our_buckets(names: Iterable[str], s3: Any, ids: set[str]) -> Iterator[str]:
@@ -71,6 +70,5 @@ def our_buckets(names: Iterable[str], s3: Any, ids: set[str]) -> Iterator[str]:
 
 def tagged_groups(ec2: Any) -> dict[str, str]:
     """Return the names of the security groups with our tag, by id; a name has the prefix of its stack."""
-    pages = ec2.get_paginator("describe_security_groups").paginate()
-    found: list[Mapping[str, Any]] = [each for page in pages for each in page["SecurityGroups"]]
+    found = every(ec2, "describe_security_groups", "SecurityGroups")
     return {each["GroupId"]: each["GroupName"] for each in found if is_ours(each.get("Tags", []))}

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from ops.account.session import every
 from ops.account.stacks import outputs_of
 from ops.verify.check import Check
 from ops.verify.scene import Scene, UnseenError
@@ -13,8 +14,8 @@ _ALWAYS = ("AWS/EC2", "AWS/FSx", "CWAgent", "ParallelCluster", "TrainingCluster"
 
 def _alarms_are_quiet(scene: Scene) -> tuple[bool, str]:
     prefix = f"TrainingCluster_{scene.cluster.name}_"
-    pager = scene.client("cloudwatch").get_paginator("describe_alarms")
-    alarms = [each for page in pager.paginate(AlarmNamePrefix=prefix) for each in page["MetricAlarms"]]
+    cloudwatch = scene.client("cloudwatch")
+    alarms = [*every(cloudwatch, "describe_alarms", "MetricAlarms", AlarmNamePrefix=prefix)]
     ringing = sorted(
         each["AlarmName"].removeprefix(prefix) for each in alarms if each["StateValue"] == "ALARM"
     )
@@ -47,9 +48,9 @@ def _metrics_have_data(scene: Scene) -> tuple[bool, str]:
     empty = []
     for namespace in namespaces:
         # CloudWatch finds metrics with data of the last three hours only.
-        pager = scene.client("cloudwatch").get_paginator("list_metrics")
-        pages = pager.paginate(Namespace=namespace, RecentlyActive="PT3H")
-        seen = {each["MetricName"] for page in pages for each in page["Metrics"]}
+        asked = {"Namespace": namespace, "RecentlyActive": "PT3H"}
+        found = every(scene.client("cloudwatch"), "list_metrics", "Metrics", **asked)
+        seen = {each["MetricName"] for each in found}
         if not seen & {name for own, name in drawn if own == namespace}:
             empty.append(namespace)
     return not empty, f"without data: {', '.join(empty)}" if empty else f"data in {', '.join(namespaces)}"

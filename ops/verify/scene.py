@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from ops.account.clusters import Cluster, describe_cluster
 from ops.account.head_node import HeadNode, find_head_node
-from ops.account.session import ClientOf, if_there, local_endpoint
+from ops.account.session import ClientOf, every, if_there, local_endpoint
+from ops.account.stacks import read_resources
 from ops.plan.deployed import read_cluster_config
 from ops.usage import OpsError
 from training_cluster.catalog.families import load_base
@@ -84,32 +85,14 @@ class Scene:
 
     def events(self, stack: str) -> list[dict[str, Any]]:
         """Return the events of a stack; none for a stack that does not exist. Raises botocore's errors."""
-
-        def ask() -> list[dict[str, Any]]:
-            pages = (
-                self.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=stack)
-            )
-            return if_there(lambda: [each for page in pages for each in page["StackEvents"]]) or []
-
-        return self.once(f"events of {stack}", ask)
-
-    def resources(self, stack: str) -> list[dict[str, Any]]:
-        """Return the resources of a stack. Raises botocore's errors."""
-
-        def ask() -> list[dict[str, Any]]:
-            pager = self.client("cloudformation").get_paginator("list_stack_resources")
-            pages = pager.paginate(StackName=stack)
-            return [each for page in pages for each in page["StackResourceSummaries"]]
-
-        return self.once(f"resources of {stack}", ask)
+        events = every(self.client("cloudformation"), "describe_stack_events", "StackEvents", StackName=stack)
+        return self.once(f"events of {stack}", lambda: if_there(lambda: [*events]) or [])
 
     def ids(self, stack: str, type_: str) -> list[str]:
         """Return the physical ids of a stack's resources of a type. Raises botocore's errors."""
-        return [
-            str(each["PhysicalResourceId"])
-            for each in self.resources(stack)
-            if each["ResourceType"] == type_ and each.get("PhysicalResourceId")
-        ]
+        cloudformation = self.client("cloudformation")
+        found = self.once(f"resources of {stack}", lambda: read_resources(stack, {}, cloudformation))
+        return [each.physical_id for each in found if each.type == type_]
 
     def stack(self, name: str) -> dict[str, Any]:
         """Return a stack as CloudFormation describes it. Raises botocore's errors."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ops.account.aws_errors import DENIED
+from ops.account.session import every
 from ops.verify.check import Check
 from ops.verify.scene import Scene, UnseenError
 
@@ -15,20 +16,16 @@ _MOST_EVENTS = 200
 def _denied_of(function: str, scene: Scene) -> Iterator[str]:
     """Yield `SERVICE:ACTION` for each denied call of a function: Lambda's sessions have its name."""
     begin = scene.stack(scene.cluster.stack_name)["CreationTime"]
-    pages = (
-        scene.client("cloudtrail")
-        .get_paginator("lookup_events")
-        .paginate(
-            LookupAttributes=[{"AttributeKey": "Username", "AttributeValue": function}],
-            StartTime=begin,
-            PaginationConfig={"MaxItems": _MOST_EVENTS},
-        )
+    events = every(
+        *(scene.client("cloudtrail"), "lookup_events", "Events"),
+        LookupAttributes=[{"AttributeKey": "Username", "AttributeValue": function}],
+        StartTime=begin,
+        PaginationConfig={"MaxItems": _MOST_EVENTS},
     )
-    for page in pages:
-        for event in page["Events"]:
-            call: dict[str, Any] = json.loads(event["CloudTrailEvent"])
-            if call.get("errorCode") in DENIED:
-                yield f"{call['eventSource'].split('.')[0]}:{call['eventName']}"
+    for event in events:
+        call: dict[str, Any] = json.loads(event["CloudTrailEvent"])
+        if call.get("errorCode") in DENIED:
+            yield f"{call['eventSource'].split('.')[0]}:{call['eventName']}"
 
 
 def _trail_has_no_denied_call(scene: Scene) -> tuple[bool, str]:

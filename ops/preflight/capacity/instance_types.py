@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ops.account.session import every
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
 from training_cluster.cluster.zone_needs import zone_needs
@@ -33,10 +34,10 @@ def check_instance_types(settings: Settings, existing: ExistingNetwork, ec2: Any
 def _offered(types: list[str], ec2: Any) -> dict[str, set[str]]:
     """Return the ids of zones, with the types that each offers."""
     found: dict[str, set[str]] = {}
-    pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
-        LocationType="availability-zone-id", Filters=[{"Name": "instance-type", "Values": types}]
-    )
-    for page in pages:
-        for each in page["InstanceTypeOfferings"]:
-            found.setdefault(each["Location"], set()).add(each["InstanceType"])
+    asked = {
+        "LocationType": "availability-zone-id",
+        "Filters": [{"Name": "instance-type", "Values": types}],
+    }
+    for each in every(ec2, "describe_instance_type_offerings", "InstanceTypeOfferings", **asked):
+        found.setdefault(each["Location"], set()).add(each["InstanceType"])
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, every
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.capacity.zone import Chooser
 from ops.preflight.existing_network import ExistingNetwork
@@ -19,8 +19,7 @@ _EXISTING = ["pending", "available", "deleting"]
 def check_vpc_quota(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
     """Check the quota for one more VPC, unless NetworkStack exists."""
     if _makes_network(settings, existing):
-        pages = client("ec2").get_paginator("describe_vpcs").paginate()
-        yield _one_more("vpcs", sum(len(page["Vpcs"]) for page in pages), client)
+        yield _one_more("vpcs", len([*every(client("ec2"), "describe_vpcs", "Vpcs")]), client)
 
 
 def check_address_quota(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
@@ -42,11 +41,11 @@ def check_lustre_quota(settings: Settings, existing: ExistingNetwork, client: Cl
     if settings.fsx_id or existing.has(STORAGE_STACK):
         return
     types = _TYPES[settings.fsx_type]
-    used = 0
-    for page in client("fsx").get_paginator("describe_file_systems").paginate():
-        for each in page["FileSystems"]:
-            if each.get("LustreConfiguration", {}).get("DeploymentType") in types:
-                used += each.get("StorageCapacity", 0)
+    used = sum(
+        each.get("StorageCapacity", 0)
+        for each in every(client("fsx"), "describe_file_systems", "FileSystems")
+        if each.get("LustreConfiguration", {}).get("DeploymentType") in types
+    )
     quotas = load_base().quotas
     quota = quotas.fsx_persistent2_gib if settings.fsx_type == "persistent2" else quotas.fsx_scratch2_gib
     yield judge_quota(quota, client, used=used, wanted=settings.fsx_gib)
@@ -64,8 +63,7 @@ def _nat_gateways(zone_id: str, ec2: Any) -> int:
     filters = [{"Name": "state", "Values": _EXISTING}]
     subnets = [
         each["SubnetId"]
-        for page in ec2.get_paginator("describe_nat_gateways").paginate(Filters=filters)
-        for each in page["NatGateways"]
+        for each in every(ec2, "describe_nat_gateways", "NatGateways", Filters=filters)
         if "SubnetId" in each
     ]
     if not subnets:

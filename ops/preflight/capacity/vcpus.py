@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ops.account.session import ClientOf
+from ops.account.session import ClientOf, every
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.finding import Finding
 from training_cluster.catalog.families import head_node_size, load_base
@@ -89,22 +89,20 @@ def _by_quota(instances: Iterable[Instances], vcpus: dict[str, int]) -> Counter[
 def _running(cluster_name: str, ec2: Any) -> Iterator[Instances]:
     """Yield running instances of others than this cluster, without a Capacity Block's."""
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-    for page in ec2.get_paginator("describe_instances").paginate(Filters=states):
-        for instance in (each for group in page["Reservations"] for each in group["Instances"]):
-            tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
-            how = instance.get("InstanceLifecycle", "")
-            if tags.get(_CLUSTER_TAG) != cluster_name and how != _BLOCK:
-                yield Instances(instance["InstanceType"], 1, "spot" if how == "spot" else "ondemand")
+    for instance in every(ec2, "describe_instances", "Reservations", "Instances", Filters=states):
+        tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
+        how = instance.get("InstanceLifecycle", "")
+        if tags.get(_CLUSTER_TAG) != cluster_name and how != _BLOCK:
+            yield Instances(instance["InstanceType"], 1, "spot" if how == "spot" else "ondemand")
 
 
 def _reserved_and_idle(account: str, ec2: Any) -> Iterator[Instances]:
     """Yield idle reserved instances, which count, too (EC2's API reference, CreateCapacityReservation)."""
     active = [{"Name": "state", "Values": ["active"]}]
-    for page in ec2.get_paginator("describe_capacity_reservations").paginate(Filters=active):
-        for each in page["CapacityReservations"]:
-            is_ours = each.get("OwnerId", account) == account and each.get("ReservationType") != _BLOCK
-            if is_ours and each["AvailableInstanceCount"]:
-                yield Instances(each["InstanceType"], each["AvailableInstanceCount"])
+    for each in every(ec2, "describe_capacity_reservations", "CapacityReservations", Filters=active):
+        is_ours = each.get("OwnerId", account) == account and each.get("ReservationType") != _BLOCK
+        if is_ours and each["AvailableInstanceCount"]:
+            yield Instances(each["InstanceType"], each["AvailableInstanceCount"])
 
 
 def _vcpus(types: Iterable[str], ec2: Any) -> dict[str, int]:
@@ -114,8 +112,6 @@ def _vcpus(types: Iterable[str], ec2: Any) -> dict[str, int]:
     unknown = [each for each, size in sizes.items() if size is None]
     if unknown:
         filters = [{"Name": "instance-type", "Values": unknown}]
-        for page in ec2.get_paginator("describe_instance_types").paginate(Filters=filters):
-            known |= {
-                each["InstanceType"]: each["VCpuInfo"]["DefaultVCpus"] for each in page["InstanceTypes"]
-            }
+        for each in every(ec2, "describe_instance_types", "InstanceTypes", Filters=filters):
+            known[each["InstanceType"]] = each["VCpuInfo"]["DefaultVCpus"]
     return known

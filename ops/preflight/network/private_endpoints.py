@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ops.account.session import every
 from ops.preflight.capacity.zone import Chooser
 from ops.preflight.finding import Finding, finding
 from training_cluster.flags.network import endpoint_prefix
@@ -23,11 +24,9 @@ def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[F
         {"Name": "service-name", "Values": sorted(names)},
         {"Name": "service-type", "Values": ["Interface"]},
     ]
-    pages = ec2.get_paginator("describe_vpc_endpoint_services").paginate(Filters=filters)
     found = {
         names[each["ServiceName"]]
-        for page in pages
-        for each in page["ServiceDetails"]
+        for each in every(ec2, "describe_vpc_endpoint_services", "ServiceDetails", Filters=filters)
         if each["ServiceName"] in names and zone_name in each.get("AvailabilityZones", [])
     }
     missing = [each for each in services if each not in found]

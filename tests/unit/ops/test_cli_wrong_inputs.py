@@ -218,10 +218,13 @@ def _no_client(service: str) -> None:
     raise AssertionError(f"{service} was asked before the input was checked")
 
 
-def test_error_names_the_subcommand_behind_as(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_names_the_subcommand_wherever_options_stand(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail() -> None:
         raise NoRegionError
 
     monkeypatch.setattr("ops.account.session.account_clients", fail)
     monkeypatch.setattr("ops.cli.choose_account", lambda **_: None)
-    assert call("--as", "alice", "jobs")[2].startswith("jobs: no AWS region is given")
+    for words in ("--as alice jobs", "jobs --profile prod", "--profile=prod jobs", "jobs --as a --profile b"):
+        assert call(*words.split())[2].startswith("jobs: no AWS region is given")

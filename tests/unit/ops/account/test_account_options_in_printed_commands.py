@@ -123,26 +123,6 @@ def test_a_shell_leaves_every_aws_command_unchanged() -> None:
     assert changed == {}
 
 
-@pytest.mark.slow
-def test_every_cdk_command_is_typed_with_npx() -> None:
-    """The pinned CLI is in node_modules, which is not on the path after set-up."""
-    folders = ("assets/cluster_provider", "assets/guard", "constructs", "stacks", "ops", "rehearsal", "tools")
-    modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    pages = [
-        ROOT / "README.md",
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / "assets").glob("training/*/README.md"),
-    ]
-    texts = [(path, text) for path in modules for text in _texts_that_are_printed(path)]
-    texts += [(path, line) for path in pages for line in path.read_text().splitlines()]
-    bare = {
-        f"{path.name}: {text}"
-        for path, text in texts
-        if re.search(r"(?<!npx )\bcdk (?:deploy|destroy) [A-Z]", text)
-    }
-    assert bare == set()
-
-
 def _texts_that_are_printed(path: Path) -> Iterator[str]:
     """List the texts of a module that are no docstrings, and the words of its commands."""
     tree = ast.parse(path.read_text())

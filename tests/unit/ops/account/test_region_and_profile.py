@@ -136,24 +136,6 @@ def test_without_a_profile_environment_keys_are_used(account: Account, call: Cal
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("account")
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--profile", "prod", "status"),
-        ("status", "--profile", "prod"),
-        ("--profile=prod", "status"),
-        ("--as", "alice", "--profile", "prod", "status"),
-        ("status", "--profile", "prod", "--as", "alice"),
-    ],
-)
-def test_an_error_is_headed_by_the_subcommand(call: Call, arguments: tuple[str, ...]) -> None:
-    code, _, complained = call(*arguments)
-    assert code == 1
-    assert complained.startswith("status: these credentials may not do that: ")
-
-
-@pytest.mark.slow
 def test_a_page_of_a_proxy_is_one_message(account: Account, call: Call) -> None:
     account.page = "<!DOCTYPE html><html><body>Sign in<br></body></html>"
     code, _, complained = call("--profile", "prod", "status")

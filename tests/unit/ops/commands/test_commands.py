@@ -10,23 +10,6 @@ from botocore.exceptions import EndpointConnectionError
 from ops.preflight.finding import Finding
 from ops.status.deploy import Status
 from tests.unit.ops.jobs_head_node import Call
-from tests.unit.ops.own_account import OwnAccount
-
-
-def test_the_plan_as_json_matches_the_text(
-    everything: OwnAccount, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: everything.client)
-    code, said, _ = call("destroy", "--plan", "--json")
-    plan = json.loads(said)
-    assert call("destroy", "--plan")[0] == code == 0
-    shown = call("destroy", "--plan")[1]
-    assert plan["stacks"]["TrainingCluster-Storage"]["status"] in shown
-    assert plan["steps"]
-    for step in plan["steps"]:
-        assert step["title"] in shown
-        assert all(command in shown for command in step["commands"])
-    assert all(cost["what"] in shown for cost in plan["costs"])
 
 
 def test_a_watch_continues_after_a_lost_answer(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.pcluster.dry_run import Change, account_environment, dry_run
+from ops.pcluster.dry_run import account_environment, dry_run
 from ops.pcluster.update_policies import ask_library
 from ops.usage import OpsError
 from training_cluster.cluster.config import render_cluster_config
@@ -16,10 +16,7 @@ from training_cluster.rules.context import read_settings
 
 
 def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for module in ("dry_run", "update_policies"):
-        monkeypatch.setattr(f"ops.pcluster.{module}.PCLUSTER_PYTHON", tmp_path / "python")
-    with pytest.raises(OpsError, match="make setup"):
-        dry_run("training", {}, environment={})
+    monkeypatch.setattr("ops.pcluster.dry_run.PCLUSTER_PYTHON", tmp_path / "python")
     with pytest.raises(OpsError, match="make setup"):
         ask_library([({}, {})])
 
@@ -60,14 +57,14 @@ def test_without_aws_the_library_refuses_to_judge() -> None:
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     environment |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_DEFAULT_REGION": "us-east-1"}
     said = dry_run("training", {"Region": "us-east-1"}, environment=environment)
-    assert (said.exists, said.messages, said.changes) == (False, (), ())
+    assert (said.exists, said.messages, said.refused_changes) == (False, (), {})
     assert "http://127.0.0.1:9" in said.refusal
 
 
 _CHANGES = """
 import json, sys, types
 sys.path.insert(0, "ops/pcluster")
-from judge_config import _changes
+from judge_config import _refused
 from pcluster.config.config_patch import ConfigPatch
 
 def config(head, count, idle):
@@ -76,23 +73,20 @@ def config(head, count, idle):
 
 cluster = types.SimpleNamespace(name="training", stack_name="training", has_running_capacity=lambda **_: True)
 patch = ConfigPatch(cluster, config("c5.xlarge", 2, 10), config("c5.4xlarge", 4, 20))
-print(json.dumps(_changes(patch.check()[1])))
+print(json.dumps(_refused(patch.check()[1])))
 """
 
 
 @pytest.mark.slow
-def test_changes_have_the_library_s_policy_and_reason() -> None:
+def test_refused_changes_have_the_library_s_reason() -> None:
     done = subprocess.run(
         [PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = {change.parameter: change for change in (Change(**each) for each in json.loads(done.stdout))}
-    head = found["HeadNode.InstanceType"]
-    assert (head.old, head.new, head.policy) == ("c5.xlarge", "c5.4xlarge", "UNSUPPORTED")
-    assert "not currently supported" in head.refusal
-    grown = found["Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount"]
-    assert (grown.old, grown.new, grown.refusal) == ("2", "4", "")
-    assert "stop" in found["Scheduling.SlurmSettings.ScaledownIdletime"].refusal.lower()
+    found = json.loads(done.stdout)
+    assert set(found) == {"HeadNode.InstanceType", "Scheduling.SlurmSettings.ScaledownIdletime"}
+    assert "not currently supported" in found["HeadNode.InstanceType"]
+    assert "stop" in found["Scheduling.SlurmSettings.ScaledownIdletime"].lower()
 
 
 @pytest.mark.slow

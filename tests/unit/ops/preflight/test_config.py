@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ops.pcluster.dry_run import Change, DryRun, Message
+from ops.pcluster.dry_run import DryRun, Message
 from ops.preflight.config import check_validators
 from ops.preflight.existing_network import read_existing_network
 from ops.preflight.finding import Finding
@@ -164,8 +164,7 @@ def test_a_key_the_first_deploy_makes_is_ok(deployed: OwnAccount) -> None:
 
 
 def test_a_change_the_cluster_refuses_is_a_warning(deployed: OwnAccount) -> None:
-    change = Change(parameter="MaxCount", old="4", new="2", policy="RESIZE", refusal="stop the fleet")
-    (warning,), _ = _asked(deployed, DryRun(exists=True, changes=(change,)))
+    (warning,), _ = _asked(deployed, DryRun(exists=True, refused_changes={"MaxCount": "stop the fleet"}))
     assert (warning.check, warning.verdict) == ("ParallelCluster: MaxCount", "warning")
     assert warning.found == "stop the fleet"
 

@@ -3,9 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -250,14 +248,6 @@ def test_a_budget_unsupported_by_cloudformation_is_a_problem(
     (problem,) = bad(own, BUDGET)
     assert (problem.check, problem.verdict) == ("budget_usd in us-east-1", "problem")
     assert problem.found == "CloudFormation has no budgets here"
-
-
-@pytest.mark.slow
-def test_network_stack_has_the_outputs_that_preflight_reads(
-    synthesise: Callable[..., Any],
-) -> None:
-    outputs = synthesise()["NetworkStack"].to_json()["Outputs"]
-    assert {"VpcId", "PublicSubnetId", "PrivateSubnetId", "NodeSecurityGroupId"} <= set(outputs)
 
 
 def test_a_command_stays_whole_below_the_table() -> None:

@@ -1,7 +1,6 @@
 """The command `trainctl verify`: options, exit codes, JSON and page."""
 
 import json
-from pathlib import Path
 
 import pytest
 from botocore.exceptions import NoCredentialsError
@@ -71,17 +70,6 @@ def test_a_nonexistent_cluster_is_a_wrong_input(
     code, shown, complained = call("verify", "--cluster", name)
     assert (code, shown) == (2, "")
     assert said in complained
-
-
-def test_an_existing_page_is_overwritten_only_with_force(
-    results: list[Result], call: Call, tmp_path: Path
-) -> None:
-    page = tmp_path / "verify.html"
-    assert call("verify", "--html", str(page))[0] == 0
-    assert "two seen" in page.read_text()
-    code, _, said = call("verify", "--html", str(page))
-    assert (code, "--force" in said) == (2, True)
-    assert call("verify", "--html", str(page), "--force")[0] == 0
 
 
 def test_the_page_groups_verdicts_and_loads_nothing() -> None:
