@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,16 +118,8 @@ def _check_there(bucket: str, prefix: str, s3: Any) -> None:
     )
 
 
-def _transfer(
-    source: str,
-    target: str,
-    note: str,
-    client: ClientOf,
-    *,
-    dry_run: bool,
-    which: Callable[[str], str | None] = shutil.which,
-) -> Transfer:
-    if not (aws := which("aws")):
+def _transfer(source: str, target: str, note: str, client: ClientOf, *, dry_run: bool) -> Transfer:
+    if not (aws := shutil.which("aws")):
         raise OpsError(f"Not on this machine: aws.\n  install: {HOW_TO_INSTALL['aws']}")
     region = client("s3").meta.region_name
     # Never --delete: files that are missing on one side are kept on the other.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ops.account.head_node import CommandError, HeadNode
-from ops.jobs.lookup import cluster_option, read_facts, read_nodes
+from ops.jobs.lookup import cluster_option, find_partition, read_facts
 from ops.jobs.nodes import Partition
 from ops.jobs.submit import RUN_NAME, JobRequest, Submitted, submit
 from ops.printable import printable
@@ -71,7 +71,7 @@ def start_sweep(names: str | None, partition_name: str | None, head_node: HeadNo
         OpsError: no such partition or nodes, or Slurm refused the job.
         botocore's errors.
     """
-    partition = _partition(partition_name, head_node)
+    partition = find_partition(partition_name, head_node)
     if read_facts(partition.name, head_node).get("ACCELERATOR_KIND") == "neuron":
         raise OpsError(
             f"The nodes of {partition.name} have Neuron devices, which NCCL cannot measure.\n"
@@ -114,19 +114,6 @@ def read_sweep(sweep: Sweep, head_node: HeadNode) -> Swept:
 def drain(node: SickNode, head_node: HeadNode) -> str:
     """Drain a node with the reason of the sweep; return what was done. Raises OpsError."""
     return head_node.run_script(_DRAIN, node.node, f"training-cluster: check-nodes, {node.reason}").strip()
-
-
-def _partition(name: str | None, head_node: HeadNode) -> Partition:
-    partitions, _ = read_nodes(head_node)
-    for each in partitions:
-        if each.name == name or (name is None and each.is_default):
-            return each
-    names = [each.name for each in partitions]
-    raise OpsError(
-        f"{head_node.cluster_name} has no {f'partition {name}' if name else 'default partition'}."
-        f"{did_you_mean(name or '', names)}\n"
-        f"  allowed: --partition, one of: {', '.join(names) or 'none'}"
-    )
 
 
 def _idle(partition: Partition, head_node: HeadNode) -> tuple[str, ...]:

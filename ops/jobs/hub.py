@@ -18,15 +18,12 @@ _ERROR = "X-Error-Code"
 _HUB = re.compile(r"hf_weights|data import hub\b")
 
 
-def check_weights(
-    workload: str, settings: Mapping[str, str], variables: Mapping[str, str], *, training: Path = TRAINING
-) -> str:
+def check_weights(workload: str, settings: Mapping[str, str], variables: Mapping[str, str]) -> str:
     """Check that INIT_FROM, if it is a repository of the hub, can be downloaded with the job's HF_TOKEN.
 
     Args:
         settings: settings of the job.
         variables: further variables of the job.
-        training: folder of the workloads.
 
     Returns:
         A note if the hub could not be asked, else "".
@@ -36,7 +33,7 @@ def check_weights(
     """
     job = {**variables, **settings}
     found = _REPOSITORY.fullmatch(job.get("INIT_FROM", ""))
-    if not found or not _reads_hub(training / workload):
+    if not found or not _reads_hub(TRAINING / workload):
         return ""
     token = job.get("HF_TOKEN", "")
     if token.startswith("secret:"):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from ops.account.head_node import CommandError, HeadNode, Rows
 from ops.jobs.nodes import Partition, UnavailableNodes, of_rows
 from ops.jobs.slurm import ENDED, FAILED, Job, QueuedJob
+from ops.usage import OpsError
+from training_cluster.problems import did_you_mean
 from training_cluster.stack_names import DEFAULT_CLUSTER
 
 PARTITIONS = "/etc/training-cluster/partitions"
@@ -120,6 +122,20 @@ def read_accounts(job_id: str, head_node: HeadNode) -> tuple[QueuedJob, ...]:
 def read_nodes(head_node: HeadNode) -> tuple[tuple[Partition, ...], tuple[UnavailableNodes, ...]]:
     """Read partitions, and the nodes that accept no jobs. Raises OpsError and botocore's errors."""
     return of_rows(head_node.ask_slurm("sinfo", "--all")[0])
+
+
+def find_partition(name: str | None, head_node: HeadNode) -> Partition:
+    """Return a partition, by default Slurm's own. Raises OpsError if there is none, and botocore's errors."""
+    partitions, _ = read_nodes(head_node)
+    for each in partitions:
+        if each.name == name or (name is None and each.is_default):
+            return each
+    names = [each.name for each in partitions]
+    raise OpsError(
+        f"{head_node.cluster_name} has no {f'partition {name}' if name else 'default partition'}."
+        f"{did_you_mean(name or '', names)}\n"
+        f"  allowed: --partition, one of: {', '.join(names) or 'none'}"
+    )
 
 
 def read_facts(partition: str, head_node: HeadNode) -> dict[str, str]:

@@ -109,9 +109,9 @@ def _check_names(folder: Path, settings: Mapping[str, str], own: Sequence[str], 
         )
 
 
-def has_check_of_nodes(workload: str, *, training: Path = TRAINING) -> bool:
+def has_check_of_nodes(workload: str) -> bool:
     """Return True if the workload's code on this machine checks jobs against their nodes."""
-    file = training / workload / "settings.py"
+    file = TRAINING / workload / "settings.py"
     return file.is_file() and "\ndef check_job(" in file.read_text(encoding="utf-8")
 
 
@@ -122,7 +122,6 @@ def check_on_nodes(
     *,
     nodes: int,
     facts: Mapping[str, str],
-    training: Path = TRAINING,
 ) -> None:
     """Check a job against the nodes that it asks for, by the workload's own `check_job`.
 
@@ -131,12 +130,11 @@ def check_on_nodes(
         arguments: arguments of the workload.
         nodes: number of nodes of the job.
         facts: environment of the jobs of these nodes (cluster/job_environment.py).
-        training: folder of the workloads.
 
     Raises:
         UsageError: the trainer would refuse to run on these nodes.
     """
-    _ask("check_job", training / workload, settings, arguments, nodes=nodes, facts=facts)
+    _ask("check_job", TRAINING / workload, settings, arguments, nodes=nodes, facts=facts)
 
 
 def expect_on_nodes(

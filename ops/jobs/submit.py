@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ops.account.deployed_flags import flags_or_none
 from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
-from ops.jobs.lookup import cluster_option, find_job, read_facts, read_nodes
+from ops.jobs.lookup import cluster_option, find_job, find_partition, read_facts
 from ops.jobs.nodes import Partition
 from ops.jobs.settings import check_on_nodes, has_check_of_nodes
 from ops.usage import OpsError, UsageError
@@ -253,22 +253,7 @@ def _check_weights(init_from: str, head_node: HeadNode) -> None:
 
 
 def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:
-    partitions, _ = read_nodes(head_node)
-    if request.partition is None:
-        partition = next((each for each in partitions if each.is_default), None)
-        if partition is None:
-            raise OpsError(
-                f"{head_node.cluster_name} has no default partition.\n"
-                f"  type:    --partition, one of: {', '.join(each.name for each in partitions) or 'none'}"
-            )
-    else:
-        names = [each.name for each in partitions]
-        if request.partition not in names:
-            raise OpsError(
-                f"{head_node.cluster_name} has no partition {request.partition}."
-                f"{did_you_mean(request.partition, names)}\n  allowed: {', '.join(names) or 'none'}"
-            )
-        partition = partitions[names.index(request.partition)]
+    partition = find_partition(request.partition, head_node)
     if request.nodes > partition.size:
         raise OpsError(
             f"The partition {partition.name} has fewer than {request.nodes} nodes.\n"

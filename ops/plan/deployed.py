@@ -23,7 +23,6 @@ class DeployedStack:
     """A deployed stack of Training Cluster."""
 
     id: str
-    status: str
     outputs: Mapping[str, str]
     template: Mapping[str, Any]
 
@@ -107,7 +106,6 @@ def _read(name: str, cloudformation: Any) -> DeployedStack | None:
     template = cloudformation.get_template(StackName=name)["TemplateBody"]
     return DeployedStack(
         id=described["StackId"],
-        status=described["StackStatus"],
         outputs=outputs_of(described),
         template=parse_template(template),
     )

@@ -22,17 +22,17 @@ _WIDTH, _HEIGHT = 60, 4
 _DRAWN = ("loss", "tokens_per_s", "busbw_gb_per_s")
 
 
-def bars(values: Sequence[float], *, width: int = _WIDTH, height: int = _HEIGHT, least: float) -> list[str]:
+def bars(values: Sequence[float], *, least: float) -> list[str]:
     """Draw values as bars of means, in lines from the top down; `least` is the value without height."""
-    count = min(width, len(values))
+    count = min(_WIDTH, len(values))
     edges = [len(values) * each // count for each in range(count + 1)]
     means = [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
     most, full = max(means), len(_BARS) - 1
     # Even the smallest value gets a visible bar.
-    levels = [max(1, round((mean - least) / ((most - least) or 1.0) * full * height)) for mean in means]
+    levels = [max(1, round((mean - least) / ((most - least) or 1.0) * full * _HEIGHT)) for mean in means]
     return [
         "".join(_BARS[min(full, max(0, level - full * line))] for level in levels)
-        for line in reversed(range(height))
+        for line in reversed(range(_HEIGHT))
     ]
 
 

@@ -12,7 +12,6 @@ from training_cluster.catalog.families import load_base
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
-_STACK = "AWS::CloudFormation::Stack"
 _WAIT = "AWS::CloudFormation::WaitCondition"
 _DENIED = re.compile(r"AccessDenied|not authorized|UnauthorizedOperation", re.IGNORECASE)
 _PYTHON = "python3.12"

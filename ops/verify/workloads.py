@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.jobs.lookup import PARTITIONS, read_facts, read_nodes
+from ops.jobs.lookup import PARTITIONS, find_partition, read_facts
 from ops.usage import OpsError
 from ops.verify.scene import Scene, UnseenError
 from training_cluster.catalog.families import instance_hour, load_base
@@ -68,10 +68,7 @@ def nodes_of(scene: Scene) -> Nodes:
     """Read the facts about the nodes that their jobs read. Raises OpsError and botocore's errors."""
 
     def ask() -> Nodes:
-        partitions, _ = read_nodes(scene.head_node)
-        name = next((each.name for each in partitions if each.is_default), None)
-        if name is None:
-            raise UnseenError("the cluster has no default partition")
+        name = find_partition(None, scene.head_node).name
         facts = read_facts(name, scene.head_node)
         if missing := {"INSTANCE_TYPE", "IMAGE_RECIPE"} - set(facts):
             raise UnseenError(f"{PARTITIONS}/{name}.env has no {' and no '.join(sorted(missing))}")

@@ -20,10 +20,7 @@ FLAGS = {"family": "p5", "nodes": "4", "endpoints": "private", "fsx_gib": "2400"
 
 
 def _deployed(templates: Mapping[str, Mapping[str, Any]]) -> Deployed:
-    stacks = {
-        name: DeployedStack(id=name, status="CREATE_COMPLETE", outputs={}, template=each)
-        for name, each in templates.items()
-    }
+    stacks = {name: DeployedStack(id=name, outputs={}, template=each) for name, each in templates.items()}
     return Deployed(region="us-east-1", stacks=stacks, cluster_stack=stacks["TrainingClusterStack"])
 
 

@@ -170,7 +170,6 @@ def test_a_check_impossible_in_a_rehearsal_says_so(deployed: Make, monkeypatch: 
     assert {each.verdict for key, each in found.items() if key not in unseen} == {"held"}
 
 
-def test_check_ids_are_unique_and_texts_are_sentences() -> None:
+def test_check_ids_are_unique() -> None:
     checks = (*CHECKS, *NODE_CHECKS)
     assert len({check.id for check in checks}) == len(checks)
-    assert all(check.not_in_rehearsal.endswith(".") and check.claim.endswith(".") for check in checks)
