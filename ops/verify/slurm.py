@@ -1,37 +1,98 @@
 """Checks of Slurm: the settings in force that we set or rely on, and nodes that remain without work."""
 
-from ops.verify.check import Check
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ops.verify.check import Check, Look
 from ops.verify.scene import Scene, UnseenError
 from training_cluster.catalog.families import load_base
 
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting of the running slurmctld; a number may be followed by its unit."""
+
+    name: str
+    wanted: str
+    """The value, or a part of a list of values."""
+    reason: str
+    source: str
+    on_aws: str = ""
+    """Part that a rehearsal cannot show, where its Slurm has another value; empty where it has the same."""
+
+
 _RECIPES = "ParallelCluster's recipes, which write slurm.conf on AWS."
+SETTINGS = (
+    Setting(
+        name="JobRequeue",
+        wanted="1",
+        reason="a job survives its node",
+        source="our CustomSlurmSettings",
+    ),
+    Setting(
+        name="KillWait",
+        wanted=str(load_base().kill_wait_s),
+        reason="a cancelled training has ten minutes to save a checkpoint",
+        source="our CustomSlurmSettings",
+    ),
+    Setting(
+        name="PrologFlags",
+        wanted="DeferBatch",
+        reason="a job starts once the health checks of all its nodes have passed",
+        source="our CustomSlurmSettings",
+    ),
+    Setting(
+        name="EnforcePartLimits",
+        wanted="ALL",
+        reason="a job that exceeds its partition is refused, and does not wait",
+        source="ParallelCluster's slurm.conf",
+    ),
+    Setting(
+        name="SchedulerParameters",
+        wanted="nohold_on_prolog_fail",
+        reason="a job whose prolog failed goes to another node",
+        source="ParallelCluster's slurm.conf",
+    ),
+    Setting(
+        name="Prolog",
+        wanted="prolog.d",
+        reason="ParallelCluster's folder of prologs, and so our health checks, run before each job",
+        source="ParallelCluster's slurm.conf",
+        on_aws="The path: the local Slurm has a folder of its own.",
+    ),
+    Setting(
+        name="Epilog",
+        wanted="epilog.d",
+        reason="ParallelCluster's folder of epilogs, and so our health checks, run after each job",
+        source="ParallelCluster's slurm.conf",
+        on_aws="The path: the local Slurm has a folder of its own.",
+    ),
+)
 
 
-def _setting(name: str, wanted: str, *, reason: str, source: str, on_aws: str = "") -> Check:
-    """Return the check of a setting of the running slurmctld; a number may be followed by its unit.
-
-    Args:
-        wanted: the value, or a part of a list of values.
-        on_aws: part that a rehearsal cannot show, where its Slurm has another value; empty where it has the
-            same.
-    """
-
+def _is_in_force(setting: Setting) -> Look:
     def look(scene: Scene) -> tuple[bool, str]:
-        value = scene.slurm_config.get(name) or scene.slurm_config.get(f"{name}[0]")
+        value = scene.slurm_config.get(setting.name) or scene.slurm_config.get(f"{setting.name}[0]")
         if value is None:
-            return False, f"no {name}"
-        is_held = value.split(" ")[0] == wanted or wanted in value.replace("/", ",").split(",")
+            return False, f"no {setting.name}"
+        parts = value.replace("/", ",").split(",")
+        is_held = value.split(" ")[0] == setting.wanted or setting.wanted in parts
         # A blank after each comma, so that the page can break the line.
-        return is_held, f"{name}={value.replace(',', ', ')}"
+        return is_held, f"{setting.name}={value.replace(',', ', ')}"
 
-    return Check(
-        id=f"slurm-{name.lower()}",
-        claim=f"Slurm has {name} of {source} in force: {reason}.",
-        expected=f"{name}: {wanted}",
-        not_in_rehearsal=on_aws or _RECIPES,
-        look=look,
-        only_on_aws=bool(on_aws),
-    )
+    return look
+
+
+def _checks_of_settings() -> Iterator[Check]:
+    for each in SETTINGS:
+        yield Check(
+            id=f"slurm-{each.name.lower()}",
+            claim=f"Slurm has {each.name} of {each.source} in force: {each.reason}.",
+            expected=f"{each.name}: {each.wanted}",
+            not_in_rehearsal=each.on_aws or _RECIPES,
+            look=_is_in_force(each),
+            only_on_aws=bool(each.on_aws),
+        )
 
 
 def _suspends_in_time(scene: Scene) -> tuple[bool, str]:
@@ -53,50 +114,7 @@ def _nothing_idles(scene: Scene) -> tuple[bool, str]:
 
 
 CHECKS = (
-    _setting(
-        "JobRequeue",
-        "1",
-        reason="a job survives its node",
-        source="our CustomSlurmSettings",
-    ),
-    _setting(
-        "KillWait",
-        str(load_base().kill_wait_s),
-        reason="a cancelled training has ten minutes to save a checkpoint",
-        source="our CustomSlurmSettings",
-    ),
-    _setting(
-        "PrologFlags",
-        "DeferBatch",
-        reason="a job starts once the health checks of all its nodes have passed",
-        source="our CustomSlurmSettings",
-    ),
-    _setting(
-        "EnforcePartLimits",
-        "ALL",
-        reason="a job that exceeds its partition is refused, and does not wait",
-        source="ParallelCluster's slurm.conf",
-    ),
-    _setting(
-        "SchedulerParameters",
-        "nohold_on_prolog_fail",
-        reason="a job whose prolog failed goes to another node",
-        source="ParallelCluster's slurm.conf",
-    ),
-    _setting(
-        "Prolog",
-        "prolog.d",
-        reason="ParallelCluster's folder of prologs, and so our health checks, run before each job",
-        source="ParallelCluster's slurm.conf",
-        on_aws="The path: the local Slurm has a folder of its own.",
-    ),
-    _setting(
-        "Epilog",
-        "epilog.d",
-        reason="ParallelCluster's folder of epilogs, and so our health checks, run after each job",
-        source="ParallelCluster's slurm.conf",
-        on_aws="The path: the local Slurm has a folder of its own.",
-    ),
+    *_checks_of_settings(),
     Check(
         id="slurm-suspendtime",
         claim="Slurm has SuspendTime of our ScaledownIdletime in force: nodes without work are terminated.",
