@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from training_cluster.flags.file import with_flags_file
+from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
 
 
-def read_context(pairs: Iterable[str], *, folder: Path = Path(), home: Path | None = None) -> dict[str, Any]:
+def read_context(pairs: Iterable[str], *, folder: Path = ROOT, home: Path | None = None) -> dict[str, Any]:
     """Merge the file of flags, ~/.cdk.json, cdk.context.json, cdk.json and FLAG=VALUE pairs; later ones win.
 
     Raises:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ops.account.deploy_command import deploy_command
-from ops.account.deployed_flags import flags_or_none
 from ops.account.session import ClientOf
 from ops.account.stacks import describe_stack, outputs_of
 from ops.connect import HOW_TO_INSTALL
@@ -92,10 +91,9 @@ def _bucket(client: ClientOf) -> str:
     cloudformation = client("cloudformation")
     region = cloudformation.meta.region_name
     if (stack := describe_stack(STORAGE_STACK, cloudformation)) is None:
-        deploy = deploy_command(DEFAULT_CLUSTER, flags_or_none(DEFAULT_CLUSTER, client))
         raise OpsError(
             f"There is no {STORAGE_STACK} in {region}, so there is no bucket.\n"
-            f"  type:   {deploy}, or another region: trainctl --region ..."
+            f"  type:   {deploy_command(DEFAULT_CLUSTER)}, or another region: trainctl --region ..."
         )
     if (bucket := outputs_of(stack).get("BucketName")) is None:
         raise OpsError(

@@ -131,7 +131,7 @@ def not_ours(cluster_name: str) -> str:
 def renamed(cluster_name: str, new_name: str) -> str:
     """Refuse another name for a stack's cluster."""
     return f"A stack's cluster cannot be renamed ({cluster_name} to {new_name}). Nothing was changed. " + (
-        f"Another cluster_name is another stack: {_deploy_command(new_name)}"
+        f"Another cluster_name is another stack: {_deploy_command(cluster_name, new_name)}"
     )
 
 
@@ -211,8 +211,8 @@ def _replace_command(cluster_name: str) -> str:
 
 
 def _second_cluster_command(cluster_name: str) -> str:
-    return _deploy_command(f"{cluster_name[:38]}-2")
+    return _deploy_command(cluster_name, f"{cluster_name[:38]}-2")
 
 
-def _deploy_command(cluster_name: str) -> str:
-    return f"npx cdk deploy TrainingClusterStack -c cluster_name={cluster_name}, with its flags"
+def _deploy_command(cluster_name: str, new_name: str) -> str:
+    return f"trainctl deploy --cluster {cluster_name} -c cluster_name={new_name}"

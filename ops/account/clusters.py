@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from ops.account.deploy_command import deploy_command
-from ops.account.deployed_flags import flags_or_none
 from ops.account.session import ClientOf
 from ops.account.stacks import cluster_stack_name, describe_stack, outputs_of, stack_statuses
 from ops.usage import OpsError
@@ -37,7 +36,7 @@ def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     cloudformation, stack_name = client("cloudformation"), cluster_stack_name(cluster_name)
     region = cloudformation.meta.region_name
     if (stack := describe_stack(stack_name, cloudformation)) is None:
-        raise OpsError(_missing(cluster_name, region, stack_statuses(cloudformation), client))
+        raise OpsError(_missing(cluster_name, region, stack_statuses(cloudformation)))
     return Cluster(
         name=cluster_name,
         stack_name=stack_name,
@@ -47,7 +46,7 @@ def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     )
 
 
-def _missing(cluster_name: str, region: str, stacks: dict[str, str], client: ClientOf) -> str:
+def _missing(cluster_name: str, region: str, stacks: dict[str, str]) -> str:
     there = sorted(name for each in stacks if (name := cluster_of_stack(each)))
     if there:
         return (
@@ -56,6 +55,5 @@ def _missing(cluster_name: str, region: str, stacks: dict[str, str], client: Cli
         )
     return (
         f"There is no cluster in {region}.\n"
-        f"  type:   {deploy_command(cluster_name, flags_or_none(cluster_name, client))}, or another region: "
-        "trainctl --region ..."
+        f"  type:   {deploy_command(cluster_name)}, or another region: trainctl --region ..."
     )

@@ -1,6 +1,6 @@
 """Reads the flags of a cluster's last deploy from the deployed templates."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -15,7 +15,7 @@ from training_cluster.stack_names import GUARD_TYPE, NETWORK_STACK, STORAGE_STAC
 
 Templates = Mapping[str, Mapping[str, Any]]
 """Deployed templates by the name of their stack."""
-_SSH_PORT = 22
+_NOBODY = "127.0.0.1/32"
 
 
 def flags_or_none(cluster_name: str, client: ClientOf | None) -> dict[str, Any] | None:
@@ -56,11 +56,8 @@ def flags_of(templates: Templates, cluster: str) -> dict[str, Any] | None:
     flags = {flag: value for flag, value in given.items() if flag not in shared}
     flags |= {flag: value for flag, value in shared.items() if value}
     flags = {flag: value for flag, value in flags.items() if not _is_replaced(flag, flags)}
-    if network := templates.get(NETWORK_STACK):
-        flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
-        ssh = _ssh_flags(network)
-        flags = {flag: value for flag, value in flags.items() if not flag.startswith("ssh_from")} | ssh
-    return flags
+    flags.pop("ssh_from_anywhere", None)
+    return flags | ({"ssh_from_anywhere": "yes"} if is_wide(str(flags.get("ssh_from", _NOBODY))) else {})
 
 
 def _is_replaced(flag: str, flags: Mapping[str, Any]) -> bool:
@@ -71,9 +68,8 @@ def _is_replaced(flag: str, flags: Mapping[str, Any]) -> bool:
 
 def guarded(template: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return what the guard of a stack protects, by flag; empty without a stack or guard."""
-    found = next(_properties(template or {}, GUARD_TYPE), {})
-    values: Mapping[str, Any] = found.get("Values", {})
-    return values
+    resources = (template or {}).get("Resources", {}).values()
+    return next((each["Properties"]["Values"] for each in resources if each["Type"] == GUARD_TYPE), {})
 
 
 def guarded_values(templates: Templates) -> dict[str, str]:
@@ -90,22 +86,3 @@ def guarded_values(templates: Templates) -> dict[str, str]:
 def _template(name: str, cloudformation: Any) -> Mapping[str, Any] | None:
     answer = if_there(lambda: cloudformation.get_template(StackName=name))
     return parse_template(answer["TemplateBody"]) if answer else None
-
-
-def _properties(template: Mapping[str, Any], resource_type: str) -> Iterator[Mapping[str, Any]]:
-    for each in template.get("Resources", {}).values():
-        if each["Type"] == resource_type:
-            yield each.get("Properties", {})
-
-
-def _has_interface_endpoints(network: Mapping[str, Any]) -> bool:
-    endpoints = _properties(network, "AWS::EC2::VPCEndpoint")
-    return any(each.get("VpcEndpointType") == "Interface" for each in endpoints)
-
-
-def _ssh_flags(network: Mapping[str, Any]) -> dict[str, str]:
-    for each in _properties(network, "AWS::EC2::SecurityGroupIngress"):
-        if each.get("FromPort") == _SSH_PORT:
-            source = each["CidrIp"]
-            return {"ssh_from": source} | ({"ssh_from_anywhere": "yes"} if is_wide(source) else {})
-    return {}

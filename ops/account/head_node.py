@@ -12,8 +12,6 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
 from ops.account.clusters import describe_cluster
-from ops.account.deploy_command import deploy_command
-from ops.account.deployed_flags import flags_or_none
 from ops.account.region_and_profile import chosen_user
 from ops.account.session import ClientOf, unless
 from ops.printable import printable
@@ -82,11 +80,6 @@ class HeadNode:
         self.ssm.meta.events.register_first(
             "needs-retry.ssm.SendCommand", _refuse_to_repeat, unique_id="trainctl-send-once"
         )
-
-    def deploy_command(self, **changed: object) -> str:
-        """Return the command that deploys this cluster again, with some flags changed."""
-        flags = flags_or_none(self.cluster_name, self.client)
-        return deploy_command(self.cluster_name, flags, **changed)
 
     def run(self, *argv: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
         """Run a command as the caller's user, and return its output, MAX_OUTPUT_BYTES at most.

@@ -38,8 +38,6 @@ def diagnose(
 
     from rich.text import Text
 
-    from ops.account.deployed_flags import flags_or_none
-    from ops.account.session import account_clients
     from ops.diagnose.bundle import check_bundle
     from ops.diagnose.diagnose import bundle_evidence, diagnose_evidence
     from ops.diagnose.render import render, render_bundle
@@ -47,8 +45,7 @@ def diagnose(
     if bundle:
         check_bundle(bundle)
     evidence = _evidence(paths or [], cluster, job)
-    flags = None if paths else flags_or_none(cluster, account_clients())
-    found = diagnose_evidence(evidence, cluster=cluster, about=f"job-{job}" if job else None, flags=flags)
+    found = diagnose_evidence(evidence, cluster=cluster, about=f"job-{job}" if job else None)
     if as_json:
         print_json(replace(found, bundle=bundle))
     else:

@@ -1,4 +1,4 @@
-"""The subcommands `trainctl plan` and `trainctl deploy`."""
+"""The subcommand `trainctl plan`, and its options."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ import typer
 from ops.options import Context, Json, console, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ops.plan.plan import Plan
 
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="NAME",
+        help="Cluster whose last flags are repeated. Default: the flag cluster_name.",
+    ),
+]
 Diff = Annotated[bool, typer.Option("--diff/--no-diff", help="Also show the resources that cdk diff lists.")]
 Validate = Annotated[
     bool,
@@ -24,6 +34,7 @@ OfflinePrices = Annotated[
 def plan(
     *,
     context: Context = None,
+    cluster: From = None,
     diff: Diff = True,
     validate: Validate = True,
     offline_prices: OfflinePrices = False,
@@ -36,8 +47,9 @@ def plan(
     """
     from ops.plan.render import show_plan
 
-    found, _ = _read(
-        context or [], must_know=False, diff=diff, validate=validate, offline_prices=offline_prices
+    pairs = given_pairs(context, cluster)
+    found, _ = make_plan(
+        pairs, of=cluster, must_know=False, diff=diff, validate=validate, offline_prices=offline_prices
     )
     if as_json:
         print_json({"plan": found, "refused": found.refused})
@@ -46,82 +58,43 @@ def plan(
     raise typer.Exit(1 if found.refused else 0)
 
 
-def deploy(
+def given_pairs(context: list[str] | None, cluster: str | None) -> list[str]:
+    """Return the pairs of the command line. Raises ConfigurationError if one is wrong by itself."""
+    from ops.context import read_context
+    from training_cluster.rules.context import read_each
+
+    pairs = context or []
+    if cluster and not any(pair.startswith("cluster_name=") for pair in pairs):
+        pairs = [f"cluster_name={cluster}", *pairs]
+    read_each(read_context(pairs))  # without the recorded ones they may contradict each other
+    return pairs
+
+
+def make_plan(
+    given: Sequence[str],
     *,
-    context: Context = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, for CI.")] = False,
-    diff: Diff = True,
-    validate: Validate = True,
-    offline_prices: OfflinePrices = False,
-    as_json: Json = False,
-) -> None:
-    """Run `cdk deploy` with the flags of the last deploy and these: show the plan, and ask.
-
-    The exit code is 1 if the plan is refused or the answer is no, else that of `cdk deploy`.
-    """
-    import shlex
-    import subprocess
-    import sys
-
-    from ops.account.deploy_command import deploy_words
-    from ops.plan.render import show_plan
-    from ops.usage import UsageError
-    from training_cluster.paths import ROOT
-    from training_cluster.stack_names import DEFAULT_CLUSTER
-
-    if not (yes or sys.stdin.isatty()):
-        raise UsageError(
-            "There is no terminal to ask on.\n  type:   trainctl deploy --yes, which does not ask"
-        )
-    found, pairs = _read(
-        context or [], must_know=True, diff=diff, validate=validate, offline_prices=offline_prices
-    )
-    words = deploy_words(DEFAULT_CLUSTER, {}, **dict(pair.split("=", 1) for pair in pairs))
-    words += ["--require-approval", "never"] if yes else []
-    if as_json:
-        print_json({"plan": found, "refused": found.refused, "deploy": words})
-    else:
-        show_plan(found, console())
-        typer.echo(f"\n  runs:   {shlex.join(words)}")
-    if found.refused or not (yes or typer.confirm("Deploy?", err=True)):
-        raise typer.Exit(1)
-    # The region and the profile of this command line are in the environment.
-    shown = sys.stderr if as_json else None
-    raise typer.Exit(subprocess.run(words, check=False, cwd=ROOT, stdout=shown).returncode)
-
-
-def _read(
-    context: list[str], *, must_know: bool, diff: bool, validate: bool, offline_prices: bool
+    of: str | None,
+    must_know: bool,
+    diff: bool,
+    validate: bool,
+    offline_prices: bool,
 ) -> tuple[Plan, list[str]]:
     """Make the plan of a deploy, and return it with the deploy's FLAG=VALUE pairs."""
-    import shlex
     from dataclasses import replace
 
     from rich.console import Console
 
     from ops.account.session import account_clients
-    from ops.context import read_context
     from ops.pcluster.dry_run import account_environment, dry_run
     from ops.pcluster.update_policies import ask_library
     from ops.plan.plan import read_plan
-    from ops.plan.remembered import remembered
+    from ops.plan.remembered import kept_flags, read_remembered
     from ops.plan.resources import read_resource_changes
     from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
-    from training_cluster.problems import ConfigurationError
-    from training_cluster.rules.context import read_each, read_settings
 
-    read_each(read_context(context))  # without the recorded ones they may contradict each other
     client = account_clients()
-    pairs = remembered(context, client, must_know=must_know)
-    try:
-        settings = read_settings(read_context(pairs))
-    except ConfigurationError as error:
-        kept = " ".join(f"-c {shlex.quote(pair)}" for pair in pairs[: len(pairs) - len(context)])
-        raise ConfigurationError(
-            f"{error}\n  kept from the last deploy: {kept or 'none'}\n"
-            "  type:   -c FLAG= for each of these that shall go, too"
-        ) from None
+    pairs, settings = read_remembered(kept_flags(given, client, of=of, must_know=must_know), given)
     with Console(stderr=True).status("Asking the account and the ParallelCluster library ...") as status:
         found = read_plan(
             settings,

@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ops.account.deploy_command import deploy_command
 from ops.diagnose.texts import Kind
 from training_cluster.catalog.yaml_file import read_yaml
 
@@ -19,8 +18,6 @@ _TYPED = frozenset(("file", "folder", "object", "url"))
 # Characters that stand for themselves, and that no quantifier follows.
 _LITERAL = re.compile(r"(?:(?:[\w ,:/'\"@%#=<>&;~!-]|\\[.()\[\]])(?![?*+{]))+")
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
-# The deploy of the cluster, with the flags that change.
-_DEPLOY = re.compile(r"\{deploy\}(?P<changed>(?: -c \w+=[^\s,;()]+)*)")
 
 
 class Pattern(BaseModel):
@@ -65,7 +62,7 @@ class Cause(BaseModel):
     """Causes that are mere consequences if this one is found."""
     mend: tuple[str, ...] = Field(min_length=1)
     """Commands to type. A line with a {placeholder} is omitted if no evidence fills it. {deploy} is always
-    filled: with the deploy of the cluster, and the -c flags after it."""
+    filled: with the deploy of the cluster."""
     why: str
     source: str
 
@@ -97,20 +94,6 @@ def _beginning(match: str) -> str:
 def placeholders(line: str) -> set[str]:
     """Return the names of the placeholders in a line of `mend` that the evidence fills."""
     return set(_PLACEHOLDER.findall(line)) - {"deploy"}
-
-
-def with_deploy(line: str, cluster: str, flags: Mapping[str, Any] | None) -> str:
-    """Replace {deploy} in a line of `mend` by the command with the flags of the last deploy.
-
-    Args:
-        flags: flags of the last deploy; None if they are unknown.
-    """
-
-    def command(found: re.Match[str]) -> str:
-        pairs = found["changed"].split(" -c ")[1:]
-        return deploy_command(cluster, flags, **dict(pair.split("=", 1) for pair in pairs))
-
-    return _DEPLOY.sub(command, line)
 
 
 @cache

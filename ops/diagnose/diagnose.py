@@ -1,14 +1,14 @@
 """Reads evidence and names the known causes in it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pydantic_core import to_json
 
+from ops.account.deploy_command import deploy_command
 from ops.diagnose.bundle import write_bundle
-from ops.diagnose.causes import load_causes, with_deploy
+from ops.diagnose.causes import load_causes
 from ops.diagnose.matching import Matcher
 from ops.diagnose.ranking import Finding, rank
 from ops.diagnose.render import Diagnosis
@@ -16,16 +16,13 @@ from ops.diagnose.texts import Evidence
 from ops.diagnose.unknown import LEAST, LOUD, EvidenceLine
 
 
-def diagnose_evidence(
-    evidence: Evidence, *, cluster: str, about: str | None = None, flags: Mapping[str, Any] | None = None
-) -> Diagnosis:
+def diagnose_evidence(evidence: Evidence, *, cluster: str, about: str | None = None) -> Diagnosis:
     """Match every text with the known causes.
 
     Args:
         about: prefix of the names of the texts that the user asked about, such as job-42.
-        flags: flags of the cluster's last deploy; None if they are unknown.
     """
-    causes = load_causes()
+    causes, deploy = load_causes(), deploy_command(cluster)
     matcher, earlier, texts = Matcher(causes.values()), Matcher(causes.values()), 0
     for text in evidence.texts():
         texts += 1
@@ -34,7 +31,7 @@ def diagnose_evidence(
     def ranked(of: Matcher) -> list[Finding]:
         found = rank(of.hits.values(), causes, cluster=cluster, about=about)
         return [
-            replace(each, mend=tuple(with_deploy(line, cluster, flags) for line in each.mend))
+            replace(each, mend=tuple(line.replace("{deploy}", deploy) for line in each.mend))
             for each in found
         ]
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from ops.importing.flags import take
 from ops.importing.translation import Config, Kind, Translation, nodes_of
+from training_cluster.rules.network import is_wide
 
 _UNSET_VPC = "vpc-00000000"
 _WORLD = "0.0.0.0/0"
@@ -62,7 +63,7 @@ def _ports(config: Config, to: Translation) -> None:
     if is_open and take(to, "ssh_from", given, "HeadNode.Ssh.AllowedIps"):
         words = f"{given}: -c ssh_from opens port 22 of compute nodes, too"
         to.note("wider", "HeadNode.Ssh.AllowedIps", words)
-        if str(given).endswith("/0"):
+        if is_wide(str(given)):
             to.flags["ssh_from_anywhere"] = "yes"
     for path, network in reached.items():
         at = f"{path}.Ssh.AllowedIps"

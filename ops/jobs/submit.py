@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ops.account.deploy_command import deploy_command
 from ops.account.deployed_flags import flags_or_none
 from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
 from ops.jobs.lookup import cluster_option, find_job, find_partition, read_facts
@@ -209,7 +210,7 @@ def _check_workload(workload: str, head_node: HeadNode) -> None:
         f"  allowed: {', '.join(there) or 'none: did the deploy succeed?'}\n"
         f"  type:    trainctl submit {there[0] if there else 'gpt2'} --nodes 2"
         f"{cluster_option(head_node.cluster_name)}, or once it is in assets/training: "
-        f"{head_node.deploy_command()}"
+        f"{deploy_command(head_node.cluster_name)}"
     )
 
 
@@ -221,7 +222,7 @@ def _check_mail(settings: Mapping[str, str], head_node: HeadNode) -> None:
     if flags and not flags.get("job_emails"):
         raise OpsError(
             f"NOTIFY=mail: {head_node.cluster_name} has no address for mail of jobs.\n"
-            f"  type:   {head_node.deploy_command(job_emails='USER=ADDRESS')}"
+            f"  type:   {deploy_command(head_node.cluster_name, 'job_emails=USER=ADDRESS')}"
         )
 
 
@@ -258,7 +259,8 @@ def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:
         raise OpsError(
             f"The partition {partition.name} has fewer than {request.nodes} nodes.\n"
             f"  allowed: 1 to {partition.size}\n"
-            f"  type:    --nodes {partition.size}, or {head_node.deploy_command(nodes=request.nodes)}"
+            f"  type:    --nodes {partition.size}, or "
+            f"{deploy_command(head_node.cluster_name, f'nodes={request.nodes}')}"
         )
     return partition
 

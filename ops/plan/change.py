@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ops.account.deploy_command import deploy_command
 from ops.pcluster.update_policies import Policy
 
 Verdict = Literal["live", "rolling", "fleet stops", "not while nodes run", "impossible"]
@@ -56,6 +57,6 @@ def decide(
 def second_cluster(cluster_name: str) -> str:
     """Return the advice for a change that a cluster can never take."""
     return (
-        f"a second cluster on the same network and storage: -c cluster_name={cluster_name[:38]}-2; or keep "
-        "the former value"
+        "a second cluster on the same network and storage: "
+        f"{deploy_command(cluster_name, f'cluster_name={cluster_name[:38]}-2')}; or keep the former value"
     )

@@ -1,49 +1,107 @@
 """The flags of a deploy that starts from those of the last one."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from ops.account.deploy_command import deploy_command, repeated_flags
+from ops.account.deploy_command import cdk_words
 from ops.account.deployed_flags import read_flags
 from ops.account.session import ClientOf
 from ops.context import read_context
 from ops.usage import OpsError
-from training_cluster.flags.flag import is_file
+from training_cluster.flags.flag import is_file, is_remembered
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
-from training_cluster.stack_names import DEFAULT_CLUSTER
+from training_cluster.problems import ConfigurationError
+from training_cluster.queues.file import flags_of_file
+from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import CLUSTER_STACK, DEFAULT_CLUSTER
 
-_FILES = {flag for flag, info in Settings.model_fields.items() if is_file(info)}
 
-
-def remembered(pairs: Sequence[str], client: ClientOf, *, must_know: bool) -> list[str]:
-    """Return FLAG=VALUE pairs: the last deploy's that nobody gives now, then those of the command line.
+def kept_flags(
+    pairs: Sequence[str], client: ClientOf, *, of: str | None = None, must_know: bool
+) -> dict[str, Any]:
+    """Return the flags of the last deploy that nobody gives now, on the command line or in a file.
 
     Args:
-        must_know: False for the pairs of the command line alone where the last deploy recorded no flags.
+        pairs: FLAG=VALUE pairs of the command line.
+        of: the cluster of the last deploy; None for the one that is deployed.
+        must_know: False for no flags where the last deploy recorded none.
 
     Raises:
-        ConfigurationError: a pair is not FLAG=VALUE, or the file of flags cannot be used.
+        ConfigurationError: a pair is not FLAG=VALUE, or a file of flags or queues cannot be used.
         OpsError: the last deploy recorded no flags, and must_know, or a file of its flags is missing here.
         botocore's errors.
     """
     given = read_context(pairs)
-    name = str(given.get("cluster_name") or DEFAULT_CLUSTER)
-    last = read_flags(name, client)
-    if last is None and not must_know:
-        return [*pairs]
-    if last is None:
+    name = of or str(given.get("cluster_name") or DEFAULT_CLUSTER)
+    if (last := read_flags(name, client)) is None:
+        if not must_know:
+            return {}
         raise OpsError(
             f"The last deploy of {name} recorded no flags, and a deploy without them would undo them.\n"
-            f"  type:   {deploy_command(name, None)}"
+            f"  type:   {shlex.join(cdk_words([CLUSTER_STACK], pairs))}, with its other flags"
         )
-    kept = {flag: value for flag, value in repeated_flags(last).items() if flag not in given}
+    kept = {flag: value for flag, value in last.items() if flag not in given and _is_kept(flag, value)}
+    _check_files(kept, name)
+    together = {**kept, **given}
+    queue = flags_of_file(together.get("queues"), together.get("queue_name"))
     for flag, other in (("instance_type", "family"), ("family", "instance_type")):
-        if given.get(flag):
+        if given.get(flag) or flag in queue:
             kept.pop(other, None)  # a type decides the family
-    for flag in kept.keys() & _FILES:
-        if not (ROOT / str(kept[flag])).is_file():
+    return {flag: value for flag, value in kept.items() if flag not in queue}
+
+
+def read_remembered(kept: Mapping[str, Any], pairs: Sequence[str]) -> tuple[list[str], Settings]:
+    """Return the FLAG=VALUE pairs of the deploy, and what they say.
+
+    Raises:
+        ConfigurationError: the flags contradict each other; it names the kept ones that have to go, too.
+    """
+
+    def read(flags: Iterable[str]) -> tuple[list[str], Settings]:
+        both = [*(f"{flag}={kept[flag]}" for flag in flags), *pairs]
+        return both, read_settings(read_context(both))
+
+    try:
+        return read(kept)
+    except ConfigurationError as error:
+        had = " ".join(f"-c {shlex.quote(f'{flag}={value}')}" for flag, value in kept.items()) or "none"
+        gone = " ".join(f"-c {flag}=" for flag in _in_the_way(kept, read))
+        also = f"\n  to give up what is in the way, type the same with: {gone}" if gone else ""
+        raise ConfigurationError(f"{error}\n  kept from the last deploy: {had}{also}") from None
+
+
+def _is_kept(flag: str, value: object) -> bool:
+    info = Settings.model_fields.get(flag)
+    return not info or (is_remembered(info) and (flag == "family" or str(value) != str(info.default)))
+
+
+def _check_files(kept: Mapping[str, Any], name: str) -> None:
+    for flag, value in kept.items():
+        info = Settings.model_fields.get(flag)
+        if info and is_file(info) and not (ROOT / str(value)).is_file():
             raise OpsError(
-                f"{name} was deployed with {flag}={kept[flag]}, and there is no {ROOT / str(kept[flag])}.\n"
+                f"{name} was deployed with {flag}={value}, and there is no {ROOT / str(value)}.\n"
                 f"  type:   -c {flag}=FILE, or -c {flag}= to deploy without one"
             )
-    return [*(f"{flag}={value}" for flag, value in kept.items()), *pairs]
+
+
+def _in_the_way(kept: Mapping[str, Any], read: Callable[[Iterable[str]], object]) -> list[str]:
+    """Return the fewest kept flags without which the others agree; none where only the given ones do not."""
+
+    def agree(without: Iterable[str]) -> bool:
+        try:
+            read(kept.keys() - without)
+        except ConfigurationError:
+            return False
+        return True
+
+    # Without its family, a cluster would get that of the default.
+    gone = [flag for flag in kept if flag != "family"]
+    if not agree(gone):
+        return []
+    for flag in kept:
+        rest = [each for each in gone if each != flag]
+        gone = rest if agree(rest) else gone
+    return gone

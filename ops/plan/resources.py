@@ -79,6 +79,7 @@ def _run(command: list[str], *, environment: Mapping[str, str]) -> tuple[int, st
     """Run a command, and return its exit code and output; its process group ends with it, also on Ctrl-C."""
     with subprocess.Popen(
         command,
+        cwd=ROOT,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -4,7 +4,6 @@ import base64
 import binascii
 import datetime
 import zlib
-from collections.abc import Callable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -187,12 +186,8 @@ class Run(_Record):
         return "runs, or was killed" if self.starts else "not started"
 
 
-def unpack(line: str, *, deploy: Callable[[], str] | None = None) -> Run:
-    """Parse the line of a record that a cluster's scripts wrote. Raises OpsError if it is not a record.
-
-    Args:
-        deploy: returns the command that deploys the cluster again; None if the cluster is unknown.
-    """
+def unpack(line: str, *, cluster: str = DEFAULT_CLUSTER) -> Run:
+    """Parse the line of a record that a cluster's scripts wrote. Raises OpsError if it is not a record."""
     try:
         packed = base64.b64decode(line.strip(), validate=True)
         # The size is limited, because the line comes from another machine.
@@ -201,6 +196,5 @@ def unpack(line: str, *, deploy: Callable[[], str] | None = None) -> Run:
     except (binascii.Error, zlib.error, ValidationError) as error:
         raise OpsError(
             f"The answer is not a record of a run: {str(error).splitlines()[0]}\n"
-            f"  type:   {deploy() if deploy else deploy_command(DEFAULT_CLUSTER, None)}, if its scripts are "
-            "of another version"
+            f"  type:   {deploy_command(cluster)}, if its scripts are of another version"
         ) from None

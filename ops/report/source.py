@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ops.account.deploy_command import deploy_command
 from ops.account.head_node import CommandError, HeadNode, find_head_node
 from ops.account.session import account_clients
 from ops.report.record import Run, unpack
@@ -51,13 +52,13 @@ def read_on_cluster(run: str, head_node: HeadNode) -> Run:
         found = json.loads(head_node.run(*tell, f"{shared}/runs", "--find", run, reads_only=True))
         label = _only(run, found["found"], found["newest"], head_node.cluster_name)
         packed = head_node.run(*tell, f"{shared}/runs/{label}", "--record", reads_only=True)
-        return unpack(packed, deploy=head_node.deploy_command)
+        return unpack(packed, cluster=head_node.cluster_name)
     except CommandError as error:
         if "unrecognized arguments" not in str(error):
             raise
         raise OpsError(
             f"The scripts on {head_node.cluster_name} are older than this trainctl.\n"
-            f"  type:   {head_node.deploy_command()}"
+            f"  type:   {deploy_command(head_node.cluster_name)}"
         ) from None
 
 

@@ -2,12 +2,11 @@
 
 import datetime
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ops.account.deploy_command import deploy_command
-from ops.account.deployed_flags import flags_or_none
 from ops.account.image_stacks import destroy_image_stack_command, image_of_stack, is_image_stack, usual_min
 from ops.account.session import ClientOf, read_parameter
 from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
@@ -62,8 +61,6 @@ class Status:
     progress: Progress | None
     other_clusters: tuple[str, ...] = ()
     """Names of the other clusters of the account and region, sorted."""
-    flags: Mapping[str, Any] | None = None
-    """Flags of the shared stacks if a deploy of the cluster is advised; None if they are unknown."""
 
     @property
     def has_cluster(self) -> bool:
@@ -89,15 +86,12 @@ def read_status(cluster_name: str, client: ClientOf) -> Status:
     there = stack_statuses(client("cloudformation"))
     names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
     clusters = {found for name in there if (found := cluster_of_stack(name))}
-    status = Status(
+    return Status(
         cluster_name=cluster_name,
         stacks=tuple((name, there[name]) for name in names if name in there),
         progress=_progress(own, client("ssm")),
         other_clusters=tuple(sorted(clusters - {cluster_name})),
     )
-    if status.stacks and not status.awaits_cluster:
-        return status
-    return replace(status, flags=flags_or_none(cluster_name, client))
 
 
 def _progress(stack_name: str, ssm: Any) -> Progress | None:
@@ -121,14 +115,14 @@ def render(status: Status, now: datetime.datetime) -> Iterator[str]:
     """
     if not status.stacks:
         yield f"The cluster {status.cluster_name} has no stack here."
-        yield f"  type: {deploy_command(status.cluster_name, status.flags)}"
+        yield f"  type: {deploy_command(status.cluster_name)}"
         return
     width = max(len(name) for name, _ in status.stacks)
     for name, state in status.stacks:
         yield f"{name:{width}}  {state}{_what(name, state, status.cluster_name)}"
     if status.awaits_cluster:
         yield f"The cluster {status.cluster_name} does not exist yet. A deploy in progress creates it last."
-        yield f"  without one, type: {deploy_command(status.cluster_name, status.flags)}"
+        yield f"  without one, type: {deploy_command(status.cluster_name)}"
     elif not status.has_cluster:
         others = f" Clusters here: {', '.join(status.other_clusters)}." if status.other_clusters else ""
         yield f"There is no cluster {status.cluster_name} here.{others}"

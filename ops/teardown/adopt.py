@@ -1,7 +1,6 @@
 """Finds the flags with which a new cluster uses resources of deleted stacks."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ops.account.deploy_command import deploy_command
 from ops.account.stacks import Stack
@@ -9,24 +8,14 @@ from ops.teardown.remaining import Remaining
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
 
-def adopt(
-    remaining: Remaining,
-    stacks: Mapping[str, Stack],
-    *,
-    cluster_name: str,
-    deployed_flags: Mapping[str, Any] | None,
-) -> Iterator[str]:
-    """Yield the lines for a terminal; none while the stacks exist.
-
-    Args:
-        deployed_flags: flags of the last deploy; None if they are unknown.
-    """
+def adopt(remaining: Remaining, stacks: Mapping[str, Stack], cluster_name: str) -> Iterator[str]:
+    """Yield the lines for a terminal; none while the stacks exist."""
     flags = _flags(remaining, stacks)
-    given = {flag: values[0] for flag, values in flags.items() if len(values) == 1}
+    given = [f"{flag}={values[0]}" for flag, values in flags.items() if len(values) == 1]
     if flags:
         yield ""
         yield "Deleted stacks left data. To use it again, after trainctl preflight with the same flags:"
-        yield f"  {deploy_command(cluster_name, deployed_flags, **given)}"
+        yield f"  {deploy_command(cluster_name, *given)}"
         for flag, values in flags.items():
             if len(values) > 1:
                 yield f"  and with one of {len(values)} values of {flag}:"

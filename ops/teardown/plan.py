@@ -1,11 +1,10 @@
 """Reads the plan from the account, and renders it for people."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ops.account.deployed_flags import flags_or_none
 from ops.account.image_stacks import is_image_stack
 from ops.account.session import ClientOf, every
 from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
@@ -44,8 +43,6 @@ class Plan:
     storage: tuple[ManagedStorage, ...]
     """Storage that ParallelCluster made with the cluster, by overrides."""
     steps: tuple[Step, ...]
-    flags: Mapping[str, Any] | None = None
-    """Flags of the last deploy; None if they are unknown."""
     unanswered: tuple[str, ...] = ()
     """A line for each part without an answer, with the reason."""
 
@@ -81,7 +78,6 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
         costs=costs,
         storage=tuple(managed_storage(config or {})),
         steps=tuple(steps(stacks, remaining, cluster_name)),
-        flags=flags_or_none(cluster_name, client),
         unanswered=parts.unanswered(),
     )
 
@@ -112,7 +108,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
     yield from _goes(plan)
     yield ""
     yield from _stays(plan)
-    yield from adopt(plan.remaining, plan.stacks, cluster_name=plan.cluster_name, deployed_flags=plan.flags)
+    yield from adopt(plan.remaining, plan.stacks, plan.cluster_name)
     yield ""
     yield "To delete everything, in this order; none of it was done:"
     yield "In zsh, first: setopt interactive_comments"

@@ -1,17 +1,27 @@
-"""Edits a file of users as text, so that its comments and its form stay; a wrong result is not written."""
+"""Finds a file of users, and edits it as text, so that its comments and its form stay.
+
+A wrong result is not written.
+"""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
+from ops.account.deployed_flags import flags_or_none
+from ops.account.session import ClientOf
+from ops.context import read_context
 from ops.usage import OpsError
+from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError, did_you_mean
+from training_cluster.stack_names import DEFAULT_CLUSTER
 from training_cluster.users.file import read_users
 from training_cluster.users.model import FIRST_ID, Users
 
 _INDENT = "  "
+_DEFAULT_FILE = "users.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +34,32 @@ class NewUser:
     keys: tuple[str, ...] = ()
     iam: tuple[str, ...] = ()
     admin: bool = False
+
+
+def find_users_file(file: Path | None, pairs: Sequence[str], client: ClientOf) -> Path:
+    """Return the file that the user named, else the flag `users`, else the last deploy's.
+
+    Args:
+        pairs: FLAG=VALUE pairs of the command line.
+
+    Raises:
+        ConfigurationError: a pair is not FLAG=VALUE.
+        OpsError: the file of the last deploy is missing.
+    """
+    if file:
+        return file.absolute()
+    context = read_context(pairs)
+    if given := context.get("users"):
+        return ROOT / str(given)
+    name = str(context.get("cluster_name") or DEFAULT_CLUSTER)
+    deployed = (flags_or_none(name, client) or {}).get("users")
+    found = ROOT / str(deployed or _DEFAULT_FILE)
+    if deployed and not found.exists():
+        raise OpsError(
+            f"{name} was deployed with users={deployed}, and there is no {found}.\n"
+            "  type:   --file FILE, the file of its users: a deploy locks everyone who is not in it"
+        )
+    return found
 
 
 def add_user(file: Path, new: NewUser) -> Users:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ops.account.deploy_command import deploy_command
 from ops.account.head_node import MAX_OUTPUT_BYTES, CommandError, HeadNode
 from ops.jobs.lookup import cluster_option, read_facts
 from ops.printable import printable
@@ -45,7 +46,8 @@ def read_usage(head_node: HeadNode, *, by: By, since: str, until: str) -> tuple[
             raise
         raise OpsError(
             f"{head_node.cluster_name} keeps no record of jobs: its accounting is off.\n"
-            f"  type:   {head_node.deploy_command(accounting='new')}; it stops the fleet (on_busy)"
+            f"  type:   {deploy_command(head_node.cluster_name, 'accounting=new')}; it stops the fleet "
+            "(on_busy)"
         ) from None
     if len(text.encode()) >= MAX_OUTPUT_BYTES:
         raise OpsError(

@@ -29,8 +29,7 @@ def find_topic() -> str:
     topic = os.environ.get("JOB_TOPIC")
     if not topic:
         raise MailError(
-            "this cluster has no address for mail; to add one: npx cdk deploy TrainingClusterStack -c "
-            "job_emails=USER=ADDRESS, with its flags"
+            "this cluster has no address for mail; to add one: trainctl deploy -c job_emails=USER=ADDRESS"
         )
     if not shutil.which("aws"):
         raise MailError("this node has no aws command, which sends the mail")

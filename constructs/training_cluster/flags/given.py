@@ -11,6 +11,7 @@ from training_cluster.flags.flag import is_remembered
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.settings import Settings
 from training_cluster.flags.storage import StorageFlags
+from training_cluster.queues.file import flags_of_file
 
 GIVEN_FLAGS = "training-cluster:flags"
 """Key of the template's metadata."""
@@ -18,8 +19,13 @@ _OF_SHARED_STACKS = {*NetworkFlags.model_fields, *StorageFlags.model_fields} - {
 
 
 def given_flags(settings: Settings) -> dict[str, Any]:
-    """Return the flags that differ from their defaults, and the family. No flag is a secret, only its ARN."""
-    return {"family": settings.family, **settings.model_dump(mode="json", exclude_defaults=True)}
+    """Return the family, and the flags that differ from their defaults; no flag is a secret, only its ARN.
+
+    Those that the file of queues gives are left out: the file may change until the next deploy.
+    """
+    flags = settings.model_dump(mode="json", exclude_defaults=True)
+    of_file = flags_of_file(settings.queues, settings.queue_name)
+    return {"family": settings.family} | {flag: flags[flag] for flag in flags if flag not in of_file}
 
 
 def left_out(settings: Settings) -> dict[str, str]:

@@ -15,7 +15,7 @@ from training_cluster.flags.monitoring import MonitoringFlags
 from training_cluster.flags.network import INTERFACE_ENDPOINTS, METRICS_ENDPOINT, NetworkFlags
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.flags.tuning import TuningFlags
-from training_cluster.queues.file import QueueEntry, cpu_queue, flags_of, make_queue, read_queues
+from training_cluster.queues.file import QueueEntry, cpu_queue, flags_of_file, make_queue, read_queues
 from training_cluster.queues.queue import ComputeResource, NodeType, Queue
 from training_cluster.stack_names import cluster_stack, new_key_pair
 
@@ -45,10 +45,7 @@ class Settings(
         An empty value is the default. Unlike a flag that is left out, it may replace the last deploy's.
         """
         given = {flag: cls._default(flag) if value == "" else value for flag, value in given.items()}
-        file = given.get("queues")
-        listed = read_queues(file) if file and isinstance(file, str) else {}
-        if entry := listed.get(str(given.get("queue_name"))):
-            given = {**flags_of(entry), **given}
+        given = {**flags_of_file(given.get("queues"), given.get("queue_name")), **given}
         if given.get("family") is None and (found := find_instance_type(str(given.get("instance_type")))):
             given = {**given, "family": found[0].name}
         return given

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from training_cluster.flags.messages import allowed_values
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import UNITED, are_named
+from training_cluster.rules.network import is_wide
 
 TABLE = Path(__file__).with_name("reserved.tsv")
 """Keys that flags set, which tools/docs/reserved_keys.py finds by rendering."""
@@ -167,7 +168,9 @@ def _instead(rows: list[Row], path: str, value: Any) -> str:
     flag = next((each for each in flags if each in typed), None)
     allowed = allowed_values(Settings.model_fields[flags[0]])
     named = shlex.quote(f"{flag}={typed[flag]}") if flag else f"{flags[0]}, which takes {allowed}"
-    return f"{_BY_FLAG}{named}" + (f"; or {line}" if keys else "")
+    # Alone it would be refused.
+    also = " -c ssh_from_anywhere=yes" if flag == "ssh_from" and is_wide(typed[flag]) else ""
+    return f"{_BY_FLAG}{named}{also}" + (f"; or {line}" if keys else "")
 
 
 def _text(value: Any) -> str:

@@ -238,8 +238,15 @@ def _own(entry: NodesEntry) -> dict[str, str | None]:
     return {"reservation_id": entry.reservation, "placement_group": group}
 
 
-def flags_of(entry: QueueEntry) -> dict[str, object]:
-    """Return the flags that describe the same nodes as an entry, as far as flags can."""
+def flags_of_file(file: object, queue_name: object) -> dict[str, object]:
+    """Return the flags that describe the same nodes as the file's queue of this name; none without one.
+
+    Raises:
+        ConfigurationError: the file cannot be used.
+    """
+    entry = read_queues(file).get(str(queue_name)) if file and isinstance(file, str) else None
+    if not entry:
+        return {}
     queue = make_queue("", entry)
     flags: dict[str, object] = {
         "instance_type": queue.first.name,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from training_cluster.catalog.families import find_instance_type
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
-from training_cluster.queues.file import flags_of, read_queues
+from training_cluster.queues.file import flags_of_file, read_queues
 from training_cluster.queues.queue import BUILD, OFFICIAL, NodeType, Queue
 
 # InstancesAllocationStrategyValidator of ParallelCluster.
@@ -25,8 +25,7 @@ _STRATEGIES = {
 
 def _flags_agree_with_the_file(settings: Settings) -> Iterator[Contradiction]:
     """Refuse a flag whose value differs in the file, for the queue that `queue_name` takes from it."""
-    entry = read_queues(settings.queues).get(str(settings.queue_name)) if settings.queues else None
-    for flag, value in (flags_of(entry) if entry else {}).items():
+    for flag, value in flags_of_file(settings.queues, settings.queue_name).items():
         if (given := getattr(settings, flag)) != value:
             yield Contradiction(
                 problem=f"{flag}={given}: the queue {settings.queue_name} of {settings.queues} has {value}",

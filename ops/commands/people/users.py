@@ -1,16 +1,12 @@
 """The subcommands `trainctl users list`, `add` and `lock`."""
 
-from __future__ import annotations
-
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ops.options import Command, Context, Group, Json, print_json
-
-if TYPE_CHECKING:
-    from ops.users.deploy import UsersDeploy
 
 app = typer.Typer(
     cls=Group, help="List, add and lock the cluster's users in the users file.", no_args_is_help=True
@@ -25,7 +21,7 @@ File = Annotated[
 ]
 Apply = Annotated[
     bool,
-    typer.Option("--apply", help="Then run npx cdk deploy with the flags of the last deploy, a live update."),
+    typer.Option("--apply", help="Then run trainctl deploy --yes with the file, a live update."),
 ]
 
 
@@ -69,7 +65,7 @@ def add(
     from ops.users.edit import NewUser, add_user
 
     where = _file(file, context)
-    deploy = _deploy(where, context, will_run=True) if apply else None
+    pairs = _deploy(where, context, will_run=apply)
     new = NewUser(
         name=name,
         uid=uid,
@@ -80,7 +76,7 @@ def add(
     )
     users = add_user(where, new)
     done = f"{name} has the uid {users.users[name].uid} in {where}."
-    _finish(done, deploy or _deploy(where, context), apply=apply, as_json=as_json)
+    _finish(done, pairs, apply=apply, as_json=as_json)
 
 
 @app.command(cls=Command, epilog="Example: `trainctl users lock alice`")
@@ -97,23 +93,34 @@ def lock(
     from ops.users.edit import lock_user
 
     where = _file(file, context)
-    deploy = _deploy(where, context, will_run=True) if apply else None
+    pairs = _deploy(where, context, will_run=apply)
     lock_user(where, name, locked=not undo)
     state = "no longer locked" if undo else "locked"
     done = f"{name} is {state} in {where}."
-    _finish(done, deploy or _deploy(where, context), apply=apply, as_json=as_json)
+    _finish(done, pairs, apply=apply, as_json=as_json)
 
 
 def _file(file: Path | None, context: list[str] | None) -> Path:
-    from ops.users.deploy import find_users_file
+    from ops.users.edit import find_users_file
 
     return find_users_file(file, context or [], _client)
 
 
-def _deploy(file: Path, context: list[str] | None, *, will_run: bool = False) -> UsersDeploy:
-    from ops.users.deploy import users_deploy
+def _deploy(file: Path, context: list[str] | None, *, will_run: bool) -> list[str]:
+    """Return the FLAG=VALUE pairs that deploy a users file; the others are known if the deploy will run."""
+    from ops.account.clusters import describe_cluster
+    from ops.context import read_context
+    from ops.plan.remembered import kept_flags
+    from training_cluster.paths import ROOT
+    from training_cluster.stack_names import DEFAULT_CLUSTER
 
-    return users_deploy(file, context or [], _client, will_run=will_run)
+    name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+    pairs = [*(pair for pair in context or [] if not pair.startswith("users=")), f"users={name}"]
+    given = read_context(pairs)
+    if will_run:
+        describe_cluster(str(given.get("cluster_name") or DEFAULT_CLUSTER), _client)
+        kept_flags(pairs, _client, must_know=True)
+    return pairs
 
 
 def _client(service: str) -> Any:
@@ -130,16 +137,17 @@ def _key(word: str) -> str:
     return file.read_text(encoding="utf-8", errors="replace").strip()
 
 
-def _finish(done: str, deploy: UsersDeploy, *, apply: bool, as_json: bool) -> None:
-    import subprocess
-
+def _finish(done: str, pairs: list[str], *, apply: bool, as_json: bool) -> None:
+    from ops.account.deploy_command import deploy_command
     from ops.account.region_and_profile import with_account
-    from training_cluster.paths import ROOT
+    from ops.commands.deploy import deploy
+    from training_cluster.stack_names import DEFAULT_CLUSTER
 
-    if as_json:
-        print_json({"done": done, "deploy": deploy.words})
-    else:
-        typer.echo(f"{done}\n" + with_account(f"  {'runs:' if apply else 'type:'}   {deploy.command}"))
+    command = deploy_command(DEFAULT_CLUSTER, *pairs)
     if apply:
-        # The region and the profile of this command line are in the environment.
-        raise typer.Exit(subprocess.run(deploy.words or [], check=False, cwd=ROOT).returncode)
+        typer.echo(done, err=as_json)
+        deploy(context=pairs, yes=True, diff=False, validate=False, offline_prices=True, as_json=as_json)
+    elif as_json:
+        print_json({"done": done, "deploy": shlex.split(command)})
+    else:
+        typer.echo(f"{done}\n" + with_account(f"  type:   {command}"))

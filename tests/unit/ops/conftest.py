@@ -1,15 +1,20 @@
 """Fixtures of trainctl's tests: a fake cluster, and trainctl in this process."""
 
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ops.__main__ import main
+from ops.pcluster.update_policies import Refused
+from tests.unit.ops.fake_account import Account
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 from tests.unit.ops.own_account import OwnAccount
 
+ActsOn = Callable[..., Account]
 _accounts: list[OwnAccount] = []
 
 
@@ -55,3 +60,32 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> 
         return code, said.out, said.err
 
     return run
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the commands that ran; the library refuses no change."""
+    commands: list[str] = []
+
+    def run(words: list[str], **_: Any) -> Any:
+        commands.append(" ".join(words))
+        return subprocess.CompletedProcess(words, 7)
+
+    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr("ops.pcluster.update_policies.ask_library", lambda pairs: [Refused()] * len(pairs))
+    monkeypatch.setattr("ops.account.head_node.time.sleep", lambda _: None)
+    return commands
+
+
+@pytest.fixture
+def acts_on(monkeypatch: pytest.MonkeyPatch) -> ActsOn:
+    """Let trainctl act on an account with a cluster of these flags."""
+
+    from tests.unit.ops.plan import test_plan  # noqa: PLC0415 - most tests do without
+
+    def account_of(**flags: Any) -> Account:
+        account = test_plan.deployed(**flags)
+        monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
+        return account
+
+    return account_of

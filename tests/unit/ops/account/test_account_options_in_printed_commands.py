@@ -93,7 +93,7 @@ def test_the_stacks(said: Said, cluster: PlayedCluster) -> None:
         "DescribeStacks": {"Stacks": []},
         "GetParameter": Refused("ParameterNotFound"),
     }
-    check(said("status"), has="AWS_REGION=eu-west-1 npx cdk --profile prod deploy TrainingClusterStack")
+    check(said("status"), has="trainctl --region eu-west-1 --profile prod deploy\n")
 
 
 def test_errors(said: Said, cluster: PlayedCluster) -> None:
@@ -136,7 +136,7 @@ def _texts_that_are_printed(path: Path) -> Iterator[str]:
 
 
 def test_every_deploy_is_written_by_one_module() -> None:
-    """So each keeps the flags of the last deploy."""
+    """All but the first start from the flags of the last deploy."""
     modules = {path for path in (ROOT / "ops").rglob("*.py") if path.name != "deploy_command.py"}
     texts = [(path.name, text) for path in modules for text in _texts_that_are_printed(path)]
     texts += [(path.name, path.read_text()) for path in (ROOT / "ops").rglob("*.yaml")]

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from ops.diagnose import bundle, masking
-from ops.diagnose.files import Files
 from ops.diagnose.masking import mask
 from tests.unit.ops.jobs_head_node import Call
-from tests.unit.ops.plan.test_plan import deployed
 
 CORPUS = Path(__file__).parent / "logs"
 SECRETS = {
@@ -113,17 +111,6 @@ def test_the_answer_precedes_the_bundle(
     made = contents(here / "mine.tar.gz")
     assert made[str(log).lstrip("/")] == log.read_text()
     assert json.loads(made["diagnosis.json"])["bundle"] == "mine.tar.gz"
-
-
-def test_flags_in_a_bundle_are_masked(call: Call, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
-    log = CORPUS / "no-capacity-resume.log"
-    account = deployed(tags="wandb_api_key=topsecretvalue")
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
-    monkeypatch.setattr("ops.diagnose.account.gather", lambda *_, **__: Files([log]))
-    assert call("diagnose", "--bundle", "out.tar.gz")[0] == 0
-    written = contents(here / "out.tar.gz")["diagnosis.json"]
-    assert "tags=wandb_api_key=(masked)" in written
-    assert json.loads(written)["causes"][0]["id"] == "no-capacity"
 
 
 def test_a_bundle_is_masked_and_its_owners_alone(call: Call, here: Path) -> None:

@@ -13,7 +13,6 @@ from ops.diagnose.diagnose import diagnose_evidence
 from ops.diagnose.files import Files
 from ops.diagnose.render import Diagnosis
 from tests.unit.ops.jobs_head_node import Call
-from tests.unit.ops.plan.test_plan import deployed
 
 CORPUS = Path(__file__).parent / "logs"
 THREADS = Path(__file__).parent / "threads"
@@ -176,21 +175,13 @@ def test_an_s3_denial_names_right_and_flags(quote: str, tmp_path: Path) -> None:
     assert found.id == "s3-denied"
     right, flags, *_ = found.mend
     assert right == "allow s3:GetObject on arn:aws:s3:::team-data/corpus/a.bin"
-    for words in ("-c cluster_name=b", "-c read_buckets=", "-c write_buckets=", "-c node_policies="):
+    for words in ("trainctl deploy --cluster b -c read_buckets=", "-c write_buckets=", "-c node_policies="):
         assert words in flags
 
 
-def test_deploys_keep_recorded_flags(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = CORPUS / "no-capacity-resume.log"
-    account = deployed(family="p5", nodes="16")
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
-    monkeypatch.setattr("ops.diagnose.account.gather", lambda *_, **__: Files([log]))
-    deploy, capacity = "npx cdk deploy TrainingClusterStack", "-c capacity=reservation:cr-..."
-    for paths, said in (
-        ([], f"{deploy} -c family=p5 -c nodes=16 {capacity} (or capacity-block"),
-        ([str(log)], f"{deploy} {capacity}, with its flags (or capacity-block"),
-    ):
-        assert said in call("diagnose", *paths)[1]
+def test_deploys_are_of_the_diagnosed_cluster(call: Call) -> None:
+    said = call("diagnose", str(CORPUS / "no-capacity-resume.log"), "--cluster", "b")[1]
+    assert "trainctl deploy --cluster b -c capacity=reservation:cr-... (or capacity-block" in said
 
 
 def test_more_lines_raise_a_cause_and_are_counted(tmp_path: Path) -> None:

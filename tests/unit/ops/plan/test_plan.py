@@ -127,9 +127,6 @@ def templates_of(settings: Settings) -> dict[str, dict[str, Any]]:
         if name == "TrainingCluster-Storage" and "vpc_id" in told:
             told["vpc_id"]["value"] = network["vpc_id"]
         found[name] = {"Resources": {"Guard": {"Type": "Custom::Guard", "Properties": {"Values": told}}}}
-    if settings.endpoints == "private":
-        endpoint = {"Type": "AWS::EC2::VPCEndpoint", "Properties": {"VpcEndpointType": "Interface"}}
-        found["TrainingCluster-Network"]["Resources"]["Endpoint"] = endpoint
     found[settings.stack_name] = {"Metadata": {GIVEN_FLAGS: given_flags(settings)}, "Resources": {}}
     return found
 

@@ -7,6 +7,7 @@ import pytest
 
 from ops.plan.resources import parse_diff, read_resource_changes
 from ops.usage import OpsError
+from training_cluster.paths import ROOT
 from training_cluster.pcluster.config_diff import covers, differences, shown
 
 # As the pinned CLI's formatter writes (aws-cdk 2.1148.1, @aws-cdk/cloudformation-diff/lib/format.ts).
@@ -57,12 +58,17 @@ def _cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 
 def test_the_cdk_gets_the_flags_without_change_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _cdk(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/asked; echo "Stack A"; echo "[+] AWS::X::Y Name Id"')
+    _cdk(
+        tmp_path,
+        monkeypatch,
+        f'echo "$@" in "$PWD" > {tmp_path}/asked; echo "Stack A"; echo "[+] AWS::X::Y Name Id"',
+    )
+    monkeypatch.chdir(tmp_path)
     (found,) = read_resource_changes(["nodes=4", "tags=a=b c"])
     assert (found.stack, found.name) == ("A", "Name")
     asked = (tmp_path / "asked").read_text()
     assert asked.startswith("diff TrainingClusterStack --method=template")
-    assert "--context nodes=4 --context tags=a=b c" in asked
+    assert f"--context nodes=4 --context tags=a=b c in {ROOT}\n" in asked
     assert not Path(asked.split("--output ")[1].split()[0]).exists(), "its cloud assembly is removed"
 
 

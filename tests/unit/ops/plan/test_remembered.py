@@ -1,17 +1,16 @@
 """`trainctl deploy` starts from the flags of the last deploy, shows the plan, asks, and runs `cdk deploy`."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from ops.asset_code import asset_code
 from ops.cli import app
-from ops.pcluster.update_policies import Refused
+from tests.unit.ops.conftest import ActsOn
 from tests.unit.ops.fake_account import Account
-from tests.unit.ops.plan.test_plan import deployed
-from training_cluster.flags.given import left_out
+from training_cluster.flags.given import given_flags, left_out
 from training_cluster.rules.context import read_settings
 from training_cluster.storage.guarded import guarded_storage
 
@@ -20,25 +19,8 @@ COMMAND = "npx cdk deploy TrainingClusterStack -c family=p5"
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the commands that ran; the library refuses no change."""
-    commands: list[str] = []
-
-    def run(words: list[str], **_: Any) -> Any:
-        commands.append(" ".join(words))
-        return subprocess.CompletedProcess(words, 7)
-
-    monkeypatch.setattr("subprocess.run", run)
-    monkeypatch.setattr("ops.pcluster.update_policies.ask_library", lambda pairs: [Refused()] * len(pairs))
-    monkeypatch.setattr("ops.account.head_node.time.sleep", lambda _: None)
-    return commands
-
-
-@pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch, runs: list[str]) -> Account:
-    account = deployed(**FLAGS)
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
-    return account
+def account(acts_on: ActsOn, runs: list[str]) -> Account:
+    return acts_on(**FLAGS)
 
 
 def trainctl(*arguments: str, answer: str | None = None) -> Result:
@@ -75,16 +57,64 @@ def test_flags_of_shared_stacks_are_their_guards() -> None:
         )
 
 
-def test_kept_flags_that_contradict_are_named(account: Account, runs: list[str]) -> None:
+def test_flags_that_need_an_emptied_one_are_named(account: Account, runs: list[str], acts_on: ActsOn) -> None:
     done = trainctl("deploy", "--yes", "-c", "alarm_email=", "-c", "image_rebuild=monthly")
-    assert done.exit_code != 0
     assert "kept from the last deploy: -c family=p5 -c nodes=16" in str(done.exception)
+    assert "type the same with" not in str(done.exception), "only the given ones contradict"
+    acts_on(**FLAGS, budget_usd="500")
+    done = trainctl("deploy", "--yes", "-c", "alarm_email=")
+    assert str(done.exception).endswith("type the same with: -c budget_usd=")
     assert runs == []
+    trainctl("deploy", "--yes", "-c", "alarm_email=", "-c", "budget_usd=")
+    assert runs == [f"{COMMAND} -c nodes=16 -c alarm_email= -c budget_usd= --require-approval never"]
+
+
+def test_flags_move_to_a_queue_of_a_file(tmp_path: Path, runs: list[str], acts_on: ActsOn) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("train: {family: g6e, nodes: 4}\n")
+    acts_on(**FLAGS, queue_name="train", instance_type="p5.48xlarge")
+    trainctl("deploy", "--yes", "-c", f"queues={file}")
+    kept = COMMAND.replace("family=p5", "queue_name=train -c alarm_email=me@example.com")
+    assert runs == [f"{kept} -c queues={file} --require-approval never"]
+
+
+def test_keys_removed_from_a_queues_file_stay_removed(
+    tmp_path: Path, runs: list[str], acts_on: ActsOn
+) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("train: {family: p5, nodes: 4, image: ami-0123456789abcdef0}\n")
+    typed = {"queues": str(file), "queue_name": "train", "idle_minutes": "30"}
+    acts_on(**typed)
+    last = given_flags(read_settings(typed))
+    file.write_text("train: {family: g6e, nodes: 8}\n")
+    trainctl("deploy", "--yes")
+    (command,) = runs
+    pairs = {f"{flag}={value}" for flag, value in typed.items()}
+    assert {*command.removesuffix(" --require-approval never").split(" -c ")[1:]} == pairs
+    transitions = asset_code("guard", "transitions").transitions
+    assert transitions.forgotten_flags("s", last, left_out(read_settings(typed))) == []
+
+
+def test_a_second_cluster_starts_from_the_first(account: Account, runs: list[str]) -> None:
+    trainctl("deploy", "--yes", "--cluster", "training", "-c", "cluster_name=training-2")
+    kept = f"{COMMAND} -c nodes=16 -c alarm_email=me@example.com"
+    assert runs == [f"{kept} -c cluster_name=training-2 --require-approval never"]
+
+
+def test_flags_are_those_of_the_apps_folder(
+    account: Account, runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of a cdk.json in the folder of the shell: the deploy runs in the app's."""
+    (tmp_path / "cdk.json").write_text('{"context": {"alarm_email": "else@example.com"}}')
+    monkeypatch.chdir(tmp_path)
+    trainctl("deploy", "--yes")
+    assert runs == [f"{COMMAND} -c nodes=16 -c alarm_email=me@example.com --require-approval never"]
 
 
 def test_deploy_asks_on_a_terminal(
     account: Account, runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert "nodez" in str(trainctl("deploy", "-c", "nodez=4").exception)
     refused = trainctl("deploy")
     assert "type:   trainctl deploy --yes" in str(refused.exception)
     assert (account.asked, runs) == ([], [])
@@ -107,13 +137,12 @@ def test_deploys_without_recorded_flags_are_refused(account: Account, runs: list
 
 
 def test_missing_files_of_recorded_flags_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[str]
+    tmp_path: Path, runs: list[str], acts_on: ActsOn
 ) -> None:
     users = tmp_path / "users.yaml"
     users.write_text("users: {ann: {uid: 5001}}\n")
-    account = deployed(users=str(users))
+    acts_on(users=str(users))
     users.unlink()
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
     done = trainctl("deploy", "--yes")
     assert f"was deployed with users={users}, and there is no {users}" in str(done.exception)
     assert "-c users= to deploy without one" in str(done.exception)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.account.head_node import CommandError, HeadNode
+from ops.account.head_node import CommandError
 from ops.report.compared import compare
 from ops.report.panels import floors_of
 from ops.report.record import Run
@@ -24,7 +24,6 @@ class ClusterWith:
     """A head node whose /fsx is a folder of this machine."""
 
     cluster_name, client = "training", None
-    deploy_command = HeadNode.deploy_command
 
     def __init__(self, shared: Path) -> None:
         self.shared = shared

@@ -113,7 +113,7 @@ def test_each_stage_has_its_beginning_and_time() -> None:
 def test_between_two_stacks_the_next_is_named() -> None:
     shown = _lines(_read({"TrainingCluster-Network": "CREATE_COMPLETE"}, "-second"))
     assert "The cluster second does not exist yet. A deploy in progress creates it last." in shown
-    assert "npx cdk deploy TrainingClusterStack -c cluster_name=second" in shown
+    assert "trainctl deploy --cluster second" in shown
 
 
 def test_a_missing_cluster_names_the_existing_ones() -> None:

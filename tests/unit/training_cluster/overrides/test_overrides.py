@@ -226,6 +226,7 @@ CASES = {
     "HeadNode: {Networking: {SecurityGroups: [sg-1]}}": "AdditionalSecurityGroups",
     "HeadNode: {CustomActions: {OnNodeConfigured: null}}": "yours run after them",
     "HeadNode: {Ssh: {AllowedIps: 10.0.0.0/8}}": "-c ssh_from=10.0.0.0/8",
+    "HeadNode: {Ssh: {AllowedIps: 0.0.0.0/0}}": "-c ssh_from=0.0.0.0/0 -c ssh_from_anywhere=yes",
     "Monitoring: {DetailedMonitoring: true}": "-c detailed_monitoring=on",
     "Scheduling: {SlurmSettings: {ScaledownIdletime: -1}}": "-c idle_minutes=-1",
     "Scheduling: {SlurmSettings: {QueueUpdateStrategy: TERMINATE}}": "-c on_busy=stop",
