@@ -74,13 +74,14 @@ def read_remembered(kept: Mapping[str, Any], pairs: Sequence[str]) -> tuple[list
 
 def _is_kept(flag: str, value: object) -> bool:
     info = Settings.model_fields.get(flag)
-    return not info or (is_remembered(info) and (flag == "family" or str(value) != str(info.default)))
+    if info is None:
+        return False  # another release's, which this one cannot deploy with
+    return is_remembered(info) and (flag == "family" or str(value) != str(info.default))
 
 
 def _check_files(kept: Mapping[str, Any], name: str) -> None:
     for flag, value in kept.items():
-        info = Settings.model_fields.get(flag)
-        if info and is_file(info) and not (ROOT / str(value)).is_file():
+        if is_file(Settings.model_fields[flag]) and not (ROOT / str(value)).is_file():
             raise OpsError(
                 f"{name} was deployed with {flag}={value}, and there is no {ROOT / str(value)}.\n"
                 f"  type:   -c {flag}=FILE, or -c {flag}= to deploy without one"

@@ -1,5 +1,6 @@
 """`trainctl deploy` starts from the flags of the last deploy, shows the plan, asks, and runs `cdk deploy`."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from ops.asset_code import asset_code
 from ops.cli import app
 from tests.unit.ops.conftest import ActsOn
 from tests.unit.ops.fake_account import Account
-from training_cluster.flags.given import given_flags, left_out
+from training_cluster.flags.given import GIVEN_FLAGS, given_flags, left_out
 from training_cluster.rules.context import read_settings
 from training_cluster.storage.guarded import guarded_storage
 
@@ -122,6 +123,13 @@ def test_deploy_asks_on_a_terminal(
     assert (trainctl("deploy", answer="n\n").exit_code, runs) == (1, [])
     trainctl("deploy", answer="y\n")
     assert runs == [f"{COMMAND} -c nodes=16 -c alarm_email=me@example.com"]
+
+
+def test_flags_of_another_release_are_left_out(account: Account, runs: list[str]) -> None:
+    recorded = {GIVEN_FLAGS: {"family": "p5", "gone": "1"}}
+    account.answers["GetTemplate"] = {"TemplateBody": json.dumps({"Metadata": recorded})}
+    trainctl("deploy", "--yes")
+    assert runs == [f"{COMMAND} --require-approval never"]
 
 
 def test_refused_plans_are_not_deployed(account: Account, runs: list[str]) -> None:
