@@ -10,7 +10,6 @@ from ops.commands.cancel import cancel
 from ops.commands.check_nodes import check_nodes
 from ops.commands.connect import connect
 from ops.commands.dashboards import dashboards
-from ops.commands.deploy import deploy
 from ops.commands.destroy import destroy
 from ops.commands.diagnose import diagnose
 from ops.commands.export import export
@@ -23,7 +22,7 @@ from ops.commands.local.rehearse import rehearse
 from ops.commands.logs import logs
 from ops.commands.people.usage import usage
 from ops.commands.people.users import app as users
-from ops.commands.plan import plan
+from ops.commands.plan import deploy, plan
 from ops.commands.preflight import preflight
 from ops.commands.price import price
 from ops.commands.registry import registry

@@ -9,8 +9,8 @@ from ops.account.session import ClientOf, if_there
 from ops.account.stacks import parse_template
 from training_cluster.flags.flag import refused_with
 from training_cluster.flags.given import read_given_flags
+from training_cluster.flags.network import is_wide
 from training_cluster.flags.settings import Settings
-from training_cluster.rules.network import is_wide
 from training_cluster.stack_names import GUARD_TYPE, NETWORK_STACK, STORAGE_STACK, cluster_stack
 
 Templates = Mapping[str, Mapping[str, Any]]

@@ -15,11 +15,8 @@ _OTHER_CREDENTIALS = (
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"),
     *("AWS_CREDENTIAL_EXPIRATION", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )
-_SUBCOMMANDS = "|".join(
-    sorted(
-        path.stem.replace("_", "-") for path in (Path(__file__).parents[1] / "commands").rglob("[a-z]*.py")
-    )
-)
+_FILES = (Path(__file__).parents[1] / "commands").rglob("[a-z]*.py")
+_SUBCOMMANDS = "|".join(sorted({"deploy", "import", *(path.stem.replace("_", "-") for path in _FILES)}))
 _IN_PROSE = r"(?<![\w./'-])"
 # The rest of a command, as far as an option of its own could be in it.
 _HAS_REGION = r"[^;|&)\n]*--region[ =]"

@@ -1,4 +1,4 @@
-"""The subcommand `trainctl plan`, and its options."""
+"""The subcommands `trainctl plan` and `trainctl deploy`."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def plan(
     """
     from ops.plan.render import show_plan
 
-    pairs = given_pairs(context, cluster)
-    found, _ = make_plan(
+    pairs = _given(context, cluster)
+    found, _ = _make_plan(
         pairs, of=cluster, must_know=False, diff=diff, validate=validate, offline_prices=offline_prices
     )
     if as_json:
@@ -58,7 +58,52 @@ def plan(
     raise typer.Exit(1 if found.refused else 0)
 
 
-def given_pairs(context: list[str] | None, cluster: str | None) -> list[str]:
+def deploy(
+    *,
+    context: Context = None,
+    cluster: From = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, for CI.")] = False,
+    diff: Diff = True,
+    validate: Validate = True,
+    offline_prices: OfflinePrices = False,
+    as_json: Json = False,
+) -> None:
+    """Run `cdk deploy` with the flags of the last deploy and these: show the plan, and ask.
+
+    The exit code is 1 if the plan is refused or the answer is no, else that of `cdk deploy`.
+    """
+    import shlex
+    import subprocess
+    import sys
+
+    from ops.account.deploy_command import cdk_words
+    from ops.plan.render import show_plan
+    from ops.usage import UsageError
+    from training_cluster.paths import ROOT
+    from training_cluster.stack_names import CLUSTER_STACK
+
+    given = _given(context, cluster)
+    if not (yes or sys.stdin.isatty()):
+        raise UsageError(
+            "There is no terminal to ask on.\n  type:   trainctl deploy --yes, which does not ask"
+        )
+    found, pairs = _make_plan(
+        given, of=cluster, must_know=True, diff=diff, validate=validate, offline_prices=offline_prices
+    )
+    words = [*cdk_words([CLUSTER_STACK], pairs), *(("--require-approval", "never") if yes else ())]
+    if as_json:
+        print_json({"plan": found, "refused": found.refused, "deploy": words})
+    else:
+        show_plan(found, console())
+        typer.echo(f"\n  runs:   {shlex.join(words)}")
+    if found.refused or not (yes or typer.confirm("Deploy?", err=True)):
+        raise typer.Exit(1)
+    # The region and the profile of this command line are in the environment.
+    shown = sys.stderr if as_json else None
+    raise typer.Exit(subprocess.run(words, check=False, cwd=ROOT, stdout=shown).returncode)
+
+
+def _given(context: list[str] | None, cluster: str | None) -> list[str]:
     """Return the pairs of the command line. Raises ConfigurationError if one is wrong by itself."""
     from ops.context import read_context
     from training_cluster.rules.context import read_each
@@ -70,7 +115,7 @@ def given_pairs(context: list[str] | None, cluster: str | None) -> list[str]:
     return pairs
 
 
-def make_plan(
+def _make_plan(
     given: Sequence[str],
     *,
     of: str | None,

@@ -5,7 +5,7 @@ from typing import Any
 
 from ops.importing.flags import take
 from ops.importing.translation import Config, Kind, Translation, nodes_of
-from training_cluster.rules.network import is_wide
+from training_cluster.flags.network import is_wide
 
 _UNSET_VPC = "vpc-00000000"
 _WORLD = "0.0.0.0/0"

@@ -34,6 +34,13 @@ CHINA = "aws-cn"
 """Partition of the regions Beijing and Ningxia."""
 # From the CDK's list for both regions (InterfaceVpcEndpointAwsService); compared in a test.
 _PREFIXED_IN_CHINA = ("autoscaling", "cloudformation", "ec2", "ecr.api", "ecr.dkr", "monitoring", "sts")
+# Prefix length of the largest network that one owner has: 10.0.0.0/8, among the private ones.
+_WIDEST_PREFIX = 8
+
+
+def is_wide(network: str) -> bool:
+    """Return True if an IPv4 network may reach port 22 with ssh_from_anywhere=yes alone."""
+    return ipaddress.IPv4Network(network).prefixlen < _WIDEST_PREFIX
 
 
 def endpoint_prefix(service: str, partition: str) -> str:

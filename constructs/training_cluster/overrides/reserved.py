@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from training_cluster.flags.messages import allowed_values
+from training_cluster.flags.network import is_wide
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import UNITED, are_named
-from training_cluster.rules.network import is_wide
 
 TABLE = Path(__file__).with_name("reserved.tsv")
 """Keys that flags set, which tools/docs/reserved_keys.py finds by rendering."""

@@ -1,8 +1,8 @@
 """Rules between the flags of the network."""
 
-import ipaddress
 from collections.abc import Callable, Iterator
 
+from training_cluster.flags.network import is_wide
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
 
@@ -12,9 +12,6 @@ RESERVED_ADDRESSES = 64
 PRIVATE_PREFIX = 17
 """Prefix length of a new VPC's private subnet, 10.0.128.0/17: compute nodes and file systems. EC2 reserves
 five of its addresses."""
-
-# Prefix length of the largest network that one owner has: 10.0.0.0/8, among the private ones.
-WIDEST_PREFIX = 8
 
 
 def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
@@ -55,11 +52,6 @@ def _own_network_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
             "unchanged",
             mend="leave ssh_from out, and open port 22 there",
         )
-
-
-def is_wide(network: str) -> bool:
-    """Return True if an IPv4 network may reach port 22 with ssh_from_anywhere=yes alone."""
-    return ipaddress.IPv4Network(network).prefixlen < WIDEST_PREFIX
 
 
 def _the_world_stays_out(settings: Settings) -> Iterator[Contradiction]:

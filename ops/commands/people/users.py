@@ -140,7 +140,7 @@ def _key(word: str) -> str:
 def _finish(done: str, pairs: list[str], *, apply: bool, as_json: bool) -> None:
     from ops.account.deploy_command import deploy_command
     from ops.account.region_and_profile import with_account
-    from ops.commands.deploy import deploy
+    from ops.commands.plan import deploy
     from training_cluster.stack_names import DEFAULT_CLUSTER
 
     command = deploy_command(DEFAULT_CLUSTER, *pairs)
