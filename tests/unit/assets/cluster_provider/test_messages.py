@@ -52,7 +52,7 @@ def test_an_answer_without_message_is_a_sentence(provider: Provider) -> None:
 @pytest.mark.parametrize("length", [8, 40, 60])
 def test_the_second_clusters_name_differs_and_fits(provider: Provider, length: int) -> None:
     said = provider.messages.not_ours("c" * length)
-    name = said.rpartition("cluster_name=")[2].partition(",")[0]
+    name = said.rpartition("cluster_name=")[2].partition(";")[0]
     assert name.endswith("-2")
     assert len(name) <= 40
     assert said.endswith(f": pcluster delete-cluster --cluster-name {'c' * length}")
