@@ -1,4 +1,4 @@
 """`trainctl import`: flags, queues and overrides from a cluster config that others wrote.
 
-Imported by: ops.commands, rehearsal.
+Imported by: ops.commands, rehearsal, tools.
 """

@@ -1,8 +1,6 @@
 """`trainctl import`: writes flags, queues and overrides, and compares what they render with the import."""
 
 import copy
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from ops.importing.comparison import ids_of, in_their_keys, note_differences, overrides_of, unlike
+from ops.importing.comparison import flags_of, ids_of, in_their_keys, note_differences, overrides_of, unlike
 from ops.importing.config_file import a_part
 from ops.importing.flags import take_flags
 from ops.importing.network import take_network
@@ -21,16 +19,14 @@ from ops.importing.storage import take_storage
 from ops.importing.translation import Config, Translation
 from ops.usage import UsageError
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.flags.settings import Settings
-from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_problems
 from training_cluster.pcluster.config_diff import Difference, differences
 from training_cluster.pcluster.schema import schema_problems
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
-FLAGS_FILE = "flags.json"
-QUEUES_FILE, OVERRIDES_FILE, DIRECTORY_FILE = "queues.yaml", "overrides.yaml", "directory.yaml"
+FLAGS, QUEUES, OVERRIDES, DIRECTORY = "flags", "queues", "overrides", "directory"
+"""Flags of the files, which have their names."""
 _SOME_REGION = "us-east-1"
 
 
@@ -40,6 +36,7 @@ class Imported:
 
     flags: Mapping[str, str]
     files: tuple[Path, ...]
+    """Files, the one of flags first."""
     lost: tuple[str, ...]
     """A sentence for each value that is lost, with the reason."""
     wider: tuple[str, ...]
@@ -77,8 +74,7 @@ def import_config(config: Config, folder: Path) -> Imported:
         UsageError: the folder has files of these names already or cannot be written, the config is a part of
             one, or its scheduler is none that is supported.
     """
-    names = (FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE, DIRECTORY_FILE)
-    files = {name: folder / name for name in names}
+    files = {flag: folder / f"{flag}.yaml" for flag in (FLAGS, QUEUES, OVERRIDES, DIRECTORY)}
     if existing := [str(each) for each in files.values() if each.exists()]:
         raise UsageError(f"import: {', '.join(existing)} exists\n  type:   --out another folder")
     to, completion = Translation(), Completion()
@@ -93,25 +89,19 @@ def import_config(config: Config, folder: Path) -> Imported:
     take_network(theirs, to)
     take_storage(theirs, to)
     take_queues(theirs, to)
+    to.flags |= flags_of(theirs)
     _make(folder)
-    written = [files[FLAGS_FILE]]
-    for flag, content in (("queues", to.queues), ("directory", to.directory)):
-        if content:
-            written.append(_write_yaml(files[f"{flag}.yaml"], content))
-            to.flags[flag] = _named(files[f"{flag}.yaml"])
-    problem, rendered, seen = _render(to.flags, theirs)
-    to.overrides = overrides_of(unlike(theirs, seen), to) if seen else {}
-    if to.overrides:
-        written.append(_write_yaml(files[OVERRIDES_FILE], to.overrides))
-        to.flags["overrides"] = _named(files[OVERRIDES_FILE])
-    problem, rendered, seen = _render(to.flags, theirs)
+    for flag, content in ((QUEUES, to.queues), (DIRECTORY, to.directory)):
+        _write(files[flag], content, to)
+    problem, rendered, seen = _render(files[FLAGS], theirs, to)
+    _write(files[OVERRIDES], overrides_of(unlike(theirs, seen), to) if seen else {}, to)
+    problem, rendered, seen = _render(files[FLAGS], theirs, to)
     if seen:
         note_differences(theirs, seen, to)
         problem = problem or "\n".join(config_problems(rendered))
-    _write(files[FLAGS_FILE], json.dumps({"context": to.flags}, indent=2) + "\n")
     return Imported(
         flags=to.flags,
-        files=tuple(written),
+        files=tuple(file for file in files.values() if file.exists()),
         lost=to.said("lost"),
         wider=to.said("wider"),
         narrower=to.said("narrower"),
@@ -144,13 +134,15 @@ def _check_shape(config: Config) -> None:
         raise UsageError(f"import: Scheduling.Scheduler is {scheduler}{why}\n  allowed: slurm")
 
 
-def _render(flags: Mapping[str, str], theirs: Config) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Render the config with the ids that the flags name, as it is and in the imported config's keys.
+def _render(file: Path, theirs: Config, to: Translation) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Write the file of flags, and render the config with the ids that they name.
 
-    Without a config, the first value is the refusal of the flags.
+    The config is as it is, and in the imported config's keys. Without one, the first value is the refusal of
+    the flags.
     """
+    _write_yaml(file, to.flags)
     try:
-        settings: Settings = read_settings(flags)
+        settings = read_settings({FLAGS: str(file.resolve())})
         ids = ids_of(settings, str(theirs.get("Region", _SOME_REGION)))
         rendered = render_cluster_config(settings=settings, ids=ids)
     except ConfigurationError as error:
@@ -166,11 +158,6 @@ def _region(config: Config, to: Translation) -> str:
     return "" if "$" in region else region
 
 
-def _named(file: Path) -> str:
-    """Return the path as the flags take it: relative to the folder of cdk.json, also for a colleague."""
-    return os.path.relpath(file.resolve(), ROOT)
-
-
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -178,12 +165,15 @@ def _make(folder: Path) -> None:
         raise _not_written(folder, error) from None
 
 
-def _write_yaml(file: Path, content: Mapping[str, Any]) -> Path:
-    _write(file, yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
-    return file
+def _write(file: Path, content: Mapping[str, Any], to: Translation) -> None:
+    """Write a file that a flag names, if it has content."""
+    if content:
+        _write_yaml(file, content)
+        to.flags[file.stem] = file.name
 
 
-def _write(file: Path, text: str) -> None:
+def _write_yaml(file: Path, content: Mapping[str, Any]) -> None:
+    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

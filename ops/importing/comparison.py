@@ -24,6 +24,8 @@ _NAMES = ("Key", "Policy", "BucketName")
 """Keys that name an item of these lists; a line of slurm.conf has its own key."""
 _CONTRARY = ("Tags", "CustomSlurmSettings")
 """Lists of which the app keeps its own items."""
+_TAKEN = ("SlurmQueues", "SubnetId")
+"""Parts of keys that become queues of the file, or subnets of a network of one's own."""
 _OURS = tuple(f"SharedStorage[{name}]." for name in (OUR_LUSTRE, OUR_EFS))
 
 
@@ -66,10 +68,16 @@ def ids_of(settings: Settings, region: str) -> ResourceIds:
 
 def in_their_keys(config: Config, settings: Settings) -> dict[str, Any]:
     """Return a rendered config with what the app does outside of it, in ParallelCluster's keys."""
-    seen = copy.deepcopy(dict(config))
+    seen = with_storage(config, settings)
     for _, node in nodes_of(seen):
         ours, *more = node["Networking"]["SecurityGroups"]
         node["Networking"] |= {"SecurityGroups": [ours], MORE_GROUPS: more}
+    return seen
+
+
+def with_storage(config: Config, settings: Settings) -> dict[str, Any]:
+    """Return a rendered config with the keys of our new file systems, which StorageStack makes."""
+    seen = copy.deepcopy(dict(config))
     storage = {each["Name"]: each for each in seen["SharedStorage"]}
     if not settings.fsx_id:
         storage[OUR_LUSTRE]["FsxLustreSettings"] |= _lustre(settings)
@@ -94,8 +102,7 @@ def _efs(settings: Settings) -> dict[str, Any]:
     throughput = settings.efs_mibps
     return {
         **{"Encrypted": True, "PerformanceMode": "generalPurpose", "DeletionPolicy": "Retain"},
-        "ThroughputMode": "provisioned" if throughput else "elastic",
-        **({"ProvisionedThroughput": throughput} if throughput else {}),
+        **({"ProvisionedThroughput": throughput} if throughput else {"ThroughputMode": "elastic"}),
     }
 
 
@@ -138,8 +145,15 @@ def _words(name: str, value: Any) -> set[tuple[str, str]]:
     return {(name.lower(), each.strip().lower()) for each in str(value).split(",")}
 
 
+def flags_of(theirs: Config) -> dict[str, str]:
+    """Return the flags that set keys outside of queues and network."""
+    keys = [each for each in unlike(theirs, {}) if not any(part in each.key for part in _TAKEN)]
+    set_by_flags = [each for each in keys if reserved_reason(each.value, each.key)]
+    return dict(typed for each in set_by_flags if (typed := flag_for(each.key, each.value)))
+
+
 def overrides_of(found: Iterable[Unlike], to: Translation) -> dict[str, Any]:
-    """Return overrides with what they may set, and take flags for what a flag sets."""
+    """Return overrides with what they may set."""
     overrides: dict[str, Any] = {}
     for each in found:
         value = each.value
@@ -153,9 +167,6 @@ def overrides_of(found: Iterable[Unlike], to: Translation) -> dict[str, Any]:
             left = [{key: of for key, of in item.items() if key not in contrary} for item in value]
             value = [item for item in left if item and item.get("Key") not in contrary]
         elif not each.is_united and reserved_reason(value, each.key):
-            flag, text = flag_for(each.key, value) or ("", "")
-            if flag and "SlurmQueues" not in each.key:
-                to.flags[flag] = text
             continue
         if value != []:
             _put(overrides, each.path, value)

@@ -1,8 +1,6 @@
-"""Keys of a cluster config that have a flag, without keys of network, storage and queues."""
+"""Keys of a cluster config that a flag carries in another form: directory, tags, roles, time limits."""
 
 from typing import Any
-
-from pydantic import ValidationError
 
 from ops.importing.translation import Config, Translation, nodes_of
 from training_cluster.catalog.families import load_base
@@ -16,42 +14,12 @@ _OPEN_ROLE = "arn:aws:iam::000000000000:role/to-complete"
 
 
 def take_flags(config: Config, to: Translation) -> None:
-    """Take all keys that flags outside the queues carry."""
-    head = config["HeadNode"]
-    take(to, "os", config.get("Image", {}).get("Os"), "Image.Os")
-    take(to, "head_node_type", head.get("InstanceType"), "HeadNode.InstanceType")
-    size = head.get("LocalStorage", {}).get("RootVolume", {}).get("Size")
-    take(to, "head_root_gib", size, "HeadNode.LocalStorage.RootVolume.Size")
-    take(to, "key_name", head.get("Ssh", {}).get("KeyName"), "HeadNode.Ssh.KeyName")
-    boundary = config.get("Iam", {}).get("PermissionsBoundary")
-    take(to, "permissions_boundary", boundary, "Iam.PermissionsBoundary")
-    settings = config["Scheduling"].get("SlurmSettings", {})
-    _on_busy(settings, to)
-    _accounting(settings.get("Database", {}), to)
+    """Take what a flag carries in another form than the key."""
+    _on_busy(config["Scheduling"].get("SlurmSettings", {}), to)
     _directory(config, to)
     _tags(config, to)
     _roles(config, to)
     _timeouts(config, to)
-
-
-def take(to: Translation, flag: str, value: Any, path: str) -> bool:
-    """Take a value as a flag if the flag allows it; else it is lost, with the reason."""
-    if value is None:
-        return False
-    if problem := refusal(flag, value):
-        to.lose(path, value, f"-c {flag} does not take it: {problem}")
-        return False
-    to.flags[flag] = str(value)
-    return True
-
-
-def refusal(flag: str, value: Any) -> str:
-    """Return why a flag does not take a value; "" if it does."""
-    try:
-        Settings.model_validate({flag: value if isinstance(value, int) else str(value)})
-    except ValidationError as error:
-        return error.errors()[0]["msg"].removeprefix("Value error, ")
-    return ""
 
 
 def _on_busy(slurm: dict[str, Any], to: Translation) -> None:
@@ -59,17 +27,8 @@ def _on_busy(slurm: dict[str, Any], to: Translation) -> None:
     strategy = slurm.get("QueueUpdateStrategy")
     if strategy and (typed := flag_for(path, strategy)):
         del slurm["QueueUpdateStrategy"]  # the provider writes it when it updates
-        to.flags["on_busy"] = typed[1]
-        to.note("moved", path, f"{strategy} -> on_busy={typed[1]}")
-
-
-def _accounting(database: Config, to: Translation) -> None:
-    for key, flag in {
-        "Uri": "accounting",
-        "UserName": "accounting_user",
-        "PasswordSecretArn": "accounting_secret",
-    }.items():
-        take(to, flag, database.get(key), f"Scheduling.SlurmSettings.Database.{key}")
+        words = f"{strategy}: type -c on_busy={typed[1]} with a deploy that has to stop busy nodes"
+        to.note("moved", path, words)
 
 
 def _directory(config: Config, to: Translation) -> None:
@@ -98,8 +57,8 @@ def _directory(config: Config, to: Translation) -> None:
 def _tags(config: Config, to: Translation) -> None:
     """Take the tags that -c tags can hold; others stay for the overrides."""
     tags = [(str(each.get("Key")), str(each.get("Value"))) for each in config.get("Tags", [])]
-    kept = [f"{key}={value}" for key, value in tags if _is_kept(key, value)]
-    take(to, "tags", ",".join(kept) or None, "Tags")
+    if kept := [f"{key}={value}" for key, value in tags if _is_kept(key, value)]:
+        to.flags["tags"] = ",".join(kept)
 
 
 def _is_kept(key: str, value: str) -> bool:

@@ -3,9 +3,9 @@
 import ipaddress
 from typing import Any
 
-from ops.importing.flags import take
 from ops.importing.translation import Config, Kind, Translation, nodes_of
 from training_cluster.flags.network import is_wide
+from training_cluster.overrides.reserved import flag_for, reserved_reason
 
 _UNSET_VPC = "vpc-00000000"
 _WORLD = "0.0.0.0/0"
@@ -13,10 +13,8 @@ _WORLD = "0.0.0.0/0"
 
 
 def take_network(config: Config, to: Translation) -> None:
-    """Take subnets, login nodes, the network that reaches port 22, and security groups."""
+    """Take subnets, the network that reaches port 22, and security groups."""
     _subnets(config, to)
-    for pool in config.get("LoginNodes", {}).get("Pools", [])[:1]:
-        take(to, "login_nodes", pool.get("Count", 1), f"LoginNodes.Pools[{pool.get('Name')}].Count")
     _ports(config, to)
     _groups(config, to)
 
@@ -27,18 +25,11 @@ def _subnets(config: Config, to: Translation) -> None:
     subnets = [each for queue in queues for each in queue.get("Networking", {}).get("SubnetIds", [])]
     if not head or not subnets:
         return
-    flags = (
-        {"public_access": "off", "private_subnet_id": head}
-        if head in subnets
-        else {"public_subnet_id": head, "private_subnet_id": subnets[0]}
-    )
-    if all(take(to, flag, value, "HeadNode.Networking.SubnetId") for flag, value in flags.items()):
-        to.flags["vpc_id"] = _UNSET_VPC
-        ask = f"aws ec2 describe-subnets --subnet-ids {subnets[0]} --query Subnets[0].VpcId"
-        to.fill.append(f"vpc_id: no cluster config has it: {ask}")
-    else:
-        for flag in flags:
-            to.flags.pop(flag, None)
+    is_private = head in subnets
+    to.flags |= {"vpc_id": _UNSET_VPC, "private_subnet_id": head if is_private else subnets[0]}
+    to.flags |= {"public_access": "off"} if is_private else {"public_subnet_id": head}
+    ask = f"aws ec2 describe-subnets --subnet-ids {subnets[0]} --query Subnets[0].VpcId"
+    to.fill.append(f"vpc_id: no cluster config has it: {ask}")
 
 
 def _ports(config: Config, to: Translation) -> None:
@@ -59,12 +50,15 @@ def _ports(config: Config, to: Translation) -> None:
                 "or add a group of your own (AdditionalSecurityGroups)"
             )
             to.note("narrower", f"{path}.Dcv.AllowedIps", words)
-    is_open = given is not None and "HeadNode" in reached
-    if is_open and take(to, "ssh_from", given, "HeadNode.Ssh.AllowedIps"):
-        words = f"{given}: -c ssh_from opens port 22 of compute nodes, too"
-        to.note("wider", "HeadNode.Ssh.AllowedIps", words)
-        if is_wide(str(given)):
-            to.flags["ssh_from_anywhere"] = "yes"
+    key = "HeadNode.Ssh.AllowedIps"
+    if given and "HeadNode" in reached:
+        if flag_for(key, given):
+            to.flags["ssh_from"] = given
+            to.note("wider", key, f"{given}: -c ssh_from opens port 22 of compute nodes, too")
+            if is_wide(str(given)):
+                to.flags["ssh_from_anywhere"] = "yes"
+        else:
+            to.lose(key, given, str(reserved_reason(given, key)))
     for path, network in reached.items():
         at = f"{path}.Ssh.AllowedIps"
         if "ssh_from" not in to.flags and not to.is_lost(at):
@@ -94,10 +88,10 @@ def _is_within(inner: Any, outer: str) -> bool:
 
 
 def _groups(config: Config, to: Translation) -> None:
-    """Take one group of all nodes as a flag; other groups become additional ones."""
+    """Make groups additional ones, unless all nodes have the same one, which a flag takes."""
     groups = {tuple(node.get("Networking", {}).get("SecurityGroups", ())) for _, node in nodes_of(config)}
     (named, *others) = groups
-    if not others and len(named) == 1 and take(to, "security_group_id", named[0], ""):
+    if not others and len(named) == 1:
         return
     for path, node in nodes_of(config):
         networking = node.get("Networking", {})

@@ -1,9 +1,11 @@
 """The result of an import as text."""
 
+import os
 import shlex
 from collections.abc import Iterator
 
 from ops.importing.command import Imported
+from training_cluster.paths import ROOT
 from training_cluster.pcluster.config_diff import shown
 
 
@@ -32,7 +34,6 @@ def _lines(found: Imported) -> Iterator[str]:
             yield from (f"  {each}" for each in sentences)
     if found.is_equal:
         yield "\nLost: nothing."
-    flags = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in found.flags.items())
     region = f"AWS_REGION={found.region} " if found.region else ""
-    yield f"\nNext: {region}trainctl preflight {flags}"
-    yield f"or put the context of {found.files[0]} into cdk.json"
+    flags = os.path.relpath(found.files[0].resolve(), ROOT)
+    yield f"\nNext: {region}trainctl preflight -c {shlex.quote(f'flags={flags}')}"

@@ -4,17 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ops.importing.comparison import OUR_EFS, OUR_LUSTRE
-from ops.importing.flags import refusal, take
 from ops.importing.translation import Config, Translation
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.config import HOME
 from training_cluster.flags.storage import FSX_STEP_GIB
+from training_cluster.overrides.reserved import flag_for, reserved_reason
 from training_cluster.overrides.storage import managed_storage
 
 _OLDER = "PERSISTENT_1"
 _SUCCESSORS = {50: 125, 100: 125, 200: 250}
 """Throughput of the older durable type, MB/s a TiB, and the next one of the newer type that is not less."""
-_LUSTRE_TYPES = {"SCRATCH_2": "scratch2", "PERSISTENT_2": "persistent2"}
 _LINKS = ("ImportPath", "ExportPath", "AutoImportPolicy", "ImportedFileChunkSize")
 
 
@@ -53,15 +52,12 @@ def take_storage(config: Config, to: Translation) -> None:
             to.note("replaced", f"{path}.DeletionPolicy", words)
         if ours == OUR_LUSTRE:
             _lustre(settings, path, to)
-        elif ours:
-            take(to, "efs_id", settings.get("FileSystemId"), f"{path}.FileSystemId")
-            take(to, "efs_mibps", settings.get("ProvisionedThroughput"), f"{path}.ProvisionedThroughput")
-            if item["MountDir"] == HOME:
-                to.flags["home"] = "efs"
+        elif ours and settings.get("ThroughputMode") == "provisioned":
+            del settings["ThroughputMode"]  # ProvisionedThroughput says it
 
 
 def _lustre(settings: dict[str, Any], path: str, to: Translation) -> None:
-    if take(to, "fsx_id", settings.get("FileSystemId"), f"{path}.FileSystemId"):
+    if "FileSystemId" in settings:
         return
     links = {key: settings.pop(key) for key in _LINKS if key in settings}
     if links:
@@ -77,21 +73,19 @@ def _lustre(settings: dict[str, Any], path: str, to: Translation) -> None:
             "aws fsx update-file-system --file-system-id FILE_SYSTEM_ID "
             f"--lustre-configuration WeeklyMaintenanceStartTime={window}"
         )
-    kind, throughput = settings.get("DeploymentType", "SCRATCH_2"), settings.get("PerUnitStorageThroughput")
-    if kind == _OLDER and throughput in _SUCCESSORS:
-        successor = _SUCCESSORS[throughput]
+    kind, throughput = settings.setdefault("DeploymentType", "SCRATCH_2"), "PerUnitStorageThroughput"
+    if kind == _OLDER and settings.get(throughput) in _SUCCESSORS:
+        successor = _SUCCESSORS[settings[throughput]]
         to.note("replaced", f"{path}.DeploymentType", f"{_OLDER} -> PERSISTENT_2")
-        to.note("replaced", f"{path}.PerUnitStorageThroughput", f"{throughput} -> {successor} MB/s a TiB")
-        kind, throughput = "PERSISTENT_2", successor
-        settings |= {"DeploymentType": kind, "PerUnitStorageThroughput": throughput}
-    if kind in _LUSTRE_TYPES:
-        take(to, "fsx_type", _LUSTRE_TYPES[kind], f"{path}.DeploymentType")
-    else:
-        to.lose(f"{path}.DeploymentType", kind, "-c fsx_type takes persistent2, scratch2")
+        to.note("replaced", f"{path}.{throughput}", f"{settings[throughput]} -> {successor} MB/s a TiB")
+        settings |= {"DeploymentType": "PERSISTENT_2", throughput: successor}
     size = settings.get("StorageCapacity")
-    if isinstance(size, int) and (problem := refusal("fsx_gib", size)):
-        larger = -(-size // FSX_STEP_GIB) * FSX_STEP_GIB
-        to.note("replaced", f"{path}.StorageCapacity", f"{size} -> {larger}: {problem}")
-        settings["StorageCapacity"] = size = larger
-    take(to, "fsx_gib", size, f"{path}.StorageCapacity")
-    take(to, "fsx_mbps_per_tib", throughput, f"{path}.PerUnitStorageThroughput")
+    key = f"{path}.StorageCapacity"
+    if isinstance(size, int) and not flag_for(key, size):
+        larger = max(-(-size // FSX_STEP_GIB) * FSX_STEP_GIB, FSX_STEP_GIB)
+        to.note("replaced", key, f"{size} -> {larger}: FSx takes 1200 or a multiple of {FSX_STEP_GIB}")
+        settings["StorageCapacity"] = larger
+    for key in ("DeploymentType", throughput):
+        if key in settings and not flag_for(f"{path}.{key}", settings[key]):
+            reason = reserved_reason(settings[key], f"{path}.{key}")
+            to.lose(f"{path}.{key}", settings[key], str(reason))

@@ -22,11 +22,10 @@ class Note(NamedTuple):
 
 @dataclass(kw_only=True)
 class Translation:
-    """Flags, queues and overrides that make the same cluster."""
+    """Flags and queues that make the same cluster; overrides follow from what they render."""
 
     flags: dict[str, str] = field(default_factory=dict)
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)
-    overrides: dict[str, Any] = field(default_factory=dict)
     directory: dict[str, Any] = field(default_factory=dict)
     """Keys of the file of the directory, where users come from one."""
     notes: list[Note] = field(default_factory=list)

@@ -10,6 +10,7 @@ from ops.importing.command import import_config
 from rehearsal.validation.samples import Config, import_samples
 from training_cluster.catalog.families import family_names, load_family
 from training_cluster.catalog.family import CapacityType, Family
+from training_cluster.flags.file import read_flags
 from training_cluster.rules.context import read_settings
 
 CAPACITIES: tuple[CapacityType, ...] = get_args(CapacityType)
@@ -133,7 +134,7 @@ _NOT_JUDGED = (
 def _import(name: str, config: Config) -> Case:
     """Return the case of a config that `trainctl import` translates; resources are the foundation's."""
     folder = Path(tempfile.mkdtemp()) / name
-    flags = import_config(config, folder).flags
+    flags = read_flags(str(import_config(config, folder).files[0]))
     kept = {flag: value for flag, value in flags.items() if flag not in _NOT_THERE}
     return Case(table="feature", row=f"import: {name}", column="", os_name=kept["os"], flags=kept)
 

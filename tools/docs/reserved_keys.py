@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from ops.importing.comparison import with_storage
 from tools.docs.flag_changes import SAMPLES, Sample, ids_of
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.queues import render_queue
@@ -31,6 +32,7 @@ _GROUP = "reservation:arn:aws:resource-groups:us-east-1:123456789012:group/mine"
 _MORE = (
     Sample(flag="capacity", after={"capacity": _GROUP}),
     Sample(flag="placement_group", after={"placement_group": "mine"}),
+    Sample(flag="fsx_gib", after={"fsx_gib": "2400"}),
 )
 _BASE = {"login_nodes": "1"}
 _NETWORK = "203.0.113.0/24"
@@ -98,7 +100,7 @@ def _of_flags() -> Iterator[list[Row]]:
     for each in (*SAMPLES, *_MORE, *examples):
         if each.flag not in _CHOOSES:
             both = [Settings.model_validate(_BASE | dict(flags)) for flags in (each.before, each.after)]
-            old, new = (render_cluster_config(settings=one, ids=ids_of(one)) for one in both)
+            old, new = (_rendered(one) for one in both)
             was, value = (getattr(one, each.flag) for one in both)
             yield list(_rows(each.flag, value, old, new))
             yield list(_rows(each.flag, was, new, old))
@@ -110,6 +112,12 @@ def _of_queues() -> Iterator[list[Row]]:
         (item,) = keys.pop("compute_resources", [{}])
         item |= {key: keys.pop(key) for key in NodesEntry.model_fields if key in keys}
         yield list(_rows(QUEUES, line, _with_queue({}, {}), _with_queue(keys, item)))
+
+
+def _rendered(settings: Settings) -> Mapping[str, Any]:
+    """Render settings with the keys of new file systems, also where flags name existing ones."""
+    config = render_cluster_config(settings=settings, ids=ids_of(settings))
+    return with_storage(config, settings.model_copy(update={"fsx_id": None, "efs_id": None}))
 
 
 def _with_queue(keys: Mapping[str, Any], item: Mapping[str, Any]) -> Mapping[str, Any]:

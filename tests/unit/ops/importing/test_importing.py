@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from tests.unit.pcluster_library import refusals
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.directory.file import read_directory
 from training_cluster.flags.account import CLUSTER_TAG
+from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import merge
 from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
@@ -40,7 +40,7 @@ class Import:
     def __init__(self, name: str, folder: Path) -> None:
         self.theirs, self.folder = SAMPLES[name].config, folder / "out"
         self.found = import_config(self.theirs, self.folder)
-        settings = read_settings(self.found.flags)
+        settings = settings_of(self.found)
         ids = ids_of(settings, self.found.region or "us-east-1")
         self.ours = render_cluster_config(settings=settings, ids=ids)
         self.seen = in_their_keys(self.ours, settings)
@@ -59,6 +59,11 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Imports:
 def imports(call: Call, tmp_path: Path) -> Call:
     """Return a function that runs trainctl import, into the folder out by default."""
     return partial(call, "import", "--out", str(tmp_path / "out"))
+
+
+def settings_of(found: Imported) -> Settings:
+    """Read the file of flags, as the line `Next:` names it."""
+    return read_settings({"flags": str(found.files[0])})
 
 
 def written(name: str, folder: Path) -> str:
@@ -166,7 +171,6 @@ def test_what_is_not_equal_is_said(name: str, imported: Imports) -> None:
     found = sample.found
     assert tuple(each.partition(": ")[0] for each in found.lost) == expected
     assert (found.problem, found.is_complete) == ("", not (expected or found.wider))
-    assert json.loads((sample.folder / "flags.json").read_text())["context"] == found.flags
     said = [each.partition(": ")[0] for each in sentences(found)]
     renamed = leaves(with_our_names(sample.theirs, sample.ours))
     for (key, _), (path, value) in zip(leaves(sample.theirs), renamed, strict=True):
@@ -216,12 +220,17 @@ def changed(**keys: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("strategy", "on_busy"), [("DRAIN", "drain"), ("TERMINATE", "stop")])
 def test_the_update_strategy_becomes_on_busy(strategy: str, on_busy: str, tmp_path: Path) -> None:
     settings = {"SlurmSettings": {"QueueUpdateStrategy": strategy}}
-    assert import_config(changed(Scheduling=settings), tmp_path).flags["on_busy"] == on_busy
+    found = import_config(changed(Scheduling=settings), tmp_path)
+    assert f"{strategy}: type -c on_busy={on_busy} with a deploy" in str(found.moved)
+    assert "on_busy" not in found.flags
 
 
 def test_a_directory_is_imported_with_its_file(imported: Imports) -> None:
     sample = imported("directory")
-    assert read_directory(sample.found.flags["directory"]).DomainAddr == "ldaps://corp.example.com"
+    assert (
+        read_directory(str(sample.folder / sample.found.flags["directory"])).DomainAddr
+        == "ldaps://corp.example.com"
+    )
     assert sample.folder / "directory.yaml" in sample.found.files
 
 
@@ -237,7 +246,7 @@ def test_numbers_in_quotes_groups_and_prologs_are_kept(tmp_path: Path) -> None:
     resource = theirs["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]
     resource |= {"MaxCount": "8", "Networking": {"PlacementGroup": {"Name": "mine"}}}
     found = import_config(theirs, tmp_path)
-    ours = config_before_deploy(read_settings(found.flags))
+    ours = config_before_deploy(settings_of(found))
     assert found.is_complete
     assert value_at(ours, f"{QUEUE}.ComputeResources[queue1-1].MaxCount") == 8
     assert value_at(ours, f"{QUEUE}.Networking.PlacementGroup") == {"Enabled": True, "Name": "mine"}
@@ -267,16 +276,16 @@ def test_ports_that_differ_are_narrower_or_wider(tmp_path: Path) -> None:
 
 def test_the_region_is_named_for_the_next_command(tmp_path: Path) -> None:
     found = import_config(changed(Region="us-east-2"), tmp_path)
-    assert "\nNext: AWS_REGION=us-east-2 trainctl preflight" in render_imported(found)
+    assert "\nNext: AWS_REGION=us-east-2 trainctl preflight -c flags=" in render_imported(found)
     assert "Region: no flag has it: export AWS_REGION=us-east-2, for trainctl and cdk" in found.fill
 
 
-def test_paths_of_files_are_relative_in_any_folder(tmp_path: Path) -> None:
-    with TemporaryDirectory(dir="/tmp") as elsewhere:
-        for folder in (Path(elsewhere), tmp_path):
-            queues = Path(import_config(changed(), folder).flags["queues"])
-            assert not queues.is_absolute()
-            assert (ROOT / queues).samefile(folder / "queues.yaml")
+def test_the_folder_of_files_can_be_moved(tmp_path: Path) -> None:
+    files = import_config(SAMPLES["directory"].config, tmp_path / "a").files
+    (tmp_path / "a").rename(tmp_path / "b")
+    settings = read_settings({"flags": str(tmp_path / "b" / files[0].name)})
+    for name, file in {"queues": settings.queues, "directory": settings.directory}.items():
+        assert (ROOT / str(file)).samefile(tmp_path / "b" / f"{name}.yaml")
 
 
 def test_open_values_of_templates_become_named_samples(imported: Imports) -> None:
