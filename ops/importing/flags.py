@@ -6,14 +6,14 @@ from ops.importing.translation import Config, Translation, nodes_of
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.directory.file import directory_problems
-from training_cluster.flags.account import parse_tags
+from training_cluster.flags.account import parse_tags, tag_problem
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.reserved import flag_for
 
-_OPEN_ROLE = "arn:aws:iam::000000000000:role/to-complete"
+OPEN_ROLE = "arn:aws:iam::000000000000:role/to-complete"
 
 
-def take_flags(config: Config, to: Translation) -> None:
+def take_flags(config: dict[str, Any], to: Translation) -> None:
     """Take what a flag carries in another form than the key."""
     _on_busy(config["Scheduling"].get("SlurmSettings", {}), to)
     _directory(config, to)
@@ -54,15 +54,22 @@ def _directory(config: Config, to: Translation) -> None:
         to.note("narrower", f"{path}.AdditionalSssdConfigs.filter_groups", words)
 
 
-def _tags(config: Config, to: Translation) -> None:
-    """Take the tags that -c tags can hold; others stay for the overrides."""
-    tags = [(str(each.get("Key")), str(each.get("Value"))) for each in config.get("Tags", [])]
-    if kept := [f"{key}={value}" for key, value in tags if _is_kept(key, value)]:
+def _tags(config: dict[str, Any], to: Translation) -> None:
+    """Take the tags that -c tags can hold; others stay for the overrides, without those that AWS refuses."""
+    kept = []
+    for each in list(config.get("Tags", [])):
+        key, value = str(each.get("Key")), str(each.get("Value"))
+        if problem := tag_problem(key, value):
+            to.lose(f"Tags[{key}]", value, problem)
+            config["Tags"].remove(each)
+        elif _is_kept(key, value):
+            kept.append(f"{key}={value}")
+    if kept:
         to.flags["tags"] = ",".join(kept)
 
 
 def _is_kept(key: str, value: str) -> bool:
-    """Return True if -c tags reads the same tag: commas separate tags, and the first = ends a key."""
+    """Return True if -c tags reads the same tag: the first = ends a key, and spaces at its ends go."""
     try:
         return parse_tags(f"{key}={value}") == {key: value}
     except ValueError:
@@ -74,10 +81,10 @@ def _roles(config: Config, to: Translation) -> None:
     for path, node in nodes_of(config):
         iam = node.get("Iam", {})
         if profile := iam.pop("InstanceProfile", None):
-            iam["InstanceRole"] = _OPEN_ROLE
+            iam["InstanceRole"] = OPEN_ROLE
             name = str(profile).rpartition("/")[2]
             ask = f"aws iam get-instance-profile --instance-profile-name {name}"
-            words = f"put its role in place of {_OPEN_ROLE}: {ask} --query InstanceProfile.Roles[0].Arn"
+            words = f"put its role in place of {OPEN_ROLE}: {ask} --query InstanceProfile.Roles[0].Arn"
             to.fill.append(f"{path}.Iam.InstanceProfile: {words}")
         if "InstanceRole" in iam:
             words = "the deploy attaches to your role what this app's scripts need: sessions, data, images"

@@ -149,20 +149,27 @@ def parse_tags(text: str) -> dict[str, str]:
         key, equals, value = (each.strip() for each in part.partition("="))
         if not (key and equals and value):
             raise ValueError(f'"{part}" is not KEY=VALUE')
-        if key.lower().startswith(_RESERVED):
-            raise ValueError(f'"{key}": keys that start with {", ".join(_RESERVED)} are taken')
-        if key == "Name":
-            raise ValueError('"Name": AWS and ParallelCluster name each resource by this tag')
-        if wrong := [each for each in key + value if not _is_taken_in_tags(each)]:
-            raise ValueError(f'"{part}": a tag takes letters, digits, spaces and {TAG_MARKS}, no {wrong[0]}')
+        if problem := tag_problem(key, value):
+            raise ValueError(problem)
         if key in found:
             raise ValueError(f'"{key}" is given twice')
-        if len(key) > 128 or len(value) > 256:  # noqa: PLR2004  # AWS's limits
-            raise ValueError(f'"{part}": a key has 128 characters at most, a value 256')
         found[key] = value
     if len(found) > _MOST_TAGS:
         raise ValueError(f"{len(found)} tags; {_MOST_TAGS} at most, since AWS takes 50 and others add theirs")
     return found
+
+
+def tag_problem(key: str, value: str) -> str | None:
+    """Return why a resource of the cluster cannot have a tag: IAM's roles are among them."""
+    if key.lower().startswith(_RESERVED):
+        return f'"{key}": keys that start with {", ".join(_RESERVED)} are taken'
+    if key == "Name":
+        return '"Name": AWS and ParallelCluster name each resource by this tag'
+    if wrong := [each for each in key + value if not _is_taken_in_tags(each)]:
+        return f'"{key}={value}": a tag takes letters, digits, spaces and {TAG_MARKS}, no {wrong[0]}'
+    if len(key) > 128 or len(value) > 256:  # noqa: PLR2004  # AWS's limits
+        return f'"{key}={value}": a key has 128 characters at most, a value 256'
+    return None
 
 
 def _is_taken_in_tags(character: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from training_cluster.flags.account import tag_problem
 from training_cluster.overrides.nodes import excluded_rights, unusable_policies
 from training_cluster.overrides.reserved import reserved_keys
 from training_cluster.paths import ROOT
@@ -46,15 +47,26 @@ def read_overrides(name: str) -> Overrides:
         name: path of the file, absolute or in the folder of cdk.json.
 
     Raises:
-        ConfigurationError: no such file, no YAML, a key twice, a key that a flag sets, or no such script.
+        ConfigurationError: no such file, no YAML, a key twice, a key that a flag sets, a tag
+            that AWS refuses, or no such script.
     """
     otherwise = "the file has no keys of a cluster config, such as HeadNode or Scheduling"
     content = read_file_of("overrides", name, otherwise=otherwise, page=_PAGE)
     overrides = Overrides(file=ROOT / name, content=content)
     rights = [*excluded_rights(content), *unusable_policies(content)]
-    if found := [*reserved_keys(content), *rights, *_missing(overrides)]:
+    if found := [*reserved_keys(content), *rights, *_unusable_tags(content), *_missing(overrides)]:
         raise unusable(f"overrides={name}", found, page=_PAGE)
     return overrides
+
+
+def _unusable_tags(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each tag that CloudFormation could not give to all resources of the cluster."""
+    tags = content.get("Tags")
+    for each in tags if isinstance(tags, list) else []:
+        if isinstance(each, Mapping) and (
+            problem := tag_problem(str(each.get("Key")), str(each.get("Value")))
+        ):
+            yield f"Tags: {problem}"
 
 
 def _urls(value: Any) -> Iterator[str]:

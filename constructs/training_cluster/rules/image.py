@@ -1,5 +1,6 @@
 """Rules about the nodes' image and its content."""
 
+import re
 from collections.abc import Iterator
 
 from training_cluster.catalog.families import load_base
@@ -23,6 +24,16 @@ def _rebuilds_are_of_a_built_image(settings: Settings) -> Iterator[Contradiction
         yield Contradiction(
             problem=f"image_rebuild={settings.image_rebuild} builds nothing with image={settings.node_image}",
             mend=f"-c image=build -c image_rebuild={settings.image_rebuild}, or leave image_rebuild out",
+        )
+
+
+def _image_builder_takes_the_tags(settings: Settings) -> Iterator[Contradiction]:
+    # Its API's TagKey; other services take letters of all languages.
+    keys = [key for key in settings.own_tags if not re.fullmatch(r"[a-zA-Z0-9\s_.:/=+\-@]*", key)]
+    if keys and settings.node_image == "build":
+        yield Contradiction(
+            problem=f'image=build: Image Builder takes no tag with the key "{keys[0]}", only ASCII letters',
+            mend="-c tags=... with another key, or -c image=official",
         )
 
 
@@ -83,6 +94,7 @@ def _without(settings: Settings, name: str) -> str:
 IMAGE_RULES = (
     _image_runs_on_the_family,
     _rebuilds_are_of_a_built_image,
+    _image_builder_takes_the_tags,
     _workloads_suit_the_family,
     _workloads_take_the_python,
     _workloads_fit_the_start,

@@ -63,6 +63,10 @@ MISTAKES = {
         "HeadNode: {Iam: {AdditionalIamPolicies: [{Policy: 'arn:aws:iam::*:policy/*'}]}}",
         'Iam.AdditionalIamPolicies: "arn:aws:iam::*:policy/*" is not the ARN of a policy',
     ),
+    "a tag that IAM refuses": (
+        "Tags: [{Key: cost, Value: 'R&D'}]",
+        'Tags: "cost=R&D": a tag takes letters, digits, spaces and _.:/=+-@, no &',
+    ),
     "a typo in a setting of slurm.conf": (
         "Scheduling: {SlurmSettings: {CustomSlurmSettings: [{SlurmdTimout: 600}]}}",
         "Scheduling.SlurmSettings.CustomSlurmSettings.SlurmdTimout: Slurm 25.11 has no such key in slurm.conf"

@@ -115,6 +115,12 @@ def test_the_steps_leave_time_in_a_start() -> None:
     assert [step.name for step in load_steps() if step.makes_environments] == ["50-install-workloads"]
 
 
+def test_image_builder_takes_the_tags_keys() -> None:
+    assert 'Image Builder takes no tag with the key "équipe"' in refusal(image="build", tags="équipe=nlp")
+    assert settings(image="build", tags="cost center=équipe")
+    assert settings(image="official", tags="équipe=nlp")
+
+
 def test_rebuilds_are_of_a_built_image() -> None:
     assert "builds nothing with image=official" in refusal(image_rebuild="monthly")
     assert f"builds nothing with image={AMI}" in refusal(image_rebuild="monthly", image=AMI)
