@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ops.importing.translation import Config, Translation, nodes_of
 from training_cluster.cluster.bundle import bootstrap_budget_s
-from training_cluster.cluster.resource_ids import ResourceIds, existing_database, placeholders
+from training_cluster.cluster.resource_ids import ResourceIds, placeholders, with_existing
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import UNITED, are_named, contrary_items, scripts_of
 from training_cluster.overrides.nodes import MORE_GROUPS
@@ -51,19 +51,8 @@ class Unlike(NamedTuple):
 
 def ids_of(settings: Settings, region: str) -> ResourceIds:
     """Return the ids that the flags name; samples stand for what a deploy creates."""
-    given = {
-        "region": region,
-        "public_subnet_id": settings.public_subnet_id,
-        "private_subnet_id": settings.private_subnet_id,
-        "node_security_group_id": settings.security_group_id,
-        "key_name": settings.key_name,
-        "lustre_id": settings.fsx_id,
-        "efs_id": settings.efs_id,
-        "database": existing_database(settings),
-    }
     samples = placeholders(image_id=None, bootstrap_budget_s=bootstrap_budget_s(settings))
-    known: dict[str, Any] = {key: value for key, value in given.items() if value}
-    return replace(samples, **known)
+    return with_existing(replace(samples, region=region), settings)
 
 
 def in_their_keys(config: Config, settings: Settings) -> dict[str, Any]:

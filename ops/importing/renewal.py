@@ -1,7 +1,6 @@
 """Rewrites a config with keys of the same effect, and replaces keys that ParallelCluster no longer has."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from ops.importing.translation import Translation, nodes_of
@@ -18,8 +17,12 @@ _NO_FILE_CACHE = "NONE"
 
 def renew(config: Config, to: Translation) -> None:
     """Rewrite a config in place, with a note for each key that is not the same."""
-    for step in _STEPS:
-        step(config, to)
+    _system(config, to)
+    _image_of_all(config, to)
+    _pools(config, to)
+    _caches(config, to)
+    _database(config)
+    _queues(config, to)
 
 
 def without_nothing(value: Any) -> Any:
@@ -73,7 +76,7 @@ def _caches(config: Config, to: Translation) -> None:
             to.note("moved", path, "NONE is the default")
 
 
-def _database(config: Config, _: Translation) -> None:
+def _database(config: Config) -> None:
     database = config["Scheduling"].get("SlurmSettings", {}).get("Database", {})
     if "Uri" in database:
         address = str(database["Uri"]).removeprefix("mysql://").rstrip("/")
@@ -129,13 +132,3 @@ def _placement_group(node: Config, path: str, to: Translation, *, is_block: bool
         node["Networking"]["PlacementGroup"] = {"Enabled": False}
         words = "off: a Capacity Block takes no placement group, since its nodes are close together already"
         to.note("replaced", f"{path}.Networking.PlacementGroup", words)
-
-
-_STEPS: tuple[Callable[[Config, Translation], None], ...] = (
-    _system,
-    _image_of_all,
-    _pools,
-    _caches,
-    _database,
-    _queues,
-)

@@ -5,12 +5,12 @@ that it refuses to change while nodes run, while they drain, and with a stopped 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ops.pcluster.update_policies import Refused, ask_library
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import ResourceIds, existing_database, placeholders
+from training_cluster.cluster.resource_ids import ResourceIds, placeholders, with_existing
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
 
@@ -21,8 +21,6 @@ _G5 = {"family": "g5"}
 _BOUNDARY = {"permissions_boundary": "arn:aws:iam::123456789012:policy/a"}
 _ANOTHER_BOUNDARY = {"permissions_boundary": "arn:aws:iam::123456789012:policy/b"}
 _ONE_LOGIN_NODE = {"login_nodes": "1"}
-_FLAG_OF = {"node_security_group_id": "security_group_id", "lustre_id": "fsx_id"}
-"""Flags of existing resources, by the field of ResourceIds, where the names differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +104,4 @@ def ids_of(settings: Settings) -> ResourceIds:
     ids = placeholders(image_id="ami-0123456789abcdef0", bootstrap_budget_s=600)
     if settings.node_image.startswith("ami-"):
         ids = replace(ids, image_id=settings.node_image)
-    flags = {each.name: _FLAG_OF.get(each.name, each.name) for each in fields(ids)}
-    given = {name: getattr(settings, flag, None) for name, flag in flags.items()}
-    ids = replace(ids, **{name: value for name, value in given.items() if value})
-    return replace(ids, database=existing_database(settings) or ids.database)
+    return with_existing(ids, settings)

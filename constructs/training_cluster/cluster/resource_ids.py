@@ -1,10 +1,13 @@
 """Ids and names of the resources that a cluster config refers to. They may be CDK tokens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.flags.settings import Settings
+
+_FLAG_OF = {"node_security_group_id": "security_group_id", "lustre_id": "fsx_id"}
+"""Flags of existing resources, by the field of ResourceIds, where the names differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +83,14 @@ class ResourceIds:
     def new_placement_group(self, queue: str) -> str | None:
         """Return the name of the new placement group of a queue; None when it needs none."""
         return self.more_placement_groups.get(queue, self.placement_group_name)
+
+
+def with_existing(ids: ResourceIds, settings: Settings) -> ResourceIds:
+    """Return ids with those of existing resources that flags name."""
+    flags = {each.name: _FLAG_OF.get(each.name, each.name) for each in fields(ids)}
+    given = {name: getattr(settings, flag, None) for name, flag in flags.items()}
+    given["database"] = existing_database(settings)
+    return replace(ids, **{name: value for name, value in given.items() if value})
 
 
 def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceIds:
