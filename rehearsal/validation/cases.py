@@ -118,11 +118,12 @@ def all_cases() -> Iterator[Case]:
 
 
 # Resources of an imported config that the local AWS lacks; the foundation has others of the same kind.
-_NOT_THERE = (
+NOT_THERE = (
     *("vpc_id", "public_subnet_id", "private_subnet_id", "security_group_id", "ssh_from", "key_name"),
-    *("fsx_id", "efs_id", "accounting", "accounting_user", "accounting_secret"),
+    *("fsx_id", "efs_id"),
 )
-# Configs that name such resources in the files of queues and overrides, or an OS that the import drops.
+# Configs that name such resources in the files of queues and overrides, or an OS that the import drops. A
+# nightly test deploys them (tests/slow/stacks/test_stacks_samples.py).
 _NOT_JUDGED = (
     *("block", "reservation", "head-image", "named-group", "other-zones", "more-groups", "own-storage"),
     *("own-lustre", "policies-and-buckets", "other-system", "reservation-group", "reservation-each"),
@@ -135,7 +136,7 @@ def _import(name: str, config: Config) -> Case:
     """Return the case of a config that `trainctl import` translates; resources are the foundation's."""
     folder = Path(tempfile.mkdtemp()) / name
     flags = read_flags(str(import_config(config, folder).files[0]))
-    kept = {flag: value for flag, value in flags.items() if flag not in _NOT_THERE}
+    kept = {flag: value for flag, value in flags.items() if flag not in NOT_THERE}
     return Case(table="feature", row=f"import: {name}", column="", os_name=kept["os"], flags=kept)
 
 

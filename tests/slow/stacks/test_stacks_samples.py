@@ -1,25 +1,120 @@
 """Every sample of overrides and imports, deployed once: no right lacks, and none is for an unused type."""
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from ops.importing.command import import_config
+from ops.importing.flags import OPEN_ROLE
+from ops.preflight.config_ids import known_ids
+from ops.preflight.existing_network import read_existing_network
 from rehearsal.deployed import read_deployed_cluster
 from rehearsal.local_aws.rights.denied import denied_calls
-from rehearsal.validation.cases import OS_NAMES, Case, all_cases
+from rehearsal.validation.cases import FEATURES, NOT_THERE
+from rehearsal.validation.custom_amis import register_image
+from rehearsal.validation.samples import import_samples
 from tests.slow.conftest import Cloud
+from training_cluster.flags.file import read_flags
 from training_cluster.permissions.overrides import MANAGED_TYPES, managed_types
+from training_cluster.rules.context import read_settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
+IMPORTS = import_samples()
+NOT_DEPLOYED = {
+    # moto/fsx/responses.py answers neither DescribeVolumes nor DescribeFileCaches, which the library asks.
+    **dict.fromkeys(("file-cache", "own-storage", "template"), "the emulator has no FSx volumes"),
+    # moto/resourcegroups/responses.py: list_group_resources raises NotImplementedError.
+    **dict.fromkeys(("reservation-group", "reservation-each"), "the emulator lists no group's resources"),
+}
+OVERRIDES = [name for name in FEATURES if name.startswith("overrides: ")]
+NEW_LUSTRE = ("lustre", "older-lustre", "scratch-lustre")
+"""Samples with a Lustre of another type or size, for which StorageStack must not exist yet."""
+SAMPLES = [
+    *(("", name) for name in (*OVERRIDES, *IMPORTS) if name not in {*NOT_DEPLOYED, *NEW_LUSTRE}),
+    *((name, name) for name in NEW_LUSTRE),
+]
+SECRET = r"arn:aws:secretsmanager:us-east-1:\d+:secret:(\w+)-AbCdEf"
+ROLES = ("arn:aws:iam::123456789012:role/head", OPEN_ROLE)
 
-def _samples() -> dict[str, Case]:
-    """Return the samples by name; those of overrides with the first OS."""
-    cases = [each for each in all_cases() if each.row.startswith(("overrides: ", "import: "))]
-    return {each.row: each for each in reversed(cases) if each.os_name == OS_NAMES[0] or "import" in each.row}
+
+@pytest.fixture(scope="module")
+def there(cloud: Cloud) -> dict[str, str]:
+    """Resources in the account, by the texts of the samples for them."""
+    cloud.cdk.run("deploy", "StorageStack", "--require-approval", "never", output=cloud.folder / "cdk.out")
+    settings, ec2 = read_settings({}), cloud.client("ec2")
+    ids = known_ids(settings, read_existing_network(settings, cloud.client), cloud.client)
+    (near,) = ec2.describe_subnets(SubnetIds=[ids.private_subnet_id])["Subnets"]
+    subnets, vpc = [ids.public_subnet_id, ids.private_subnet_id], near["VpcId"]
+    for n, zone in enumerate({f"us-east-1{each}" for each in "abc"} - {near["AvailabilityZone"]}):
+        made = ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{32 + n}.0/24", AvailabilityZone=zone)
+        subnets.append(made["Subnet"]["SubnetId"])
+        cloud.client("efs").create_mount_target(
+            FileSystemId=ids.efs_id, SubnetId=subnets[-1], SecurityGroups=[ids.node_security_group_id]
+        )
+    groups = [ec2.create_security_group(GroupName=n, Description=n, VpcId=vpc)["GroupId"] for n in "abc"]
+    ec2.create_key_pair(KeyName="training", KeyType="ed25519")
+    for name in ("team", "mine"):
+        ec2.create_placement_group(GroupName=name, Strategy="cluster")
+    for name in ("my-bucket", "my-data", "my-results"):
+        cloud.client("s3").create_bucket(Bucket=name)
+    trust = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    made = cloud.client("iam").create_role(RoleName="head", AssumeRolePolicyDocument=document)
+    return {
+        **{f"subnet-0123456789abcdef{n}": id_ for n, id_ in enumerate(subnets)},
+        **{f"sg-0123456789abcdef{n}": id_ for n, id_ in enumerate(groups)},
+        "ami-0123456789abcdef0": register_image(cloud.address, "alinux2023"),
+        "fs-0123456789abcdef0": ids.efs_id,
+        "fs-0123456789abcdef1": ids.lustre_id,
+        **dict.fromkeys(ROLES, made["Role"]["Arn"]),
+    }
 
 
-SAMPLES = _samples()
+def _reserve(cloud: Cloud, subnet: str, config: Mapping[str, Any]) -> str:
+    """Buy the Capacity Block, or make the reservation, of the first compute resource; return its id."""
+    ec2, queue = cloud.client("ec2"), config["Scheduling"]["SlurmQueues"][0]
+    resource = queue["ComputeResources"][0]
+    of, count = resource["InstanceType"], resource["MaxCount"]
+    zone = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["AvailabilityZone"]
+    if queue.get("CapacityType") == "CAPACITY_BLOCK":
+        wanted = {"InstanceType": of, "InstanceCount": count, "CapacityDurationHours": 24}
+        offers = ec2.describe_capacity_block_offerings(**wanted)["CapacityBlockOfferings"]
+        offer = next(o["CapacityBlockOfferingId"] for o in offers if o["AvailabilityZone"] == zone)
+        made = ec2.purchase_capacity_block(CapacityBlockOfferingId=offer, InstancePlatform="Linux/UNIX")
+    else:
+        made = ec2.create_capacity_reservation(
+            InstanceType=of, InstancePlatform="Linux/UNIX", AvailabilityZone=zone, InstanceCount=count
+        )
+    return str(made["CapacityReservation"]["CapacityReservationId"])
+
+
+def _flags(cloud: Cloud, sample: str, there: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Import a sample that names what is in the account; return its flags, without those of the network."""
+    config, known = IMPORTS[sample].config, dict(there)
+    text = yaml.safe_dump(config)
+    for arn, name in {match[0]: match[1] for match in re.finditer(SECRET, text)}.items():
+        made = cloud.client("secretsmanager").create_secret(
+            Name=f"{sample}-{name}", SecretString="c2VjcmV0" * 8
+        )
+        known[arn] = made["ARN"]
+    if "cr-0123456789abcdef0" in text:
+        known["cr-0123456789abcdef0"] = _reserve(cloud, there["subnet-0123456789abcdef1"], config)
+    files = import_config(yaml.safe_load(_named(text, known)), folder).files
+    for file in files:
+        file.write_text(_named(file.read_text(), known))
+    return {flag: value for flag, value in read_flags(str(files[0])).items() if flag not in NOT_THERE}
+
+
+def _named(text: str, known: Mapping[str, str]) -> str:
+    for name, id_ in known.items():
+        text = text.replace(name, id_)
+    return text
 
 
 def _types(cloud: Cloud, stack: str) -> Iterator[str]:
@@ -31,10 +126,14 @@ def _types(cloud: Cloud, stack: str) -> Iterator[str]:
             yield from _types(cloud, each["PhysicalResourceId"])
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_a_sample_deploys_with_its_rights(sample: str, cloud: Cloud) -> None:
+@pytest.mark.parametrize(("cloud", "sample"), SAMPLES, indirect=["cloud"], ids=[name for _, name in SAMPLES])
+def test_a_sample_deploys_with_its_rights(
+    sample: str, cloud: Cloud, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    there = {} if sample in NEW_LUSTRE else request.getfixturevalue("there")
+    given = FEATURES[sample] if sample in FEATURES else _flags(cloud, sample, there, tmp_path / "out")
+    flags = [f"{name}={value}" for name, value in given.items()]
     before = len(denied_calls(cloud.address))
-    flags = [f"{name}={value}" for name, value in SAMPLES[sample].flags.items() if name != "cluster_name"]
     cloud.deploy(*flags)
     assert denied_calls(cloud.address)[before:] == []
     config = read_deployed_cluster(cloud.address, "training").config

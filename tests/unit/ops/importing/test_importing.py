@@ -22,7 +22,6 @@ from tests.unit.ops.fake_account import Account, FakeStack, stack_answers
 from tests.unit.ops.jobs_head_node import Call
 from tests.unit.pcluster_library import refusals
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.directory.file import read_directory
 from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import merge
@@ -221,15 +220,6 @@ def test_the_update_strategy_becomes_on_busy(strategy: str, on_busy: str, tmp_pa
     found = import_config(changed(Scheduling=settings), tmp_path)
     assert f"{strategy}: type -c on_busy={on_busy} with a deploy" in str(found.moved)
     assert "on_busy" not in found.flags
-
-
-def test_a_directory_is_imported_with_its_file(imported: Imports) -> None:
-    sample = imported("directory")
-    assert (
-        read_directory(str(sample.folder / sample.found.flags["directory"])).DomainAddr
-        == "ldaps://corp.example.com"
-    )
-    assert sample.folder / "directory.yaml" in sample.found.files
 
 
 def test_numbers_in_quotes_groups_and_prologs_are_kept(tmp_path: Path) -> None:
