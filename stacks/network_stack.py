@@ -53,6 +53,7 @@ class NetworkStack(Stack):
             public_subnet_id=self._export("PublicSubnetId", public_id),
             private_subnet_id=self._export("PrivateSubnetId", private_id),
             node_security_group_id=self._export("NodeSecurityGroupId", nodes_id),
+            guard_token=self._export("GuardToken", guard.service_token),
             # None for the user's own network, where accounting=new is refused.
             zone_names=self._export_zones(zone) if zone else (),
         )

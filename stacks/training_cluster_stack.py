@@ -22,6 +22,7 @@ from training_cluster.cluster.scripts import Scripts
 from training_cluster.cluster.session_command import cluster_user, start_session_command
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.flags.settings import Settings
+from training_cluster.functions.guard import guard_cluster
 from training_cluster.image.lookup import ClusterImage
 from training_cluster.image.names import image_parameter
 from training_cluster.monitoring.budget import ACTIVATE_TAG
@@ -57,6 +58,7 @@ class TrainingClusterStack(Stack):
             description=f"Training Cluster: the cluster {settings.cluster_name}, family {settings.family}",
         )
         self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
+        guard = guard_cluster(self, "Guard", service_token=network.guard_token, settings=settings)
         name, rights = settings.cluster_name, Rights(settings=settings, bucket=storage.bucket)
         ids = ResourceIds(
             region=Aws.REGION,
@@ -117,6 +119,9 @@ class TrainingClusterStack(Stack):
         )
         self._outputs(cluster, settings)
         self._outputs_of_monitoring(monitoring, settings)
+        for each in self.node.children:
+            if each is not guard:
+                each.node.add_dependency(guard)
 
     def _advise(self, settings: Settings, config: Rendered) -> None:
         if settings.overrides:

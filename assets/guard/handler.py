@@ -1,11 +1,11 @@
 """Lambda entry of Custom::Guard: fails an update that would replace a resource with data, before any change.
 
-The guard of the first stack also fails a deploy that leaves out flags of the cluster's last deploy.
-
 The resources with data depend on this custom resource, so CloudFormation updates it first. It creates,
 stores and deletes nothing: the event has the old and the new values. A guard that is created in an
-existing stack is in another app's stack: `cdk deploy` updates any stack that has the name. The guard of the
-first stack also finds out whether somebody else has the names that the cluster needs.
+existing stack is in another app's stack: `cdk deploy` updates any stack that has the name.
+
+With `Cluster`, in the first stack of a deploy and again in the cluster's own, it also fails a deploy that
+leaves out flags of the cluster's last deploy, or needs a name that somebody else has.
 """
 
 from __future__ import annotations
@@ -30,26 +30,33 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     Raises:
         RuntimeError: the event is refused; nothing was changed. The text is for the person who deploys.
     """
-    if event["RequestType"] == "Create":
+    cluster = event["ResourceProperties"].get("Cluster", {})
+    if event["RequestType"] == "Create" and parent_stack.stack_name(event["StackId"]) != cluster.get("Stack"):
         _refuse_unless_the_stack_is_new(event["StackId"])
     if event["RequestType"] == "Update":
         old, new = event["OldResourceProperties"]["Values"], event["ResourceProperties"]["Values"]
-        changes = refused_changes(old, _with_clusters(old, new, event["StackId"]))
-        if changes := changes or _forgotten(event["ResourceProperties"]) or _taken_names(event):
+        changes = refused_changes(old, _with_clusters(old, new, cluster, event["StackId"]))
+        if changes := changes or _forgotten(event) or _taken_names(event):
             _refuse_unless_it_rolls_back(event["StackId"], changes)
     if event["RequestType"] == "Create" and (taken := _taken_names(event)):
         raise RuntimeError(refusal(taken))
     return {"PhysicalResourceId": PHYSICAL_ID}
 
 
-def _with_clusters(old: Values, new: Values, stack_id: str) -> Values:
-    """Return the new values, of which some may change if no cluster exists. AWS is asked only for these."""
+def _with_clusters(old: Values, new: Values, cluster: dict[str, str], stack_id: str) -> Values:
+    """Return the new values, of which some may change if no cluster exists. AWS is asked only for these.
+
+    They may also become what the roles of the cluster itself have: those of older releases may differ.
+    """
     some = {
         name: {**each, "may": "changes"}
         for name, each in new.items()
         if each["may"] == WITHOUT_CLUSTERS and name in old and old[name]["value"] != each["value"]
     }
-    return {**new, **some} if some and not parent_stack.has_clusters(stack_id) else new
+    if some and parent_stack.has_clusters(stack_id):
+        own = parent_stack.boundary(cluster["Stack"]) if cluster else None
+        some = {name: each for name, each in some.items() if each["value"] == own}
+    return {**new, **some}
 
 
 def _refuse_unless_the_stack_is_new(stack_id: str) -> None:
@@ -83,14 +90,19 @@ def _taken_names(event: dict[str, Any]) -> list[str]:
         return [f"Whether the names of {cluster['Name']} are free could not be read ({error}). Deploy again"]
 
 
-def _forgotten(properties: dict[str, Any]) -> list[str]:
+def _forgotten(event: dict[str, Any]) -> list[str]:
+    properties = event["ResourceProperties"]
     if "LeftOut" not in properties:
         return []
     stack = properties["Cluster"]["Stack"]
     try:
-        return forgotten_flags(stack, parent_stack.recorded_flags(stack), properties["LeftOut"])
+        if parent_stack.stack_name(event["StackId"]) == stack:
+            last = event["OldResourceProperties"].get("Flags", {})
+        else:
+            last = parent_stack.recorded_flags(stack)
     except parent_stack.StatusUnknownError as error:
         return [f"The flags of the last deploy of {stack} could not be read ({error}): type the deploy again"]
+    return forgotten_flags(stack, last, properties["LeftOut"])
 
 
 def _refuse_unless_it_rolls_back(stack_id: str, changes: list[str]) -> None:

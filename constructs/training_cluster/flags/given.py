@@ -1,7 +1,7 @@
 """Flags of a deployed cluster, in its template's metadata: `trainctl deploy` repeats them.
 
-CloudFormation takes new metadata only along with another change, so flags of the shared stacks may be
-outdated here: the values of their guards are not.
+CloudFormation takes new metadata only along with another change, which the cluster's guard makes. Flags of
+the shared stacks may be outdated here after another cluster's deploy: the values of their guards are not.
 """
 
 from collections.abc import Mapping
@@ -21,11 +21,18 @@ _OF_SHARED_STACKS = {*NetworkFlags.model_fields, *StorageFlags.model_fields} - {
 def given_flags(settings: Settings) -> dict[str, Any]:
     """Return the family, and the flags that differ from their defaults; no flag is a secret, only its ARN.
 
-    Those that the file of queues gives are left out: the file may change until the next deploy.
+    Those of one deploy alone are left out, and those that the file of queues gives, which may change until the
+    next deploy.
     """
-    flags = settings.model_dump(mode="json", exclude_defaults=True)
+    of_one = {flag for flag, info in Settings.model_fields.items() if not is_remembered(info)}
+    flags = settings.model_dump(mode="json", exclude_defaults=True, exclude=of_one)
     of_file = flags_of_file(settings.queues, settings.queue_name)
     return {"family": settings.family} | {flag: flags[flag] for flag in flags if flag not in of_file}
+
+
+def own_flags(settings: Settings) -> dict[str, Any]:
+    """Return the given flags of the cluster's own stack."""
+    return {flag: each for flag, each in given_flags(settings).items() if flag not in _OF_SHARED_STACKS}
 
 
 def left_out(settings: Settings) -> dict[str, str]:

@@ -41,6 +41,7 @@ class FunctionResource(Construct):
 
     Attributes:
         resource: the custom resource, for its attributes and for dependencies on it.
+        service_token: address of the function, for a custom resource of another stack.
     """
 
     def __init__(
@@ -63,10 +64,11 @@ class FunctionResource(Construct):
         function = self._function(code, timeout, self._role(name, actions, purpose, read_stacks))
         provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=self._log)
         acknowledge_provider(provider)
+        self.service_token = provider.service_token
         self.resource = CustomResource(
             self,
             name,
-            service_token=provider.service_token,
+            service_token=self.service_token,
             resource_type=resource_type,
             service_timeout=_SERVICE_TIMEOUT,
             properties=properties,

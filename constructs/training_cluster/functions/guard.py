@@ -1,11 +1,12 @@
 """The guard: a custom resource that fails an update which would replace something that holds data."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import CustomResource, Duration, RemovalPolicy
 from constructs import Construct, IConstruct
 
-from training_cluster.flags.given import left_out
+from training_cluster.flags.given import left_out, own_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.functions.guarded import Guarded
@@ -34,7 +35,7 @@ class Guard(FunctionResource):
     def __init__(
         self, scope: Construct, id_: str, *, values: Mapping[str, Guarded], settings: Settings | None = None
     ) -> None:
-        remembered = {"Cluster": settings.names, "LeftOut": left_out(settings)} if settings else {}
+        remembered = _remembered(settings) if settings else {}
         super().__init__(
             scope,
             id_,
@@ -53,3 +54,21 @@ class Guard(FunctionResource):
         """Make CloudFormation update the guard before any resource of the holders."""
         for holder in holders:
             holder.node.add_dependency(self.resource)
+
+
+def guard_cluster(scope: Construct, id_: str, *, service_token: str, settings: Settings) -> CustomResource:
+    """Add a custom resource that asks the first stack's guard about the cluster's names and flags again.
+
+    The first stack asks nothing where its inputs are those of its last deploy, or with `--exclusively`.
+    """
+    return CustomResource(
+        scope,
+        id_,
+        service_token=service_token,
+        resource_type=GUARD_TYPE,
+        properties={"Values": {}, "Flags": own_flags(settings), **_remembered(settings)},
+    )
+
+
+def _remembered(settings: Settings) -> dict[str, Any]:
+    return {"Cluster": settings.names, "LeftOut": left_out(settings)}

@@ -13,6 +13,7 @@ class Network(Construct):
 
     Args:
         vpc_id, public_subnet_id, private_subnet_id, node_security_group_id: ids, which may be tokens.
+        guard_token: address of the function that guards the first stack and each cluster.
         zone_names: names of two zones, the network's first; empty for an existing network.
 
     Attributes:
@@ -20,7 +21,7 @@ class Network(Construct):
         public_subnet: subnet of head and login nodes.
         private_subnet: subnet of compute nodes and file systems.
         node_security_group: group of all nodes; no rule is ever added through this attribute.
-        zone_names: the argument.
+        guard_token, zone_names: the arguments.
     """
 
     def __init__(
@@ -32,12 +33,13 @@ class Network(Construct):
         public_subnet_id: str,
         private_subnet_id: str,
         node_security_group_id: str,
+        guard_token: str,
         zone_names: tuple[str, ...] = (),
     ) -> None:
         super().__init__(scope, id_)
         # Only the id is used, but CDK requires zones.
         self.vpc = ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id=vpc_id, availability_zones=["unknown"])
-        self.zone_names = zone_names
+        self.guard_token, self.zone_names = guard_token, zone_names
         self.public_subnet = self._subnet("PublicSubnet", public_subnet_id)
         self.private_subnet = self._subnet("PrivateSubnet", private_subnet_id)
         self.node_security_group = ec2.SecurityGroup.from_security_group_id(

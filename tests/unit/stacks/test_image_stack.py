@@ -39,8 +39,8 @@ def _resources(**flags: str) -> dict[str, Any]:
     others = cdk.Stack(app, "Others")
     bucket = s3.Bucket.from_bucket_name(others, "Bucket", "training-data")
     storage = SharedStorage(bucket=bucket, lustre_id="fs-1", efs_id="fs-2")
-    group = "sg-0123456789abcdef0"
-    network = Network(others, "Network", node_security_group_id=group, **OWN_NETWORK)  # type: ignore[arg-type]
+    ids = {"node_security_group_id": "sg-0123456789abcdef0", "guard_token": "any", **OWN_NETWORK}
+    network = Network(others, "Network", **ids)  # type: ignore[arg-type]
     settings = read_settings({"image": "build", **flags})
     stack = ImageStack(app, STACK, settings=settings, network=network, storage=storage)
     found: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]

@@ -12,11 +12,10 @@ from tests.unit.stacks.app import BOUNDARY, EVERYTHING, OWN_NETWORK, App
 from training_cluster.acknowledgements import flat
 from training_cluster.network.zone import RESOURCE_TYPE
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import GUARD_TYPE
 
 STACK = "NetworkStack"
 IDS = ("Vpc", "PublicSubnet", "PrivateSubnet", "NodeSecurityGroup")
-EXPORTS = {f"TrainingCluster-Network:{name}Id" for name in IDS}
+EXPORTS = {f"TrainingCluster-Network:{name}" for name in (*(f"{each}Id" for each in IDS), "GuardToken")}
 # Of a network of ours: AccountingStack, which is refused with another, has subnets in both.
 ZONES = {"TrainingCluster-Network:ZoneName", "TrainingCluster-Network:OtherZoneName"}
 
@@ -149,19 +148,6 @@ def test_an_own_network_and_group_get_nothing() -> None:
     assert {each["Export"]["Name"] for each in template["Outputs"].values()} == EXPORTS
 
 
-def test_the_guard_precedes_every_change_of_the_network(everything: App) -> None:
-    resources = everything.templates[STACK]["Resources"]
-    (guard,) = (id_ for id_, each in resources.items() if each["Type"] == "Custom::Guard")
-    for id_, each in resources.items():
-        is_guards = id_.startswith("Guard")
-        if (
-            each["Type"].startswith("AWS::EC2::")
-            or each["Type"] == RESOURCE_TYPE
-            or (each["Type"] == "AWS::IAM::Role" and not is_guards)
-        ):
-            assert guard in each["DependsOn"], id_
-
-
 def test_the_guard_keeps_what_stacks_stand_in(default: App, brought: App) -> None:
     ours, theirs = (app.only("Custom::Guard", STACK)["Values"] for app in (default, brought))
     for flag, id_ in OWN_NETWORK.items():
@@ -178,12 +164,3 @@ def test_exports_are_the_same_for_any_network(default: App, everything: App, bro
         text = str({**app.templates["TrainingClusterStack"], "Metadata": {}})  # the flags, for trainctl plan
         assert "TrainingCluster-Network:PrivateSubnetId" in text
         assert not [id_ for id_ in OWN_NETWORK.values() if id_ in text]
-
-
-def test_the_first_stack_asks_for_free_names(default: App) -> None:
-    """Its guard comes before every other resource of a deploy. A given key pair is no name of the cluster."""
-    (guard,) = default.resources(GUARD_TYPE, STACK).values()
-    names = read_settings({}).names
-    assert guard["Cluster"] == names
-    assert names == {"Name": "training", "Stack": "TrainingClusterStack", "KeyPair": "training-key"}
-    assert read_settings({"key_name": "mine"}).names["KeyPair"] == ""

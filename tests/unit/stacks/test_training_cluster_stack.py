@@ -1,5 +1,6 @@
 """TrainingClusterStack: key, placement group, scripts, provider, cluster; AccountingStack."""
 
+import itertools
 import json
 import re
 import shlex
@@ -7,7 +8,10 @@ import shlex
 from stacks.composition import NEVER_RETAGGED
 from tests.unit.stacks.app import EVERYTHING, SECRET, App
 from training_cluster.acknowledgements import flat
+from training_cluster.flags.given import GIVEN_FLAGS
 from training_cluster.paths import ASSETS
+from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import GUARD_TYPE
 
 RECORD = ASSETS / "cluster_provider" / "record.py"
 STACK = "TrainingClusterStack"
@@ -22,6 +26,22 @@ def test_connect_opens_the_clusters_users_shell(default: App, brought: App) -> N
 
 def test_efa_nodes_have_a_cluster_placement_group(default: App) -> None:
     assert default.only("AWS::EC2::PlacementGroup")["Strategy"] == "cluster"
+
+
+def test_the_guards_precede_all_else_and_know_names(default: App, everything: App) -> None:
+    """So a refusal changes nothing, a key pair of somebody else is not touched, and each flag is recorded."""
+    names = {"Name": "training", "Stack": STACK, "KeyPair": "training-key"}
+    for app, stack in itertools.product((default, everything), (STACK, "NetworkStack")):
+        resources = app.templates[stack]["Resources"]
+        (guard,) = (id_ for id_, each in resources.items() if each["Type"] == GUARD_TYPE)
+        earlier = {id_ for id_, each in resources.items() if guard not in each.get("DependsOn", [])}
+        assert all(id_.startswith("Guard") for id_ in earlier), earlier
+        assert resources[guard]["Properties"]["Cluster"] == names
+    asked = everything.only(GUARD_TYPE, STACK)
+    assert flat(asked["ServiceToken"]) == "TrainingCluster-Network:GuardToken"
+    assert asked["Flags"].items() < everything.templates[STACK]["Metadata"][GIVEN_FLAGS].items()
+    assert asked["Flags"]["alarm_email"] == EVERYTHING["alarm_email"]
+    assert read_settings({"key_name": "mine"}).names["KeyPair"] == ""
 
 
 def test_scripts_are_there_first_and_never_pruned(default: App) -> None:

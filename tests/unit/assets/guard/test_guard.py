@@ -87,15 +87,6 @@ def test_what_would_replace_data_is_refused(guard: Guard, may: str, old: str, ne
         guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)})
 
 
-def test_a_refusal_names_values_and_safe_way(guard: Guard) -> None:
-    with pytest.raises(RuntimeError) as refusal:
-        guard.update({"fsx_type": _kept("persistent2")}, {"fsx_type": _kept("scratch2")})
-    assert str(refusal.value) == (
-        "Nothing was changed. | fsx_type: persistent2 -> scratch2 would replace a resource that holds "
-        "data with an empty one. Keep persistent2, and not scratch2."
-    )
-
-
 def test_several_refused_flags_are_one_message(guard: Guard) -> None:
     old = {"a": _kept("1"), "b": _kept("fs-1", "adopts"), "c": _kept("1200", "grows")}
     new = {"a": _kept("2"), "b": _kept("", "adopts"), "c": _kept("2400", "grows")}
@@ -184,17 +175,6 @@ def test_flags_that_cannot_be_read_are_refused(guard: Guard) -> None:
         guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
 
 
-def test_a_value_may_go_with_its_resource(guard: Guard) -> None:
-    """The own file system's type goes when fsx_id is given; it comes with a release that knows it."""
-    guard.update({"fsx_id": _kept("", "adopts"), "fsx_type": _kept("a")}, {"fsx_id": _kept("fs-1", "adopts")})
-    guard.update({}, {"fsx_type": _kept("a")})
-
-
-def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
-    """A bucket may be adopted together with the file system that was linked to the own one."""
-    guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine", "adopts")})
-
-
 @pytest.mark.parametrize(
     ("imports", "refused"),
     [
@@ -247,12 +227,6 @@ def test_a_create_in_an_unknown_stack_is_refused(guard: Guard) -> None:
     guard.account.statuses = [DENIED]
     with pytest.raises(RuntimeError, match=r"not allowed.*cloudformation:DescribeStacks"):
         guard.ask("Create")
-
-
-def test_a_new_role_is_waited_for(guard: Guard) -> None:
-    guard.account.statuses = [DENIED, DENIED, "CREATE_IN_PROGRESS"]
-    guard.ask("Create")
-    assert guard.slept == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -359,3 +333,35 @@ def test_unknown_names_are_refused(named: Guard) -> None:
     assert "Whether the names of training are free could not be read" in refusal(_deploy, named, TRAINING)
     named.stacks[STACK] = FakeStack(members={"StackStatus": "UPDATE_ROLLBACK_IN_PROGRESS"})
     _deploy(named, TRAINING)
+
+
+def test_a_cluster_may_keep_its_own_boundary(named: Guard) -> None:
+    """Clusters of older releases may have different ones; the shared stacks' roles take the last deploy's."""
+    role = {"Type": "AWS::IAM::Role", "Properties": {"PermissionsBoundary": "mine"}}
+    own = FakeStack(template={"Resources": {"Role": role}}, members={"StackId": "arn/1"})
+    named.stacks["TrainingClusterStack"] = own
+    named.account.answers["ListImports"] = {"Imports": ["TrainingClusterStack"]}
+
+    def deploy(cluster: dict[str, str], new: str) -> None:
+        old, wanted = ({"boundary": _kept(value, "without clusters")} for value in ("theirs", new))
+        asked = {"Values": wanted, "Cluster": cluster}
+        named.ask("Update", OldResourceProperties={"Values": old}, ResourceProperties=asked)
+
+    deploy(TRAINING, "mine")
+    for cluster, new in ((TRAINING, ""), (TRAINING, "another"), (SECOND, "mine")):
+        assert "is not possible while a cluster exists" in refusal(deploy, cluster, new)
+
+
+def test_a_clusters_own_stack_asks_again(named: Guard) -> None:
+    """A repeated deploy changes nothing in the first stack. An older release has no such guard."""
+    own = {"StackId": STACK.replace("TrainingCluster-Storage", "TrainingClusterStack")}
+    asked = {"ResourceProperties": {"Values": {}, "Cluster": TRAINING}}
+    named.ask("Create", **own, **asked)
+    named.account.answers["DescribeKeyPairs"] = {"KeyPairs": [{"KeyName": "training-key"}]}
+    assert "A key pair named training-key exists already" in refusal(named.ask, "Create", **own, **asked)
+    last, new = (
+        {"Values": {}, "Cluster": TRAINING, **more}
+        for more in ({"Flags": {"nodes": "4"}}, {"LeftOut": {"nodes": "2"}})
+    )
+    said = refusal(named.ask, "Update", **own, OldResourceProperties=last, ResourceProperties=new)
+    assert "The last deploy of TrainingClusterStack had -c nodes=4, and this one leaves that out" in said

@@ -56,4 +56,4 @@ def test_flags_unknown_to_this_release_are_not_guessed() -> None:
 
 def test_only_what_differs_is_written_down() -> None:
     assert given_flags(read_settings({})) == {"family": "p4d"}
-    assert given_flags(read_settings({"nodes": "4"})) == {"family": "p4d", "nodes": 4}
+    assert given_flags(read_settings({"nodes": "4", "on_busy": "stop"})) == {"family": "p4d", "nodes": 4}
