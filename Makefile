@@ -137,13 +137,7 @@ permissions: setup ## Write the table of the provider's permissions, from calls 
 
 .PHONY: docs
 docs: setup ## Write the generated pages: flags, families, changes, first-deploy, execution-role; reserved.tsv
-	@$(VENV)/python -m tools.docs.reserved_keys
-	@$(VENV)/python -m tools.docs.flags_page > docs/flags.md
-	@$(VENV)/python -m tools.docs.families_page > docs/families.md
-	@$(VENV)/python -m tools.docs.changes_page > docs/changes.md
-	@$(VENV)/python -m tools.docs.first_deploy_page > docs/first-deploy.md
-	@$(VENV)/python -m tools.docs.execution_role_page > docs/execution-role.md
-	@$(VENV)/python -m tools.docs.tables
+	@$(VENV)/python -m tools.docs
 
 .PHONY: site
 site: setup ## Build the docs site into .cache/site/html, and check its links (SERVE=1 serves it)

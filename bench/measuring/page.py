@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.measuring.result import Result
+from tools.docs.table import table
 from tools.json_text import json_text
 from training_cluster.paths import ROOT
 
@@ -43,10 +44,8 @@ def _page(names: Sequence[str], results: Mapping[str, Any]) -> Iterator[str]:
             continue
         content = results[name]
         yield f"## {name}: {content['title']}\n"
-        yield "| name | goal | measured | result |\n|---|---|---|---|"
-        for row in content["rows"]:
-            yield f"| {row['name']} | {row['goal']} | {row['measured']} | {row['verdict']} |"
-        yield ""
+        rows = ([row[key] for key in ("name", "goal", "measured", "verdict")] for row in content["rows"])
+        yield table(("name", "goal", "measured", "result"), rows)
         for note in content["notes"]:
             yield f"{note}\n"
         yield f"{_machine(content['machine'])} The benchmark took {content['seconds']:.0f} s.\n"

@@ -1,4 +1,6 @@
 """Generators of the pages in docs/, and of the table of reserved keys.
 
-Imported by: nobody; run by name.
+`python -m tools.docs` writes all of them.
+
+Imported by: bench.
 """

@@ -1,4 +1,4 @@
-"""`python -m tools.docs.changes_page`: docs/changes.md, the effect of a change of each flag on a cluster.
+"""docs/changes.md, the effect of a change of each flag on a cluster.
 
 The ParallelCluster library judges the flags of the cluster (flag_changes.py), the guards' policies the flags
 of network and storage. A flag that neither judges has the answer in its declaration (`on_change`).
@@ -9,6 +9,7 @@ from itertools import groupby
 
 from ops.pcluster.update_policies import Refused
 from tools.docs.flag_changes import SAMPLES, Sample, refused_changes
+from tools.docs.table import table
 from training_cluster.catalog.alerts import alert_names
 from training_cluster.flags.flag import effect_of_change
 from training_cluster.flags.settings import FLAG_GROUPS, Settings
@@ -121,12 +122,5 @@ def render_changes_page() -> str:
 
 
 def _table(title: str, flags: Mapping[str, object], found: Mapping[str, str]) -> str:
-    def rows() -> Iterator[str]:
-        for flag in flags:
-            yield f"| `{flag}` | {found[flag]} |"
-
-    return f"\n## {title}\n\n| flag | a change of it |\n|---|---|\n" + "\n".join(rows()) + "\n"
-
-
-if __name__ == "__main__":
-    print(render_changes_page(), end="")
+    rows = ((f"`{flag}`", found[flag]) for flag in flags)
+    return f"\n## {title}\n\n{table(('flag', 'a change of it'), rows)}"

@@ -1,4 +1,4 @@
-"""`python -m tools.docs.execution_role_page`: docs/execution-role.md, the rights that the stacks need."""
+"""docs/execution-role.md, the rights that the stacks need."""
 
 import json
 import tempfile
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rehearsal.local_aws.rights.registry_schemas import handlers
+from tools.docs.table import table
 from tools.synth_families import OTHERS, synth
 
 _HEAD = """\
@@ -29,8 +30,6 @@ The role also needs:
   s3.data-source.lustre.fsx (with `iam:AttachRolePolicy` and `iam:PutRolePolicy` on it), rds and imagebuilder
   (`.amazonaws.com`).
 
-| service | actions |
-|---|---|
 """
 
 
@@ -42,20 +41,16 @@ def render_execution_role_page(types: Iterable[str]) -> str:
             for action in (each for declared in handlers(type_).values() for each in declared):
                 service, _, name = action.partition(":")
                 actions[service].add(name)
-    rows = (f"| {service} | {', '.join(sorted(names))} |\n" for service, names in sorted(actions.items()))
-    return _HEAD + "".join(rows)
+    rows = ((service, ", ".join(sorted(names))) for service, names in sorted(actions.items()))
+    return _HEAD + table(("service", "actions"), rows)
 
 
-def main() -> None:
-    """Print the page, for the apps that between them have every stack."""
+def types_of_stacks() -> set[str]:
+    """Return the resource types of the apps that between them have every stack."""
     types = set[str]()
     with tempfile.TemporaryDirectory() as folder:
         for name, flags in OTHERS.items():
             synth(Path(folder), name, flags)
         for file in Path(folder).glob("*/*.template.json"):
             types |= {each["Type"] for each in json.loads(file.read_text())["Resources"].values()}
-    print(render_execution_role_page(types), end="")
-
-
-if __name__ == "__main__":
-    main()
+    return types

@@ -1,5 +1,8 @@
-"""`python -m tools.docs.families_page`: docs/families.md, generated from the catalog."""
+"""docs/families.md, generated from the catalog."""
 
+from collections.abc import Iterable
+
+from tools.docs.table import table
 from training_cluster.catalog.families import family_names, load_family
 from training_cluster.catalog.family import Family, Size
 
@@ -13,22 +16,14 @@ family's file has the sources of its own facts, the variables of its jobs with t
 bandwidth that nccl-tests requires. A `-` means that a value is unknown. Prices are those of one on-demand
 node in us-east-1, of {dates}.
 
-| family | accelerator | peak TFLOP/s | precision | image recipe | sold as | ParallelCluster | head node |
-|---|---|---|---|---|---|---|---|
 """
-_SIZES = """\
-## Sizes
-
-| size | accelerators | vCPUs | GiB | sockets x cores | cards | EFA | Gbps | NVMe GB | USD/h |
-|---|---|---|---|---|---|---|---|---|---|
-"""
-_ZONES = """\
+_FAMILY = "family|accelerator|peak TFLOP/s|precision|image recipe|sold as|ParallelCluster|head node"
+_SIZE = "size|accelerators|vCPUs|GiB|sockets x cores|cards|EFA|Gbps|NVMe GB|USD/h"
+_ZONES = """
 ## Zones
 
 The zones that are known to have the main size of a family. Most regions have the others.
 
-| family | zones |
-|---|---|
 """
 
 
@@ -36,9 +31,9 @@ def _shown(value: object) -> str:
     return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _family_row(family: Family) -> str:
+def _family_row(family: Family) -> Iterable[str]:
     accelerator = family.accelerator
-    cells = (
+    return (
         family.name,
         accelerator.name,
         _shown(accelerator.peak_bf16_tflops),
@@ -48,10 +43,9 @@ def _family_row(family: Family) -> str:
         f">= {family.pcluster_min_version}",
         family.head_node_type,
     )
-    return f"| {' | '.join(cells)} |"
 
 
-def _size_row(instance_type: str, size: Size) -> str:
+def _size_row(instance_type: str, size: Size) -> Iterable[str]:
     sockets = f"{size.sockets} x {size.cores_per_socket}" if size.sockets else "-"
     price = "-" if size.usd_per_hour is None else f"{size.usd_per_hour:.2f}"
     counts = (
@@ -63,12 +57,12 @@ def _size_row(instance_type: str, size: Size) -> str:
         size.efa_interfaces,
     )
     cells = (instance_type, *counts, size.network_gbps, size.nvme_gb, price)
-    return f"| {' | '.join(_shown(cell) for cell in cells)} |"
+    return map(_shown, cells)
 
 
-def _zones_row(family: Family) -> str:
+def _zones_row(family: Family) -> Iterable[str]:
     zones = "; ".join(f"{region}: {', '.join(ids)}" for region, ids in family.zones.items())
-    return f'| <a id="{family.name}"></a>{family.name} | {zones} |'
+    return f'<a id="{family.name}"></a>{family.name}', zones
 
 
 def render_families_page() -> str:
@@ -76,13 +70,7 @@ def render_families_page() -> str:
     families = [load_family(name) for name in family_names()]
     dates = sorted({f"{family.price_date}" for family in families})
     sizes = (_size_row(*size) for family in families for size in family.sizes.items())
-    parts = (
-        _HEAD.format(dates=", ".join(dates)) + "\n".join(map(_family_row, families)),
-        _SIZES + "\n".join(sizes),
-        _ZONES + "\n".join(_zones_row(family) for family in families if family.zones),
-    )
-    return "\n\n".join(parts) + "\n"
-
-
-if __name__ == "__main__":
-    print(render_families_page(), end="")
+    zones = (_zones_row(family) for family in families if family.zones)
+    page = _HEAD.format(dates=", ".join(dates)) + table(_FAMILY.split("|"), map(_family_row, families))
+    page += "\n## Sizes\n\n" + table(_SIZE.split("|"), sizes)
+    return page + _ZONES + table(("family", "zones"), zones)

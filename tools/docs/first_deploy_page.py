@@ -1,10 +1,9 @@
-"""`python -m tools.docs.first_deploy_page`: docs/first-deploy.md, generated from trainctl verify's checks."""
-
-from collections.abc import Iterator
+"""docs/first-deploy.md, generated from trainctl verify's checks."""
 
 from ops.verify.check import Check
 from ops.verify.checks import CHECKS
 from ops.verify.nodes import NODE_CHECKS
+from tools.docs.table import table
 
 _HEAD = """\
 # The first real deploy
@@ -34,14 +33,9 @@ The times are estimates; none was measured. Some checks need a person:
 def render_first_deploy_page() -> str:
     """Render docs' page of the first deploy."""
     with_nodes = "\nWith `--nodes N`, also:\n\n"
-    return _HEAD + "".join(_rows(CHECKS)) + with_nodes + "".join(_rows(NODE_CHECKS))
+    return _HEAD + _table(CHECKS) + with_nodes + _table(NODE_CHECKS)
 
 
-def _rows(checks: tuple[Check, ...]) -> Iterator[str]:
-    yield "| check | claim | expected | not in a rehearsal |\n|---|---|---|---|\n"
-    for check in checks:
-        yield f"| {check.id} | {check.claim} | {check.expected} | {check.not_in_rehearsal} |\n"
-
-
-if __name__ == "__main__":
-    print(render_first_deploy_page(), end="")
+def _table(checks: tuple[Check, ...]) -> str:
+    rows = ((each.id, each.claim, each.expected, each.not_in_rehearsal) for each in checks)
+    return table(("check", "claim", "expected", "not in a rehearsal"), rows)

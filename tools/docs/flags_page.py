@@ -1,8 +1,9 @@
-"""`python -m tools.docs.flags_page`: docs/flags.md, generated from Settings."""
+"""docs/flags.md, generated from Settings."""
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from tools.docs.table import table
 from training_cluster.flags.messages import allowed_values
 from training_cluster.flags.settings import FLAG_GROUPS
 
@@ -17,19 +18,6 @@ Pass flags to the CDK with `-c`, or write them into `context` in `cdk.json`:
 A flag without a value, such as `-c nodes=`, has its default. A deploy that leaves out a flag of the last one
 is refused: [keep the other flags](how-to/operate.md#keep-the-other-flags).
 """
-_TABLE = """
-## {title}
-
-Declared in `{file}`.
-
-| flag | default | allowed | meaning |
-|---|---|---|---|
-{rows}
-"""
-
-
-def _file(group: type[BaseModel]) -> str:
-    return f"constructs/{group.__module__.replace('.', '/')}.py"
 
 
 def _default(info: FieldInfo) -> str:
@@ -39,15 +27,14 @@ def _default(info: FieldInfo) -> str:
 
 def render_flags_page() -> str:
     """Render docs/flags.md: one table a group of flags."""
-    page = _HEAD
-    for title, group in FLAG_GROUPS.items():
-        rows = "\n".join(
-            f"| `{name}` | {_default(info)} | {allowed_values(info)} | {info.description} |"
-            for name, info in group.model_fields.items()
-        )
-        page += _TABLE.format(title=title, file=_file(group), rows=rows)
-    return page
+    return _HEAD + "".join(_group(title, group) for title, group in FLAG_GROUPS.items())
 
 
-if __name__ == "__main__":
-    print(render_flags_page(), end="")
+def _group(title: str, group: type[BaseModel]) -> str:
+    rows = (
+        (f"`{name}`", _default(info), allowed_values(info), info.description)
+        for name, info in group.model_fields.items()
+    )
+    file = f"constructs/{group.__module__.replace('.', '/')}.py"
+    heads = ("flag", "default", "allowed", "meaning")
+    return f"\n## {title}\n\nDeclared in `{file}`.\n\n{table(heads, rows)}"

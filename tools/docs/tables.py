@@ -1,15 +1,13 @@
-"""`python -m tools.docs.tables`: tables of the bootstrap's steps and of jobs' variables, in their pages."""
+"""Tables of the bootstrap's steps and of jobs' variables, in their pages."""
 
 import re
 
 from ops.jobs.variables import variables_of_jobs
+from tools.docs.table import table
 from training_cluster.catalog.steps import NODES, RECIPES, Step, load_steps
 from training_cluster.paths import ASSETS, ROOT
 
-_HEAD = """\
-| step | when | recipes | nodes | where | required | most | what |
-|---|---|---|---|---|---|---|---|
-"""
+_STEP = ("step", "when", "recipes", "nodes", "where", "required", "most", "what")
 
 
 def purpose(step: Step) -> str:
@@ -42,17 +40,19 @@ def render_steps() -> str:
         )
         for step in load_steps()
     ]
-    return _HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return table(_STEP, rows)
 
 
 def render_variables() -> str:
     """Render the table from assets/training/variables.tsv."""
-    lines = ["| variable | allowed | default | meaning |", "|---|---|---|---|"]
-    for each in variables_of_jobs():
-        words = each.allowed
-        allowed = f"{words[:-2]} or more" if words.endswith("..") else ", ".join(words.split())
-        lines.append(f"| `{each.name}` | {allowed} | {each.default} | {each.meaning} |")
-    return "\n".join(lines) + "\n"
+    rows = (
+        (f"`{each.name}`", _allowed(each.allowed), each.default, each.meaning) for each in variables_of_jobs()
+    )
+    return table(("variable", "allowed", "default", "meaning"), rows)
+
+
+def _allowed(words: str) -> str:
+    return f"{words[:-2]} or more" if words.endswith("..") else ", ".join(words.split())
 
 
 TABLES = {
@@ -68,7 +68,3 @@ def main() -> None:
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
         before, rest = page.read_text().split(begin)
         page.write_text(f"{before}{begin}{render()}{end}{rest.split(end)[1]}")
-
-
-if __name__ == "__main__":
-    main()
