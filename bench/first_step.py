@@ -5,14 +5,13 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.measuring.environments import VENVS, workload_python
-from bench.measuring.programs import BaselineError, Command, end_group
+from bench.measuring.programs import BaselineError, Command, limited, start
 from bench.subjects.workloads import free_port
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from training_cluster.cluster.job_environment import render_job_environments
@@ -75,16 +74,11 @@ class FirstStep:
         shutil.copyfile(self._first / "data.json", self._run_dir() / "data.json")
         port = free_port()
         began = time.time()
-        ranks = [self._torchrun(rank, port) for rank in range(NODES)]
-        timers = [threading.Timer(_TIMEOUT_S, end_group, [rank]) for rank in ranks]
-        try:
-            for late in timers:
-                late.start()
+        with ExitStack() as running:
+            ranks = [self._torchrun(rank, port) for rank in range(NODES)]
+            for rank in ranks:
+                running.enter_context(limited(rank, _TIMEOUT_S))
             said = [rank.communicate()[0] for rank in ranks]
-        finally:
-            for late, rank in zip(timers, ranks, strict=True):
-                late.cancel()
-                end_group(rank)
         if any(rank.returncode for rank in ranks):
             raise BaselineError("torchrun failed or did not finish:\n" + "\n".join(said))
         return self._first_row() - began
@@ -110,15 +104,7 @@ class FirstStep:
             "RUN_DIR": str(self._run_dir()),
             "CHECKPOINT_DIR": str(checkpoints),
         }
-        return subprocess.Popen(
-            [str(each) for each in command],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        return start(command, cwd=Path.cwd(), environment=environment)
 
     def _run_dir(self) -> Path:
         return self._shared / "runs" / WORKLOAD / str(self._runs)

@@ -5,14 +5,13 @@ import re
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import psutil
 
 from bench.first_step import FAMILY, WORKLOAD, ready
-from bench.measuring.programs import BaselineError, end_group, ratios, run, start, turns
+from bench.measuring.programs import BaselineError, limited, ratios, run, start, turns
 from bench.measuring.result import Result, Row, at_most
 from training_cluster.paths import ROOT
 
@@ -20,7 +19,6 @@ TITLE = "a rehearsal, and what sbatch adds to torchrun"
 ROUNDS = 3
 _GOAL, _WARM_S = 1.3, 25
 _TIMEOUT_S = 600
-_GRACE_S = 60
 _FIRST_LOSS = "step 1: loss"
 _STEP = re.compile(r"^\d+\. (?P<title>.+)\n(?:.*\n)*?   done in (?P<seconds>\d+) s$", re.MULTILINE)
 # Variables of a surrounding make, and folders of its environments, which the clone must not inherit.
@@ -79,24 +77,16 @@ def to_first_loss(clone: Path) -> tuple[float, dict[str, int]]:
     began = time.perf_counter()
     command = ["make", "rehearse", f"FAMILY={FAMILY}", f"WORKLOAD={WORKLOAD}"]
     process = start(command, cwd=clone, environment=_environment())
-    late = threading.Timer(_TIMEOUT_S, end_group, [process])
     said: list[str] = []
     seconds = None
-    try:
-        late.start()
+    with limited(process, _TIMEOUT_S):
         assert process.stdout
         for line in process.stdout:
             said.append(line)
             if seconds is None and _FIRST_LOSS in line:
                 seconds = time.perf_counter() - began
                 _interrupt(process)
-                late.cancel()
-                late = threading.Timer(_GRACE_S, end_group, [process])
-                late.start()
         process.wait()
-    finally:
-        late.cancel()
-        end_group(process)
     if seconds is None:
         raise BaselineError(f"make rehearse in {clone} printed no first loss:\n" + "".join(said[-20:]))
     return seconds, {found["title"]: int(found["seconds"]) for found in _STEP.finditer("".join(said))}

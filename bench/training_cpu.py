@@ -103,10 +103,7 @@ def _roberta(folder: Path, *, threads: int) -> dict[str, list[float]]:
     runs = iter(range(ROUNDS))
 
     def ours() -> float:
-        run_dir = workload.run_dir(f"run-{next(runs)}")
-        run_dir.mkdir(parents=True)
-        shutil.copyfile(workload.run_dir("data") / "data.json", run_dir / "data.json")
-        return workload.train(run_dir.name, settings).step_s(_UPDATE, after=_WARM_UP)
+        return workload.train_on_data(f"run-{next(runs)}", settings).step_s(_UPDATE, after=_WARM_UP)
 
     def theirs() -> float:
         (folder / "bare" / "checkpoint_last.pt").unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -203,11 +202,7 @@ class Titan:
         """Run the workload."""
         self._runs += 1
         run = f"run-{self._runs}"
-        self._workload.run_dir(run).mkdir(parents=True)
-        shutil.copyfile(self._note, self._workload.run_dir(run) / "data.json")
-        self._workload.train(run, self._settings)
-        # A checkpoint is written at the end, and is not compared.
-        shutil.rmtree(self._workload.shared / "checkpoints" / run)
+        self._workload.train_on_data(run, self._settings)
         rows = self._workload.metrics(run)[_TITAN_AFTER:]
         self.mfus.append(100 * statistics.median(row.get("mfu") or 0.0 for row in rows))
         return self._speed(statistics.median(row["step_s"] for row in rows))

@@ -8,7 +8,8 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,22 +79,16 @@ def watch(
     """
     began = time.perf_counter()
     process = start(command, cwd=cwd, environment={**environment, "PYTHONUNBUFFERED": "1"})
-    late = threading.Timer(timeout_s, end_group, [process])
     peak, ended = [0], threading.Event()
-    sampler = threading.Thread(target=_sample, args=(process.pid, peak, ended), daemon=True)
     lines: list[tuple[float, str]] = []
-    try:
-        late.start()
-        if memory:
-            sampler.start()
+    with limited(process, timeout_s):
+        if memory:  # the sampler ends with the process, too
+            threading.Thread(target=_sample, args=(process.pid, peak, ended), daemon=True).start()
         assert process.stdout
         with process.stdout as printed:
             lines.extend((time.perf_counter() - began, line.rstrip("\n")) for line in printed)
         code = process.wait()
-    finally:
-        late.cancel()
         ended.set()
-        end_group(process)
     seconds = time.perf_counter() - began
     if code:
         why = f"no end after {timeout_s:.0f} s" if seconds > timeout_s else f"exit code {code}"
@@ -126,7 +121,19 @@ def run(
     return "\n".join(line for _, line in watched.lines)
 
 
-def end_group(process: subprocess.Popen[str]) -> None:
+@contextmanager
+def limited(process: subprocess.Popen[str], timeout_s: float) -> Iterator[None]:
+    """End a program and what it started after the block, or when its time is over."""
+    late = threading.Timer(timeout_s, _end_group, [process])
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+        _end_group(process)
+
+
+def _end_group(process: subprocess.Popen[str]) -> None:
     """End the remaining processes of a program that has a process group of its own."""
     try:
         os.killpg(process.pid, signal.SIGKILL)

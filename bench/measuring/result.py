@@ -45,11 +45,13 @@ def spread(values: Sequence[float], unit: str = "", digits: int = 2) -> str:
 
 def at_most(name: str, ratios: Sequence[float], goal: float, unit: str = "x") -> Row:
     """Return a row whose median must not exceed the goal."""
-    verdict: Verdict = "met" if statistics.median(ratios) <= goal else "missed"
-    return Row(name=name, goal=f"<= {goal:g}{unit}", measured=spread(ratios, unit), verdict=verdict)
+    return _compared(name, ratios, f"<= {goal:g}{unit}", unit, statistics.median(ratios) <= goal)
 
 
 def at_least(name: str, ratios: Sequence[float], goal: float, unit: str = "x") -> Row:
     """Return a row whose median must not fall below the goal."""
-    verdict: Verdict = "met" if statistics.median(ratios) >= goal else "missed"
-    return Row(name=name, goal=f">= {goal:g}{unit}", measured=spread(ratios, unit), verdict=verdict)
+    return _compared(name, ratios, f">= {goal:g}{unit}", unit, statistics.median(ratios) >= goal)
+
+
+def _compared(name: str, ratios: Sequence[float], goal: str, unit: str, met: bool) -> Row:
+    return Row(name=name, goal=goal, measured=spread(ratios, unit), verdict="met" if met else "missed")

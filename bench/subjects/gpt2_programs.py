@@ -70,13 +70,7 @@ class Programs:
             "omp_num_threads": self._threads,
         }
         self._runs += 1
-        run = f"ours-{self._runs}"
-        note = self._workload.run_dir("data") / "data.json"
-        self._workload.run_dir(run).mkdir(parents=True)
-        shutil.copyfile(note, self._workload.run_dir(run) / "data.json")
-        watched = self._workload.train(run, settings)
-        # A checkpoint is written at the end, and is not compared.
-        shutil.rmtree(self._workload.shared / "checkpoints" / run)
+        watched = self._workload.train_on_data(f"ours-{self._runs}", settings)
         return self._speed(watched.step_s(r"^step (\d+): loss", after=self._sizes.after))
 
     def nanogpt(self, nanogpt: Baseline, *, compiled: bool) -> Callable[[], float]:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -59,6 +60,15 @@ class Workload:
         """Run the workload's train.sh with one rank on this machine; lines without their labels."""
         watched = self._start("train.sh", self.environment(run, settings), memory=False)
         return replace(watched, lines=[(at, _LABEL.sub("", line)) for at, line in watched.lines])
+
+    def train_on_data(self, run: str, settings: Settings) -> Watched:
+        """Train in a new run, with what the run `data` prepared; the checkpoints are removed."""
+        self.run_dir(run).mkdir(parents=True)
+        shutil.copyfile(self.run_dir("data") / "data.json", self.run_dir(run) / "data.json")
+        watched = self.train(run, settings)
+        # A checkpoint is written at the end, and is not compared.
+        shutil.rmtree(self.shared / "checkpoints" / run)
+        return watched
 
     def environment(self, run: str, settings: Settings) -> dict[str, str]:
         """Return the variables that job.slurm gives a node, and the user's."""
