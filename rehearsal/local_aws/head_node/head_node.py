@@ -11,17 +11,19 @@ import json
 import threading
 import time
 
-import boto3
 import urllib3
 
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.cloudformation import handlers
-from rehearsal.local_aws.emulators.moto_types import Created, Properties
+from rehearsal.local_aws.emulators.ministack_client import client
+from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.head_node import events
+from rehearsal.local_aws.head_node.run_commands import running_nodes
 
 _LOGICAL_ID = "HeadNodeWaitCondition"
 _TYPE = "AWS::CloudFormation::WaitCondition"
-_POLL_S = 0.1
+_POLL_S = 0.5
+"""Interval at which the head node looks for requests; each look costs a processor milliseconds."""
 _SILENCE_S = 1
 """Seconds that CloudFormation waits for a silent head node; HeadNodeBootstrapTimeout on AWS."""
 
@@ -58,7 +60,7 @@ def _boot(address: LocalAwsAddress, condition: Properties, cluster_name: str, be
         connection.request("PUT", condition["Handle"], body=json.dumps(signal))
 
     if behaviour == "fails":
-        _write_log(address, cluster_name)
+        _write_log(cluster_name)
         send("FAILURE", "Failed to execute OnNodeConfigured script: return code 1 (as a fault)")
         return
     fleet = Fleet(address, cluster_name)
@@ -77,19 +79,13 @@ def _boot(address: LocalAwsAddress, condition: Properties, cluster_name: str, be
         fleet.manage()
 
 
-def _write_log(address: LocalAwsAddress, cluster_name: str) -> None:
+def _write_log(cluster_name: str) -> None:
     """Write one line to a log of the head node, as its CloudWatch agent does."""
-    ec2, logs = (
-        boto3.client(name, endpoint_url=address.url, verify=str(address.certificate))
-        for name in ("ec2", "logs")
-    )
-    tags = {"cluster-name": cluster_name, "node-type": "HeadNode"}
-    filters = [{"Name": f"tag:parallelcluster:{key}", "Values": [value]} for key, value in tags.items()]
-    filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
-    [node] = ec2.describe_instances(Filters=filters)["Reservations"][0]["Instances"]
+    logs = client("logs")
+    [node] = running_nodes("HeadNode", cluster_name)
     prefix = f"/aws/parallelcluster/{cluster_name}-"
     [group] = logs.describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
-    stream = f"{node['PrivateDnsName'].partition('.')[0]}.{node['InstanceId']}.cfn-init"
+    stream = f"{node.private_dns_name.partition('.')[0]}.{node.id}.cfn-init"
     names = {"logGroupName": group["logGroupName"], "logStreamName": stream}
     logs.create_log_stream(**names)
     logs.put_log_events(**names, logEvents=[{"timestamp": int(time.time() * 1000), "message": "booting"}])
@@ -99,10 +95,7 @@ class Fleet:
     """The compute fleet's status in the cluster's table, which clustermgtd maintains on a real head node."""
 
     def __init__(self, address: LocalAwsAddress, cluster_name: str) -> None:
-        verify = str(address.certificate)
-        self._table = boto3.client("dynamodb", endpoint_url=address.url, verify=verify)
-        self._ec2 = boto3.client("ec2", endpoint_url=address.url, verify=verify)
-        self._address = address
+        self._table, self._address = client("dynamodb"), address
         self._cluster, self._name = cluster_name, f"parallelcluster-{cluster_name}"
 
     def begin(self) -> bool:
@@ -125,7 +118,8 @@ class Fleet:
                 pass
             elif status == "STOP_REQUESTED":
                 self.publish("STOPPING")
-                self._terminate_compute_nodes()
+                if nodes := running_nodes("Compute", self._cluster):
+                    ec2().terminate_instances([node.id for node in nodes])
                 events.report(self._address, self._cluster, "stop-fleet")
                 self.publish("STOPPED")
             elif status == "START_REQUESTED":
@@ -142,12 +136,3 @@ class Fleet:
         except self._table.exceptions.ResourceNotFoundException:
             return None
         return str(item["Item"]["Data"]["M"]["status"]["S"]) if "Item" in item else ""
-
-    def _terminate_compute_nodes(self) -> None:
-        tags = {"parallelcluster:cluster-name": self._cluster, "parallelcluster:node-type": "Compute"}
-        filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
-        filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
-        found = self._ec2.describe_instances(Filters=filters)["Reservations"]
-        ids = [instance["InstanceId"] for each in found for instance in each["Instances"]]
-        if ids:
-            self._ec2.terminate_instances(InstanceIds=ids)

@@ -44,7 +44,6 @@ _EXECUTION_S, _DELIVERY_S = 3600.0, 3600.0
 # Characters of a command's errors that GetCommandInvocation returns; the agent has cut both.
 _STDERR = 8_000
 _REFUSED = 126
-_HEAD_NODE = ("parallelcluster:node-type", "HeadNode")
 
 _cancelled: dict[str, threading.Event] = {}
 """Cancellation of each command, by its id."""
@@ -58,7 +57,11 @@ def install(address: LocalAwsAddress) -> None:
     commands = hooks.find(ministack_hooks.COMMANDS)
 
     def managed(_original: Callable[[], set[str]]) -> Callable[[], set[str]]:
-        return lambda: _head_nodes() if address.head_node_shell.exists() else set()
+        return lambda: (
+            {str(node.id) for node in running_nodes("HeadNode")}
+            if address.head_node_shell.exists()
+            else set()
+        )
 
     def deliver(_original: Callable[..., None]) -> Callable[..., None]:
         def finish(command_id: str, instance_id: str, argv: Sequence[str]) -> None:
@@ -127,16 +130,17 @@ def answer(headers: Mapping[str, str], body: bytes) -> tuple[int, str] | None:
     return 400, json.dumps({"__type": "InvocationDoesNotExist"})
 
 
-def _head_nodes() -> set[str]:
-    return {
-        str(instance.id)
+def running_nodes(node_type: str, cluster_name: str | None = None) -> list[Any]:
+    """Return moto's running instances of a type of node, of one cluster or of all."""
+    wanted = {"parallelcluster:node-type": node_type}
+    if cluster_name:
+        wanted["parallelcluster:cluster-name"] = cluster_name
+    return [
+        instance
         for instance in ec2().all_instances()
-        if instance.state == "running" and _HEAD_NODE in {(t["key"], t["value"]) for t in _tags(instance)}
-    }
-
-
-def _tags(instance: Any) -> list[dict[str, str]]:
-    return list(instance.get_tags())
+        if instance.state == "running"
+        and wanted.items() <= {each["key"]: each["value"] for each in instance.get_tags()}.items()
+    ]
 
 
 def run(
