@@ -47,18 +47,6 @@ class Layout:
     alias: Path | None = None
     """Short name of `root`, for folders of Unix sockets; `root` itself if it has no short name."""
 
-    def __post_init__(self) -> None:
-        if set(str(self.root)) & UNWRITABLE:
-            raise SlurmError(
-                f"root {str(self.root)!r} contains a space or a #, which slurm.conf cannot express. "
-                "Use a folder without them."
-            )
-        if not self.root.is_absolute():
-            raise SlurmError(
-                f"root {str(self.root)!r} is relative, and Slurm's daemons leave this folder. "
-                "Give an absolute path, such as Path(...).resolve()."
-            )
-
     @classmethod
     def read(cls, root: Path) -> "Layout":
         """Read the layout of the Slurm that runs in `root`."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ops.users.usage import read_usage, render_usage
-from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.people.world import INSIDE, SHORT, World, enter
 from rehearsal.problems import RehearsalError
 from training_cluster.flags.settings import Settings
@@ -56,7 +55,7 @@ def main() -> int:
         if INSIDE not in os.environ:
             enter(arguments.folder.resolve(), sys.argv[1:])
         happened = rehearse(arguments.deploys)
-    except (RehearsalError, SlurmError) as error:
+    except RehearsalError as error:
         print(error, file=sys.stderr)
         return 1
     if arguments.json:
