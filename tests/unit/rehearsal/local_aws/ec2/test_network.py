@@ -1,24 +1,17 @@
 """The local EC2 requires attached internet gateways, and keeps subnets in use, as EC2 does."""
 
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.local_aws.address import REGION
-from rehearsal.local_aws.ec2 import network
-from rehearsal.local_aws.emulators import moto_hooks
-from tests.unit.rehearsal.local_aws.conftest import Corrected
-
 CIDR = "10.0.0.0/16"
-CHANGED = (moto_hooks.CREATE_ROUTE, moto_hooks.CREATE_NAT_GATEWAY, moto_hooks.DELETE_SUBNET)
 
 
 @pytest.fixture
-def ec2(corrected: Corrected) -> Any:
-    return corrected(network.install, *CHANGED)("ec2")
+def ec2(client: Callable[[str], Any]) -> Any:
+    return client("ec2")
 
 
 def test_route_needs_its_gateway_attached(ec2: Any) -> None:
@@ -48,8 +41,8 @@ def test_public_nat_gateway_needs_an_internet_gateway(ec2: Any) -> None:
     assert ec2.create_nat_gateway(SubnetId=subnet, AllocationId=address)["NatGateway"]
 
 
-def test_file_systems_keep_their_subnet(ec2: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    efs = boto3.client("efs", REGION)
+def test_file_systems_keep_their_subnet(client: Callable[[str], Any]) -> None:
+    ec2, efs, fsx = (client(name) for name in ("ec2", "efs", "fsx"))
     vpc = ec2.create_vpc(CidrBlock=CIDR)["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/20")["Subnet"]["SubnetId"]
     system = efs.create_file_system(CreationToken="homes")["FileSystemId"]
@@ -58,10 +51,8 @@ def test_file_systems_keep_their_subnet(ec2: Any, monkeypatch: pytest.MonkeyPatc
         ec2.delete_subnet(SubnetId=subnet)
     efs.delete_mount_target(MountTargetId=target)
 
-    interface = ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"]
-    lustre = {"fs-1": SimpleNamespace(network_interface_ids=[interface])}
-    monkeypatch.setattr(network, "fsx", lambda: SimpleNamespace(file_systems=lustre))
+    made = fsx.create_file_system(FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=[subnet])
     with pytest.raises(ClientError, match="DependencyViolation"):
         ec2.delete_subnet(SubnetId=subnet)
-    lustre.clear()
+    fsx.delete_file_system(FileSystemId=made["FileSystem"]["FileSystemId"])
     ec2.delete_subnet(SubnetId=subnet)

@@ -1,6 +1,6 @@
 """The local FSx fails an association that is created while another one of its file system is."""
 
-import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,80 +11,61 @@ from rehearsal.local_aws.fsx import data_repository_associations as associations
 CREATION_S = 60.0
 
 
-class Clock:
-    """A monotonic clock that a test sets."""
+class Site:
+    """Two file systems without associations, and a clock that stays at `now`."""
 
-    now = 0.0
+    def __init__(self, client: Callable[[str], Any]) -> None:
+        self.now, self.fsx = 0.0, client("fsx")
+        subnet = client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+        wanted = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": [subnet]}
+        wanted["LustreConfiguration"] = {"DeploymentType": "PERSISTENT_2"}
+        made = [self.fsx.create_file_system(**wanted)["FileSystem"]["FileSystemId"] for _ in range(2)]
+        self.system, self.other = made
 
-    def monotonic(self) -> float:
-        return self.now
+    def wanted(self, path: str, system: str = "") -> dict[str, Any]:
+        id_ = system or self.system
+        return {"FileSystemId": id_, "FileSystemPath": path, "DataRepositoryPath": f"s3://bucket/{id_}{path}"}
+
+    def create(self, path: str, system: str = "") -> dict[str, Any]:
+        return dict(self.fsx.create_data_repository_association(**self.wanted(path, system))["Association"])
+
+    def lifecycles(self) -> dict[str, str]:
+        answer = self.fsx.describe_data_repository_associations()
+        return {each["FileSystemPath"]: each["Lifecycle"] for each in answer["Associations"]}
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Two file systems without associations, and a clock that does not move."""
-    clock = Clock()
-    system = SimpleNamespace(lustre_configuration={"DeploymentType": "PERSISTENT_2"})
-    systems = {"fs-1": system, "fs-2": system}
-    for name, value in {
-        "_ASSOCIATIONS": {},
-        "_AVAILABLE_AT": {},
-        "_CREATION_S": CREATION_S,
-        "existing": systems.__getitem__,
-        "fsx": lambda: SimpleNamespace(file_systems=systems),
-        "time": clock,
-    }.items():
-        monkeypatch.setattr(associations, name, value)
-    return clock
+def site(client: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> Site:
+    made = Site(client)
+    monkeypatch.setattr(associations, "_CREATION_S", CREATION_S)
+    monkeypatch.setattr(associations, "time", SimpleNamespace(monotonic=lambda: made.now))
+    return made
 
 
-def _wanted(path: str, system: str = "fs-1") -> dict[str, Any]:
-    return {
-        "FileSystemId": system,
-        "FileSystemPath": path,
-        "DataRepositoryPath": f"s3://bucket/{system}{path}",
-    }
-
-
-def _create(path: str, system: str = "fs-1") -> dict[str, Any]:
-    request = SimpleNamespace(body=json.dumps(_wanted(path, system)))
-    created: dict[str, Any] = json.loads(associations.create_data_repository_association(request))
-    return dict(created["Association"])
-
-
-def _lifecycles() -> dict[str, str]:
-    answer = json.loads(associations.describe_data_repository_associations(SimpleNamespace(body="{}")))
-    return {each["FileSystemPath"]: each["Lifecycle"] for each in answer["Associations"]}
-
-
-def test_second_association_waits_for_the_first(clock: Clock) -> None:
-    assert _create("/data")["Lifecycle"] == "CREATING"
-    assert _create("/data", "fs-2")["Lifecycle"] == "CREATING", "of another file system"
-    second = _create("/checkpoints")
+def test_second_association_waits_for_the_first(site: Site) -> None:
+    assert site.create("/data")["Lifecycle"] == "CREATING"
+    assert site.create("/other", site.other)["Lifecycle"] == "CREATING", "of another file system"
+    second = site.create("/checkpoints")
     assert second["Lifecycle"] == "FAILED"
     assert "required permissions for the S3 bucket" in second["FailureDetails"]["Message"]
-    clock.now = CREATION_S - 1
-    assert _lifecycles() == {"/data": "CREATING", "/checkpoints": "FAILED"}
-    clock.now = CREATION_S
-    assert _lifecycles() == {"/data": "AVAILABLE", "/checkpoints": "FAILED"}
-    assert _create("/later")["Lifecycle"] == "CREATING"
+    lasting = {"/checkpoints": "FAILED"}
+    site.now = CREATION_S - 1
+    assert site.lifecycles() == lasting | dict.fromkeys(["/data", "/other"], "CREATING")
+    site.now = CREATION_S
+    assert site.lifecycles() == lasting | dict.fromkeys(["/data", "/other"], "AVAILABLE")
+    assert site.create("/later")["Lifecycle"] == "CREATING"
 
 
-@pytest.mark.usefixtures("clock")
-def test_deleted_association_blocks_no_other() -> None:
-    first = _create("/data")["AssociationId"]
-    associations.delete_data_repository_association(
-        SimpleNamespace(body=json.dumps({"AssociationId": first}))
-    )
-    assert _create("/checkpoints")["Lifecycle"] == "CREATING"
+def test_deleted_association_blocks_no_other(site: Site) -> None:
+    site.fsx.delete_data_repository_association(AssociationId=site.create("/data")["AssociationId"])
+    assert site.create("/checkpoints")["Lifecycle"] == "CREATING"
 
 
-@pytest.mark.usefixtures("clock")
-def test_cloudformation_waits_for_its_own_alone() -> None:
+def test_cloudformation_waits_for_its_own_alone(site: Site) -> None:
     for path in ("/data", "/checkpoints"):
-        id_, _ = associations._create("Link", _wanted(path), "stack")
+        id_, _ = associations._create("Link", site.wanted(path), "stack")
         assert associations._find(id_)["Lifecycle"] == "AVAILABLE"
-    _create("/by-hand")
+    site.create("/by-hand")
     with pytest.raises(RuntimeError, match="required permissions for the S3 bucket"):
-        associations._create("Link", _wanted("/third"), "stack")
-    assert "/third" not in _lifecycles()
+        associations._create("Link", site.wanted("/third"), "stack")
+    assert "/third" not in site.lifecycles()

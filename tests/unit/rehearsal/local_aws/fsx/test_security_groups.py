@@ -3,17 +3,17 @@
 tests/slow/rehearsal/local_aws/cloudformation/test_engine.py deploys one without its port.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from rehearsal.local_aws.fsx import security_groups
-from tests.unit.rehearsal.local_aws.conftest import Corrected
 
 
-def test_efa_needs_all_traffic_within_the_group(corrected: Corrected) -> None:
+def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) -> None:
     """EC2 creates a group that lets all traffic out to addresses."""
-    ec2 = corrected(lambda: None)("ec2")
+    ec2 = client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     group = str(ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc)["GroupId"])
     itself: dict[str, Any] = {"UserIdGroupPairs": [{"GroupId": group}]}
