@@ -17,10 +17,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from rehearsal.local_aws.rights.registry_schemas import Handlers, UnknownTypeError, handlers, schema
 from rehearsal.recording import judged_calls
 from rehearsal.recording.provider_calls import CODE, provider_calls
-from tools.pcluster.permission_sources import SourceError, published_statements
 from training_cluster.paths import ROOT
 from training_cluster.permissions.overrides import MANAGED_TYPES
 from training_cluster.permissions.table import NO_ACTION, PATH, UNDECIDED, Row, dump, load
@@ -29,6 +30,34 @@ OwnCall = tuple[str, str, str]
 _REQUEST = "request "
 # Attributes of a resource in a template beside its properties; no schema has them.
 _ATTRIBUTES = {"UpdatePolicy"}
+# The published policies for clusters. The others are for AWS Batch, images, logs and FSx with S3.
+_POLICIES = (
+    "ParallelClusterClusterPolicy1",
+    "ParallelClusterClusterPolicy2",
+    "DefaultParallelClusterIamAdminPolicy",
+)
+
+
+class SourceError(Exception):
+    """A source is not available, or differs from the table. The message has the remedy."""
+
+
+class _Template(yaml.SafeLoader):
+    """A loader that reads CloudFormation's short forms as None, since they are not needed."""
+
+
+_Template.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
+
+
+def published_statements(file: Path) -> list[tuple[str, str]]:
+    """Read ParallelCluster's published policy: each Sid and action, wildcards included."""
+    template = yaml.load(file.read_text(encoding="utf-8"), Loader=_Template)  # noqa: S506  # a safe one
+    statements = [
+        statement
+        for name in _POLICIES
+        for statement in template["Resources"][name]["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    return [(each.get("Sid", "without a Sid"), action) for each in statements for action in each["Action"]]
 
 
 def with_column(rows: Iterable[Row], column: str, found: Mapping[str, Iterable[str]]) -> list[Row]:
