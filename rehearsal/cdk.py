@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from rehearsal.narrator import Narrator
-from rehearsal.problems import RehearsalError
+from rehearsal.problems import RehearsalError, tail
+from rehearsal.processes import end_group
 
 # One line of `--progress events`: stack | done/all | time | status | type | name
 _EVENT = re.compile(
@@ -107,7 +107,7 @@ class CdkCli:
     def _check(self, process: subprocess.Popen[str], command: str) -> None:
         if process.wait():
             log = self._log(command)
-            raise RehearsalError(f"`cdk {command}` failed. The end of {log}:\n{_tail(log)}")
+            raise RehearsalError(f"`cdk {command}` failed. The end of {log}:\n{tail(log, lines=_TAIL_LINES)}")
 
     def _follow(self, process: subprocess.Popen[str], log: Path) -> bool:
         """Copy the output to the log until the command ends; return False if it had to be killed."""
@@ -137,18 +137,5 @@ class CdkCli:
 
 def _end(process: subprocess.Popen[str]) -> None:
     """End a running command and all processes that it started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
-        try:
-            os.killpg(process.pid, number)
-            process.wait(_GRACE_S)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue
-
-
-def _tail(log: Path) -> str:
-    lines: Sequence[str] = log.read_text(errors="replace").splitlines()
-    return "\n".join(lines[-_TAIL_LINES:])
+    if process.poll() is None:
+        end_group(process, grace_s=_GRACE_S)

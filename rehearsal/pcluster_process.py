@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rehearsal.problems import RehearsalError
+from rehearsal.problems import RehearsalError, tail
 from training_cluster.paths import PCLUSTER_PYTHON
 
 _GRACE_S = 5.0
@@ -69,9 +69,9 @@ class PclusterProcess:
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
-            tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+            said = tail(self._log, lines=_TAIL_LINES)
             raise ProcessEndedError(
-                f"{self._script.name} ended during {question}. The end of {self._log}:\n{tail}"
+                f"{self._script.name} ended during {question}. The end of {self._log}:\n{said}"
             )
         answer: dict[str, Any] = json.loads(line)
         return answer

@@ -4,8 +4,12 @@ A process is ours if its environment holds the rehearsal's marker (and any other
 if it descends from such a process (a job may clear its environment).
 """
 
+import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import psutil
 
@@ -34,6 +38,18 @@ def end(environment: Mapping[str, str], *, except_names: Collection[str] = (), g
 def end_program(environment: Mapping[str, str], name: str, *, grace_s: float) -> None:
     """End the processes of one program with `environment`: SIGTERM, a grace period, SIGKILL."""
     _end_once({process for process in find(environment) if name_of(process) == name}, grace_s=grace_s)
+
+
+def end_group(process: subprocess.Popen[Any], *, grace_s: float) -> None:
+    """End the process group of a child: SIGTERM, a grace period, SIGKILL to what is left of it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(grace_s)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def check_none(environment: Mapping[str, str]) -> None:
@@ -78,9 +94,9 @@ def _wait(processes: Collection[psutil.Process], *, most_s: float) -> list[psuti
     return alive
 
 
-def _send(signal: Callable[[], None]) -> None:
+def _send(end: Callable[[], None]) -> None:
     try:
-        signal()
+        end()
     except psutil.NoSuchProcess:
         return
 

@@ -25,7 +25,7 @@ from rehearsal.monitoring.boards import ask_until_complete, without_data
 from rehearsal.monitoring.prometheus import Monitoring
 from rehearsal.monitoring.scene import Scene
 from rehearsal.narrator import Narrator
-from rehearsal.problems import RehearsalError
+from rehearsal.problems import RehearsalError, tail
 from rehearsal.report import print_report
 from rehearsal.workspace import IMAGES, VENVS, Workspace
 from training_cluster.catalog.family import Family
@@ -279,7 +279,7 @@ class Rehearsal:
         job_id = slurm.submit(argv, env=variables)
         job = slurm.wait(job_id, timeout_s=JOB_TIMEOUT_S, on_line=self._narrator.say)
         if not job.is_completed:
-            said = "\n".join(job.output.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:])
+            said = tail(job.output, lines=_LOG_LINES_SHOWN)
             raise RehearsalError(f"Job {job_id} ended as {job.state}. The end of {job.output}:\n{said}")
         return job_id
 

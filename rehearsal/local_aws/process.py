@@ -1,7 +1,5 @@
 """The local AWS as a child process."""
 
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -11,14 +9,15 @@ from types import TracebackType
 
 from rehearsal.local_aws.access_keys import new_access_key
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
-from rehearsal.problems import RehearsalError
+from rehearsal.problems import RehearsalError, tail
+from rehearsal.processes import end_group
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 # Printed by rehearsal.local_aws.server when every service answers.
 READY = "local AWS ready"
 START_TIMEOUT_S = 180
 GRACE_S = 5.0
-_POLL_S = 0.1
+_POLL_S, _TAIL_LINES = 0.1, 15
 
 # SDK of its Lambda functions in JavaScript; those in Python run on PCLUSTER_PYTHON.
 _NODE_MODULES = ROOT / "node_modules"
@@ -82,22 +81,14 @@ class LocalAws:
         while READY not in self.log.read_text(errors="replace"):
             if self._process is None or self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
-                raise RehearsalError(f"The local AWS did not start. The end of {self.log}:\n{self._tail()}")
+                said = tail(self.log, lines=_TAIL_LINES)
+                raise RehearsalError(f"The local AWS did not start. The end of {self.log}:\n{said}")
             time.sleep(_POLL_S)
 
     def stop(self) -> None:
         """End it with all of its functions' processes: SIGTERM, a grace period, SIGKILL."""
-        if self._process is None:
-            return
-        for number, wait_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
-            try:
-                os.killpg(self._process.pid, number)
-            except ProcessLookupError:
-                break
-            try:
-                self._process.wait(wait_s)
-            except subprocess.TimeoutExpired:
-                continue
+        if self._process is not None:
+            end_group(self._process, grace_s=GRACE_S)
         self._process = None
 
     def _command(self, address: LocalAwsAddress, listener: int) -> list[str]:
@@ -110,6 +101,3 @@ class LocalAws:
         }
         flat = [str(part) for option in options.items() for part in option]
         return [sys.executable, "-m", "rehearsal.local_aws.server", *flat]
-
-    def _tail(self) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rehearsal import problems
 from rehearsal.problems import RehearsalError
 
 
@@ -13,5 +14,4 @@ def tail(path: Path, *, lines: int = 20) -> str:
     """Return the last `lines` lines of the log at `path`, or a note that it does not exist."""
     if not path.is_file():
         return f"(no log at {path})"
-    text = path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
-    return "\n".join([f"--- the end of {path}", *text])
+    return f"--- the end of {path}\n{problems.tail(path, lines=lines)}"
