@@ -11,8 +11,8 @@ from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
 from rehearsal.validation.cases import NODES, Case
-from rehearsal.validation.custom_amis import register_image
 from training_cluster.cluster.resource_ids import Database, ResourceIds
+from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
 
@@ -144,3 +144,23 @@ def deploy(cdk: CdkCli, site: Site, output: Path) -> None:
     flags = FLAGS | {"zone": site.zone}
     context = [part for flag, value in flags.items() for part in ("-c", f"{flag}={value}")]
     cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", *context, output=output)
+
+
+def register_image(address: LocalAwsAddress, os_name: str, *, version: str = PCLUSTER_VERSION) -> str:
+    """Register an AMI that ParallelCluster accepts for an operating system; return its id."""
+    ec2 = client(address, "ec2")
+    image_id = ec2.register_image(
+        Name=f"own-{os_name}-{version}",
+        Architecture="x86_64",
+        RootDeviceName="/dev/sda1",
+        VirtualizationType="hvm",
+        EnaSupport=True,
+        BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 45}}],
+    )["ImageId"]
+    tags = {
+        "parallelcluster:version": version,
+        "parallelcluster:os": os_name,
+        "parallelcluster:build_status": "available",
+    }
+    ec2.create_tags(Resources=[image_id], Tags=[{"Key": k, "Value": v} for k, v in tags.items()])
+    return str(image_id)

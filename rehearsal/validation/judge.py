@@ -1,17 +1,21 @@
 """The real schema and validators, which check cluster configs; runs in .venv-pcluster.
 
-Called by: rehearsal/validation/library.py, with the environment of a client of the local AWS. It reads one
+Called by: rehearsal/validation/run.py, with the environment of a client of the local AWS. It reads one
 JSON object per line (`name`, `config`) and writes one (`name`, `failures`: each with `level`, `validator`
 and `message`).
 """
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import yaml
 from pcluster.config.common import FailureLevel
 from pcluster.models.cluster import Cluster, ConfigValidationError
+
+sys.path.append(str(Path(__file__).parents[2]))
+from rehearsal.faults.inside.shared_clients import share_clients
 
 
 def judge(config: dict[str, Any], cluster_name: str) -> list[dict[str, str]]:
@@ -32,6 +36,7 @@ def judge(config: dict[str, Any], cluster_name: str) -> list[dict[str, str]]:
 
 def main() -> None:
     """Check one config per line, until standard input ends."""
+    share_clients()
     for line in sys.stdin:
         case = json.loads(line)
         failures = judge(case["config"], case["cluster_name"])

@@ -8,12 +8,13 @@ from rich.progress import Progress
 
 from rehearsal.account import local_account
 from rehearsal.narrator import Narrator
+from rehearsal.pcluster_process import PclusterProcess
 from rehearsal.problems import RehearsalError
 from rehearsal.validation.cases import Case, all_cases
 from rehearsal.validation.foundation import SITES, Foundation, Site, deploy
-from rehearsal.validation.library import Library
 from rehearsal.validation.slurm import refused_settings
 from rehearsal.validation.verdicts import (
+    Finding,
     Judged,
     Verdict,
     render_matrix,
@@ -28,9 +29,14 @@ from training_cluster.pcluster.check import check_cluster_config, config_before_
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
+_JUDGE = Path(__file__).with_name("judge.py")
 
-def judge(case: Case, *, foundation: Foundation, library: Library) -> Judged:
-    """Check one case with our flags and with the library."""
+
+def judge(case: Case, *, foundation: Foundation, library: PclusterProcess) -> Judged:
+    """Check one case with our flags and with the library, which keeps AWS's answers between cases.
+
+    Raises RehearsalError if the library's process ended.
+    """
     flags = foundation.flags(case)
     refusal = None
     try:
@@ -41,8 +47,10 @@ def judge(case: Case, *, foundation: Foundation, library: Library) -> Judged:
     # Rendered without our rules between flags, to see whether the library refuses it as well.
     settings = Settings(**flags)  # type: ignore[arg-type]  # pydantic parses text
     config = render_cluster_config(settings=settings, ids=foundation.ids(settings))
-    findings = library.judge(name=case.name, cluster_name=f"m{settings.cluster_name}"[:60], config=config)
-    return Judged(case=case, refusal=refusal, findings=tuple(findings), config=config)
+    cluster_name = f"m{settings.cluster_name}"[:60]
+    answer = library.ask({"name": case.name, "cluster_name": cluster_name, "config": config})
+    findings = tuple(Finding(**each) for each in answer["failures"])
+    return Judged(case=case, refusal=refusal, findings=findings, config=config)
 
 
 def validate(workspace: Workspace, narrator: Narrator) -> None:
@@ -63,7 +71,7 @@ def validate(workspace: Workspace, narrator: Narrator) -> None:
             explanation = f"{len(here)} combinations are checked by our flags and by the real library."
             log = workspace.logs / f"library-{site.region}.log"
             with narrator.step(f"Validate in {site.zone}", explanation):
-                library = running.enter_context(Library(environment=environment, log=log))
+                library = running.enter_context(PclusterProcess(_JUDGE, environment=environment, log=log))
                 with Progress(console=narrator.console, transient=True) as progress:
                     for case in progress.track(here, description="   checking"):
                         judged[case.name] = judge(case, foundation=foundation, library=library)

@@ -7,7 +7,16 @@ from enum import Enum
 from typing import Any
 
 from rehearsal.validation.cases import CAPACITIES, Case
-from rehearsal.validation.library import Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One finding of a validator of ParallelCluster."""
+
+    level: str
+    """Level: ERROR, WARNING or INFO."""
+    validator: str
+    message: str
 
 
 class Verdict(Enum):

@@ -11,7 +11,7 @@ from rehearsal.deployed import read_deployed_cluster
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.problems import RehearsalError
 from rehearsal.recording import judged_calls
-from rehearsal.validation.custom_amis import register_image
+from rehearsal.validation.foundation import register_image
 from tests.slow.conftest import Cloud
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.image.names import image_name, image_parameter, image_stack_name, parent_name

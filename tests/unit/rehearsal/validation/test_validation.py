@@ -8,9 +8,8 @@ from rich.console import Console
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.validation.cases import Case
-from rehearsal.validation.library import Finding
 from rehearsal.validation.run import report
-from rehearsal.validation.verdicts import Judged, Verdict
+from rehearsal.validation.verdicts import Finding, Judged, Verdict
 
 ERROR = Finding(level="ERROR", validator="SomeValidator", message="no, never")
 WARNING = Finding(level="WARNING", validator="SomeValidator", message="are you sure?")
