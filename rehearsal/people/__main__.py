@@ -91,8 +91,8 @@ def rehearse(deploys: int) -> dict[str, Any]:
                 "bob",
                 *("sacct", "--allusers", "--allocations", "--noheader", "--parsable2", "--duplicates"),
                 *("--starttime=2000-01-01", "--format=User,Account,State,ElapsedRaw,NNodes"),
-            ).out
-            shares = world.as_user("bob", "sshare", "-nPa", "--format=Account,User,RawShares").out
+            ).stdout
+            shares = world.as_user("bob", "sshare", "-nPa", "--format=Account,User,RawShares").stdout
             locked = [*lock(world, jobs["bob"][0])]
             print(f"  real: {REAL}\n  not emulated: {NOT_REAL}")
             return {
@@ -126,9 +126,9 @@ def submit(world: World, user: str, *options: str) -> str:
     script = f"{world.variables['TRAINING_SHARED']}/training/job.slurm"
     log = f"--output={world.variables['TRAINING_SHARED']}/runs/job-%j.log"
     said = world.as_user(user, "sbatch", "--parsable", "--nodes=1", log, *options, script, "tiny")
-    if said.code:
-        raise RehearsalError(f"{user} cannot submit: {said.err}")
-    return said.out.strip()
+    if said.returncode:
+        raise RehearsalError(f"{user} cannot submit: {said.stderr}")
+    return said.stdout.strip()
 
 
 def submit_beyond_limit(world: World) -> dict[str, str]:
@@ -137,11 +137,11 @@ def submit_beyond_limit(world: World) -> dict[str, str]:
     other = world.as_user("alice", "sbatch", "--account=vision", "--nodes=1", script, "tiny")
     big = submit(world, "alice", "--nodes=3")
     time.sleep(6)
-    reason = world.as_user("alice", "squeue", "--noheader", f"--jobs={big}", "--format=%r").out.strip()
+    reason = world.as_user("alice", "squeue", "--noheader", f"--jobs={big}", "--format=%r").stdout.strip()
     world.as_user("alice", "scancel", big)
-    _say(f"alice's job for vision is refused: {other.err.strip().rpartition(': ')[2]}")
+    _say(f"alice's job for vision is refused: {other.stderr.strip().rpartition(': ')[2]}")
     _say(f"alice's job of 3 nodes waits: {reason}")
-    return {"other account": other.err.strip(), "nodes of the account": reason}
+    return {"other account": other.stderr.strip(), "nodes of the account": reason}
 
 
 def wait_for(world: World, user: str, jobs: list[str]) -> None:
@@ -180,14 +180,14 @@ def attempts(world: World, job: str) -> Iterator[str]:
         "resume a run": f"RUN_NAME=job-{job} sbatch --wait --nodes=1 {fsx}/training/job.slurm tiny",
     }
     for what, command in tries.items():
-        if world.as_user("bob", "bash", "-c", command).code == 0:
+        if world.as_user("bob", "bash", "-c", command).returncode == 0:
             yield f"bob can {what}"
         # A command that fails for its owner too shows nothing.
-        elif what.startswith("read") and world.as_user("alice", "bash", "-c", command).code:
+        elif what.startswith("read") and world.as_user("alice", "bash", "-c", command).returncode:
             yield f"not even alice can {what}"
         else:
             _say(f"bob cannot {what}")
-    if world.as_user("alice", "scancel", waits).code:
+    if world.as_user("alice", "scancel", waits).returncode:
         yield "alice cannot end her job"
 
 
@@ -206,9 +206,9 @@ def traps(world: World) -> Iterator[str]:
         made = world.as_user("bob", "bash", "-c", command.replace("RUN", run))
         submitted = f"RUN_NAME={run} sbatch --wait --nodes=1 {fsx}/training/job.slurm tiny"
         said = world.as_user("alice", "bash", "-c", f"cd ~ && {submitted}; cat train-*.log | tail -n 2")
-        caught = world.as_user("bob", "find", trap, f"{fsx}/checkpoints/tiny/{run}/", "-type", "f").out
-        if made.code or caught or f"the run {run} of tiny belongs to bob" not in said.out:
-            yield f"bob's trap, {what}: {made.err}{caught}{said.out}{said.err}"
+        caught = world.as_user("bob", "find", trap, f"{fsx}/checkpoints/tiny/{run}/", "-type", "f").stdout
+        if made.returncode or caught or f"the run {run} of tiny belongs to bob" not in said.stdout:
+            yield f"bob's trap, {what}: {made.stderr}{caught}{said.stdout}{said.stderr}"
         else:
             _say(f"alice does not write into bob's {what.partition(' ')[2]}")
 
@@ -219,8 +219,8 @@ def own_acts(world: World, job: str) -> Iterator[str]:
     model = f"{fsx}/checkpoints/tiny/job-{job}/model"
     again = f"RUN_NAME=job-{job} sbatch --wait --nodes=1 {fsx}/training/job.slurm tiny"
     said = world.as_user("alice", "bash", "-c", f"{again} && cat {model}")
-    if said.out.splitlines()[-2:] != ["of alice", "of alice"]:
-        yield f"alice cannot resume her run: {said.out}{said.err}"
+    if said.stdout.splitlines()[-2:] != ["of alice", "of alice"]:
+        yield f"alice cannot resume her run: {said.stdout}{said.stderr}"
     else:
         _say("alice resumed her run")
 

@@ -23,6 +23,7 @@ INSIDE = "TRAINING_CLUSTER_PEOPLE"
 SHORT = Path("/mnt")
 """Path of the folder in the namespace, short enough for Slurm's sockets and accessible to all users."""
 NODES = 4
+Said = subprocess.CompletedProcess[str]
 _STEPS = ("60", "70", "71", "75", "78")
 
 
@@ -45,15 +46,6 @@ def enter(folder: Path, arguments: list[str]) -> None:
     script = f'mount --bind "$0/etc" /etc && mount --bind "$0" {SHORT} && exec "$@"'
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, str(folder), *again]
     os.execvp(command[0], command)  # noqa: S606 - no shell is meant
-
-
-@dataclass(frozen=True, kw_only=True)
-class Said:
-    """The end of a command."""
-
-    code: int
-    out: str
-    err: str
 
 
 @dataclass
@@ -110,7 +102,7 @@ class World:
         for step in _STEPS:
             self.run_step(step)
 
-    def run_step(self, number: str) -> Said:
+    def run_step(self, number: str) -> None:
         """Run a step of the bundle as root. Raises RehearsalError if it fails."""
         (step,) = (SHORT / "bundle" / "bootstrap" / "steps").glob(f"{number}-*.sh")
         environment = {
@@ -125,7 +117,6 @@ class World:
         )
         if done.returncode:
             raise RehearsalError(f"{step.name} failed:\n{done.stdout}{done.stderr}")
-        return Said(code=0, out=done.stdout, err=done.stderr)
 
     def as_user(self, name: str, *argv: str) -> Said:
         """Run a command in a login shell of a user, as `sudo --user` and sshd do."""
@@ -133,7 +124,7 @@ class World:
         kept = {"SLURM_CONF": str(self.slurm.layout.conf), **self.variables, "TRAINING_REHEARSAL": "1"}
         words = [f"{key}={value}" for key, value in kept.items()]
         shell = ["bash", "--login", "-c", 'cd && exec "$@"', "trainctl"]
-        done = subprocess.run(
+        return subprocess.run(
             [*user, "env", *words, *shell, *argv],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -141,7 +132,6 @@ class World:
             check=False,
             timeout=120,
         )
-        return Said(code=done.returncode, out=done.stdout, err=done.stderr)
 
     def head_node(self, user: str) -> HeadNode:
         """Return a head node that runs trainctl's commands here, as a user."""
@@ -172,6 +162,6 @@ class _Here(HeadNode):
         etc = self.world.variables["TRAINING_ETC"]
         moved = [word.replace("/etc/training-cluster", etc) for word in argv]
         said = self.world.as_user(self.user, *moved)
-        if said.code:
-            raise CommandError(f"{shown.split(maxsplit=1)[0]}: {said.err.strip() or said.out.strip()}")
-        return said.out
+        if said.returncode:
+            raise CommandError(f"{shown.split(maxsplit=1)[0]}: {said.stderr.strip() or said.stdout.strip()}")
+        return said.stdout
