@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Unit = Literal["short", "percentunit", "bytes", "Bps", "s", "watt", "celsius", "hertz", "currencyUSD", "pps"]
-Kind = Literal["graph", "table", "number"]
+Kind = Literal["graph", "table"]
 
 
 @dataclass(frozen=True)

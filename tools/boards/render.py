@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.builders import common, dashboard, prometheus, table, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacement
 from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefresh
@@ -61,8 +61,6 @@ def _panel(panel: Panel) -> Any:
     form: Any
     if panel.kind == "table":
         form = table.Panel()
-    elif panel.kind == "number":
-        form = stat.Panel()
     else:
         legend = common.VizLegendOptions()
         legend = (
