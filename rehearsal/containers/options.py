@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 # Options of srun (22.05) without a value, or whose value is always written after "=".
 _FLAGS = frozenset(
@@ -70,22 +71,16 @@ def _with(options: ContainerOptions, name: str, value: str) -> ContainerOptions:
     kind = name.removeprefix("container-")
     if kind in _WITH_VALUE and not value:
         raise OptionError(f"--{name}: argument required")
-    match kind:
-        case "writable" | "readonly":
-            changed = dataclasses.replace(options, writable=kind == "writable")
-        case "image":
-            changed = dataclasses.replace(options, image=value)
-        case "name":
-            changed = dataclasses.replace(options, name=value)
-        case "workdir":
-            changed = dataclasses.replace(options, workdir=value)
-        case "mounts":
-            changed = dataclasses.replace(options, mounts=tuple(_mount(each) for each in value.split(",")))
-        case "env":
-            changed = dataclasses.replace(options, env=tuple(value.split(",")))
-        case _:
-            raise OptionError(f"--{name}: the rehearsal's stand-in for Pyxis does not have it")
-    return changed
+    changed: dict[str, Any]
+    if kind in ("writable", "readonly"):
+        changed = {"writable": kind == "writable"}
+    elif kind == "mounts":
+        changed = {kind: tuple(_mount(each) for each in value.split(","))}
+    elif kind in _WITH_VALUE:
+        changed = {kind: tuple(value.split(",")) if kind == "env" else value}
+    else:
+        raise OptionError(f"--{name}: the rehearsal's stand-in for Pyxis does not have it")
+    return dataclasses.replace(options, **changed)
 
 
 def _mount(text: str) -> tuple[str, str, str]:

@@ -30,8 +30,9 @@ def efs() -> Any:
 def install() -> None:
     """Generate AWS's ids, and register the resource types."""
     hooks.replace(moto_hooks.EFS_IDS, lambda _: _Ids)
-    for type_ in (FileSystemType(), MountTargetType(), AccessPointType()):
-        register(type_.name, type_.handler())
+    for of in (FileSystemType, MountTargetType, AccessPointType):
+        name = f"AWS::EFS::{of.__name__.removesuffix('Type')}"
+        register(name, of(name).handler())
 
 
 class _Ids:
@@ -45,9 +46,6 @@ class _Ids:
 
 class FileSystemType(MotoType):
     """AWS::EFS::FileSystem."""
-
-    def __init__(self) -> None:
-        super().__init__("AWS::EFS::FileSystem")
 
     def create(self, logical_id: str, properties: Properties, stack_name: str) -> Created:
         """Create a file system, with its policy."""
@@ -91,9 +89,6 @@ class FileSystemType(MotoType):
 class MountTargetType(MotoType):
     """AWS::EFS::MountTarget."""
 
-    def __init__(self) -> None:
-        super().__init__("AWS::EFS::MountTarget")
-
     def attributes(self, physical_id: str) -> Attributes:
         """Return the attributes for Fn::GetAtt."""
         return {"Id": physical_id, "IpAddress": self.resource(physical_id).ip_address}
@@ -110,9 +105,6 @@ class MountTargetType(MotoType):
 
 class AccessPointType(MotoType):
     """AWS::EFS::AccessPoint."""
-
-    def __init__(self) -> None:
-        super().__init__("AWS::EFS::AccessPoint")
 
     def physical_id(self, resource: Any, stack_name: str, logical_id: str) -> str:  # noqa: ARG002
         """Return its id, which moto does not give to CloudFormation."""
