@@ -21,8 +21,10 @@ def read(folder: str) -> dict[str, torch.Tensor]:
 
 first, second = map(read, sys.argv[1:3])
 most = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
-same = first.keys() == second.keys() and all(
-    first[name].shape == second[name].shape and (first[name] - second[name]).abs().max() <= most
-    for name in first
-)
-print("equal" if same else f"{sorted(first.keys() ^ second.keys())} or values differ")
+names = sorted(first.keys() ^ second.keys())
+names += [
+    name
+    for name in first.keys() & second.keys()
+    if first[name].shape != second[name].shape or not (first[name] - second[name]).abs().max() <= most
+]
+print(f"these differ: {names}" if names else "equal")

@@ -51,8 +51,8 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 
 
-STILL = {"MAX_STEPS": "1", "LEARNING_RATE": "1e-30", "EVAL_BATCHES": "0"}
-"""A step that changes nothing."""
+STILL = {"MAX_STEPS": "1", "LEARNING_RATE": "1e-60", "EVAL_BATCHES": "0"}
+"""A step that changes nothing: the rate is 0 in fp32. Rates that are not change weights that are 0 themselves."""
 
 
 def begins_from(training: Training, weights: Path, *, run: str, model: str = "llama3") -> None:
@@ -155,4 +155,4 @@ def test_merged_lora_computes_the_same(
     whole_run: list[dict[str, Any]],
 ) -> None:
     assert whole_run, "the first run installs the environment"
-    assert float(in_environment("titan", "titan_lora.py").splitlines()[-1]) < 1e-3
+    assert float(in_environment("titan", "titan_lora.py").splitlines()[-1]) < 1e-4
