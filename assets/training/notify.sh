@@ -4,7 +4,7 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log and die, and its variable training. Defines
 #   functions and does nothing else by itself.
-# Reads: NOTIFY (webhook or mail; job_settings.sh), NOTIFY_FILE (trainkit/notify.py), JOB_TOPIC (trainkit/mail.py).
+# Reads: NOTIFY (webhook or mail; job_settings.sh), NOTIFY_FILE and JOB_TOPIC (trainkit/notify.py).
 
 # check_notify: ends the job at once if notifications cannot be sent.
 check_notify() {

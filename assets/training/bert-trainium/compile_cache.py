@@ -7,20 +7,11 @@ compiled, model.neff (AWS Neuron docs, Neuron Persistent Cache).
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True)
-class Graphs:
-    """The number of compiled graphs, and of graphs that are not compiled."""
-
-    compiled: int
-    missing: int
-
-
-def graphs(cache: str) -> Graphs | None:
-    """Count the graphs of a cache, of all versions of the compiler; return None for a cache in S3."""
+def graphs(cache: str) -> tuple[int, int] | None:
+    """Count the compiled graphs of a cache, and the others; return None for a cache in S3."""
     if cache.startswith("s3://"):
         return None
     folders = [folder for folder in Path(cache).glob("neuronxcc-*/MODULE_*") if folder.is_dir()]
@@ -28,7 +19,7 @@ def graphs(cache: str) -> Graphs | None:
     missing = sum(
         not (folder / "model.neff").is_file() and any(folder.glob("model.hlo*")) for folder in folders
     )
-    return Graphs(compiled, missing)
+    return compiled, missing
 
 
 def describe(cache: str) -> str:
@@ -36,14 +27,15 @@ def describe(cache: str) -> str:
     found = graphs(cache)
     if found is None:
         return f"compiled graphs: in {cache}, not counted"
-    if not found.compiled:
+    compiled, _ = found
+    if not compiled:
         return (
             f"compiled graphs: none in {cache}, so all ranks wait in the first steps, for about "
             "40 minutes, until they are compiled; to do that beforehand, submit a job with PRECOMPILE=1 and "
             "the same settings and nodes"
         )
     return (
-        f"compiled graphs: {found.compiled} in {cache}; graphs of other settings or another number of ranks "
+        f"compiled graphs: {compiled} in {cache}; graphs of other settings or another number of ranks "
         "are compiled again"
     )
 
@@ -55,15 +47,16 @@ def main() -> int:
     if found is None:
         print(describe(cache))
         return 0
-    if not found.compiled:
+    compiled, missing = found
+    if not compiled:
         print(
             f"PRECOMPILE: no graph was compiled into {cache}: see the compiler's lines above.",
             file=sys.stderr,
         )
         return 1
-    print(f"precompiled: {found.compiled} graphs in {cache}")
-    if found.missing:
-        print(f"precompiled: {found.missing} graphs of this job or an earlier one are not compiled")
+    print(f"precompiled: {compiled} graphs in {cache}")
+    if missing:
+        print(f"precompiled: {missing} graphs of this job or an earlier one are not compiled")
     return 0
 
 

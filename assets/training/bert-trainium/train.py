@@ -18,11 +18,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from pairs import ROW_HEAD
-from settings import Settings, read_settings, read_shards
+from settings import Settings, read_settings
 from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
 from trainkit.resuming import resumed_settings
 from trainkit.run.precision import check_precision
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run, data_note, die
 
 
 def open_data(folder: Path, settings: Settings) -> Manifest:
@@ -52,7 +52,7 @@ def main() -> None:
     settings, run = read_settings(), Run.from_environment()
     sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
     settings = resumed_settings(run, settings, sequences=sequences)
-    shards = read_shards(run)
+    shards = Path(data_note(run)["shards"])
     manifest = open_data(shards, settings)
     check_precision(settings.mixed_precision, "cpu" if settings.device != "neuron" else "neuron")
     from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)

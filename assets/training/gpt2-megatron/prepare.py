@@ -14,28 +14,36 @@ downloads shards from the bucket if it has them, and uploads what was made here.
 from __future__ import annotations
 
 import os
+import shutil
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import published
-from settings import DATA_FOLDER, read_settings
+from settings import DATA_FOLDER, published_file, read_settings
 from tokens import bpe_of, gpt2
 from trainkit.data.bpe import GPT2_VOCAB_SIZE, Bpe, train
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import OWN, sample
+from trainkit.data.fetch import ensure_file
 from trainkit.data.hub_text import WIKIPEDIA, fetched_documents, wikipedia
 from trainkit.data.indexed import make_indexed
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
 from trainkit.data.text_shards import MACHINE, TextShards
 from trainkit.data.tokenize_unit import Recipe, Unit
+from trainkit.run.files import whole_file
 
 WORKLOAD = "gpt2-megatron"
 # For larger vocabularies Megatron's files have ids of 4 bytes (DType.optimal_dtype).
 SMALL_VOCABULARY = 65_500
 # One of this many documents is for validation, which suits large and small texts.
 VALIDATION_EVERY = {WIKIPEDIA: 200, "machine": 20, OWN: 200}
+# NVIDIA's GPT-2 345M, one file of a zip of NGC.
+PUBLISHED = "megatron-345m"
+ZIP = "megatron_lm_345m_v0.0.zip"
+URL = "https://api.ngc.nvidia.com/v2/models/nvidia/megatron_lm_345m/versions/v0.0/zip"
+MEMBER = "model_optim_rng.pt"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +102,7 @@ def run() -> None:
     """Prepare text, shards, Megatron's files and weights, and record them for train.py."""
     bucket = DatasetBucket.of_workload(WORKLOAD)
     shards = shards_of_run(bucket)
-    published.check(os.environ.get("INIT_FROM") or "scratch")
+    check_init_from(os.environ.get("INIT_FROM") or "scratch")
     folder = shards.ensure(bucket)
     manifest = read_manifest(folder)
     end = int(manifest.source["end_of_text"])
@@ -107,8 +115,8 @@ def run() -> None:
         documents=True,
         noted={"vocab_size": manifest.vocab_size, "eod": end},
     )
-    if os.environ.get("INIT_FROM") == published.NAME:
-        published.have(shards.data, bucket)
+    if os.environ.get("INIT_FROM") == PUBLISHED:
+        have_published(shards.data, bucket)
     note_for_training(shards=str(folder))
 
 
@@ -128,6 +136,41 @@ def shards_of_run(bucket: DatasetBucket | None) -> Shards:
         validation_every=validation_every(VALIDATION_EVERY[corpus]),
         bucket=bucket,
     )
+
+
+def check_init_from(init_from: str) -> None:
+    """Check INIT_FROM as far as possible without a download.
+
+    Raises:
+        ShardError: `init_from` names nothing.
+    """
+    if init_from not in {"scratch", PUBLISHED} and not Path(init_from).is_file():
+        raise ShardError(f"INIT_FROM is {init_from}: give scratch, {PUBLISHED}, or such a file {MEMBER}.")
+
+
+def have_published(data: Path, bucket: DatasetBucket | None) -> None:
+    """Ensure that the checkpoint exists below DATA_DIR/models, from the bucket or from NGC (NGC_345M_URL).
+
+    Its checksum is not published, so only the zip's own checksums reveal damage.
+
+    Raises:
+        ShardError: it cannot be downloaded, or is not such a zip.
+    """
+    file = published_file(data)
+    if file.is_file():
+        return
+    archive = data / "models" / ZIP
+    ensure_file(archive, url=os.environ.get("NGC_345M_URL") or URL, key=f"models/{ZIP}", bucket=bucket)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            member = next((name for name in opened.namelist() if name.endswith(MEMBER)), None)
+            if member is None:
+                raise ShardError(f"{archive} has no {MEMBER}: delete it, and put the right file there.")
+            with opened.open(member) as source, whole_file(file) as out:
+                shutil.copyfileobj(source, out)
+    except zipfile.BadZipFile as error:
+        raise ShardError(f"{archive} is not a complete zip ({error}): delete it and submit again.") from error
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from pathlib import Path
 # Neither finish.sh nor a user who runs this sets the path of trainkit.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from trainkit.nccl import NICS, TRANSPORT
+from trainkit.run.files import write_whole
 
 _GIB = 2**30
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -258,9 +259,7 @@ def write_metrics(output: Output, file: Path, world_size: int) -> None:
         }
         for step, row in enumerate(output.rows, start=1)
     ]
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    partial.rename(file)
+    write_whole(file, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _lines(logs: Sequence[Path]) -> Iterable[str]:

@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from judge import Expected, judge, read
+from trainkit.run.files import write_whole
 
 HERE = Path(__file__).resolve().parent
 AT_ONCE = 64
@@ -257,9 +258,7 @@ def main() -> int:
     print(table(verdicts), flush=True)
     # Good nodes are left out: trainctl reads the file through Systems Manager, which cuts an answer at 24 KB.
     named = [asdict(each) for each in verdicts if each.reason or each.note]
-    partial = result.with_name(".sweep.json.partial")
-    partial.write_text(json.dumps({"swept": len(nodes), "nodes": named}), encoding="utf-8")
-    partial.rename(result)
+    write_whole(result, json.dumps({"swept": len(nodes), "nodes": named}))
     return 0
 
 

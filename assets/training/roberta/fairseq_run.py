@@ -14,7 +14,7 @@ from fairseq.distributed import utils as distributed
 from fairseq_cli import train as program
 from gradient_norms import finite_norms
 from recorded_task import CHECKPOINT, PROGRESS, RecordedMaskedLM, Recorder, made_of
-from settings import DICTIONARY, Settings, fairseq_arguments
+from settings import DICTIONARY, Settings, check_checkpoint, fairseq_arguments
 from trainkit import network
 from trainkit.data.indexed import Indexed
 from trainkit.run import checkpoints, outcome, process_group, stacks
@@ -44,19 +44,6 @@ def train(settings: Settings, run: Run, *, device: torch.device, data: Indexed) 
     else:
         outcome.finished(run)
     process_group.leave()
-
-
-def check_checkpoint(checkpoint: Path, progress: dict[str, Any], own: dict[str, Any]) -> None:
-    """Die unless the checkpoint is of this model and this dictionary."""
-    if progress["shape"] != own["shape"]:
-        die(
-            f"{checkpoint} holds another model ({progress['shape']}): give its settings, or another RUN_NAME."
-        )
-    if progress["dictionary_sha256"] != own["dictionary_sha256"]:
-        die(
-            f"{checkpoint} was trained with another dict.txt, so its token numbers mean other words: give "
-            "its CORPUS and VOCAB_SIZE, or another RUN_NAME."
-        )
 
 
 def configuration(settings: Settings, run: Run, *, data: Path, newest: Path | None) -> Any:

@@ -6,9 +6,9 @@ Every field of Settings is an environment variable (ROBERTA_LAYERS=6) and an arg
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
 from trainkit.run.run import die
@@ -112,6 +112,19 @@ def shape(settings: Settings, symbols: int) -> dict[str, int]:
     """Return the sizes of the model; a checkpoint fits only a model of the same sizes."""
     names = ("roberta_layers", "roberta_heads", "roberta_width", "roberta_context")
     return {name: getattr(settings, name) for name in names} | {"symbols": symbols}
+
+
+def check_checkpoint(checkpoint: Path, progress: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Die unless the checkpoint is of this model and this dictionary."""
+    if progress["shape"] != own["shape"]:
+        die(
+            f"{checkpoint} holds another model ({progress['shape']}): give its settings, or another RUN_NAME."
+        )
+    if progress["dictionary_sha256"] != own["dictionary_sha256"]:
+        die(
+            f"{checkpoint} was trained with another dict.txt, so its token numbers mean other words: give "
+            "its CORPUS and VOCAB_SIZE, or another RUN_NAME."
+        )
 
 
 def fairseq_arguments(

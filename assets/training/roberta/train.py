@@ -19,7 +19,7 @@ import warnings
 from pathlib import Path
 
 import torch
-from settings import DATA_FOLDER, Settings, read_settings
+from settings import DATA_FOLDER, read_settings
 from trainkit.data.indexed import read_indexed
 from trainkit.resuming import resumed_settings
 from trainkit.run.precision import check_precision
@@ -28,19 +28,13 @@ from trainkit.run.run import Run, data_note, die
 LOG_FORMAT = "%(asctime)s | %(name)s | %(message)s"
 
 
-def check_device(settings: Settings, run: Run) -> torch.device:
-    """Return the device of this rank; dies if it is missing or does not support the precision."""
-    device = torch.device(f"cuda:{run.local_rank}" if settings.device == "cuda" else "cpu")
-    check_precision(settings.mixed_precision, device)
-    return device
-
-
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
     sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
     settings = resumed_settings(run, settings, sequences=sequences)
-    device = check_device(settings, run)
+    device = torch.device(f"cuda:{run.local_rank}" if settings.device == "cuda" else "cpu")
+    check_precision(settings.mixed_precision, device)
     folder = Path(data_note(run)["shards"]) / DATA_FOLDER
     data = read_indexed(folder)
     if data is None:

@@ -21,8 +21,8 @@ _OF_SHARED_STACKS = {*NetworkFlags.model_fields, *StorageFlags.model_fields} - {
 def given_flags(settings: Settings) -> dict[str, Any]:
     """Return the family, and the flags that differ from their defaults; no flag is a secret, only its ARN.
 
-    Those of one deploy alone are left out, and those that the file of queues gives, which may change until the
-    next deploy.
+    Those of one deploy alone are left out, and those that the file of queues gives, which may change before
+    the next deploy.
     """
     of_one = {flag for flag, info in Settings.model_fields.items() if not is_remembered(info)}
     flags = settings.model_dump(mode="json", exclude_defaults=True, exclude=of_one)

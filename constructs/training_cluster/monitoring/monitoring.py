@@ -19,7 +19,7 @@ from training_cluster.monitoring.published import Published
 from training_cluster.stack_names import jobs_topic, rules_topic
 
 USER_ATTRIBUTE = "user"
-"""Attribute of a message with its job's user, by which SNS selects addresses (trainkit/mail.py)."""
+"""Attribute of a message with its job's user, by which SNS selects addresses (trainkit/notify.py)."""
 
 
 class Monitoring(Construct):

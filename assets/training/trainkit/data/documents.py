@@ -10,7 +10,6 @@ import codecs
 import hashlib
 import itertools
 import json
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +24,6 @@ SUFFIXES = (".txt", ".jsonl", ".parquet")
 PATTERNS = "*.txt, *.jsonl or *.parquet"
 # One shard of 30 MB, which takes one core a minute.
 PIECE_BYTES = 2**26
-WHOLE = sys.maxsize
-"""A piece size that splits no file."""
 # A block of text is one example of the split into training and validation text.
 BLOCK_CHARACTERS = 4000
 # Long lines are read in parts of this size, so that memory remains constant.

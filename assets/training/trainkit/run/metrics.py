@@ -112,48 +112,22 @@ class Metrics:
         if rows.damaged:
             print(f"{file}: {rows.damaged} damaged rows skipped")
 
-    def add(
-        self,
-        *,
-        step: int,
-        loss: float,
-        learning_rate: float,
-        tokens: int,
-        tokens_per_s: float,
-        step_s: float,
-        data_s: float,
-        memory_bytes: int,
-        world_size: int,
-        mfu: float | None = None,
-        seq_per_s: float | None = None,
-    ) -> str:
+    def add(self, *, mfu: float | None = None, seq_per_s: float | None = None, **row: float) -> str:
         """Append one step; return it as a line for people.
 
-        The loss is the mean over ranks, tokens count the whole run, tokens_per_s all ranks
-        together, data_s the part of step_s that this rank waited for data, memory_bytes its peak, mfu a
-        share (0.4 is 40 %), seq_per_s the sequences of all ranks, for models that are compared by them.
+        `row` has the step and its loss (the mean over ranks), learning_rate, tokens (of the whole run),
+        tokens_per_s (of all ranks together), step_s, data_s (the part of step_s that this rank waited for
+        data), memory_bytes (its peak) and world_size; `mfu` is a share (0.4 is 40 %), `seq_per_s` the
+        sequences of all ranks, for models that are compared by them.
         """
-        row: dict[str, Any] = {
-            "step": step,
-            "loss": loss,
-            "learning_rate": learning_rate,
-            "tokens": tokens,
-            "tokens_per_s": tokens_per_s,
-            "step_s": step_s,
-            "data_s": data_s,
-            "memory_bytes": memory_bytes,
-            "world_size": world_size,
-        }
-        if mfu is not None:
-            row["mfu"] = mfu
-        if seq_per_s is not None:
-            row["seq_per_s"] = seq_per_s
-        self._write(row)
+        more = {"mfu": mfu, "seq_per_s": seq_per_s}
+        self._write(row | {name: value for name, value in more.items() if value is not None})
         used = "" if mfu is None else f", MFU {mfu:.1%}"
+        waited = row["data_s"] / row["step_s"] if row["step_s"] else 0
         return (
-            f"step {step}: loss {loss:.4f}, {tokens_per_s:,.0f} tokens/s{used}, {step_s:.3f} s a step "
-            f"({data_s / step_s if step_s else 0:.0%} data), {memory_bytes / 2**30:.1f} GiB, "
-            f"learning rate {learning_rate:.2e}"
+            f"step {row['step']}: loss {row['loss']:.4f}, {row['tokens_per_s']:,.0f} tokens/s{used}, "
+            f"{row['step_s']:.3f} s a step ({waited:.0%} data), {row['memory_bytes'] / 2**30:.1f} GiB, "
+            f"learning rate {row['learning_rate']:.2e}"
         )
 
     def add_validation(self, *, step: int, loss: float, seconds: float) -> str:
@@ -175,10 +149,6 @@ class Metrics:
         now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.9 and 3.10 have no UTC)
         with self._file.open("a", encoding="utf-8") as file:
             file.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))
-
-    def summary(self) -> str:
-        """Return the last step and the losses in one line."""
-        return summary_of(self._file)
 
 
 def summary_of(file: Path) -> str:

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn, TypeVar, get_args, get_type_hints
 
@@ -88,18 +88,11 @@ def fill_settings(
         least = 0 if name in may_be_zero or isinstance(value, float) else 1
         if not isinstance(value, str) and not least <= value < math.inf:
             die(f"{name.upper()} is {value}: give {least} or more.")
-    hints = get_type_hints(kind)
-    check_words(settings, {name: get_args(hints[name]) for name in vars(settings) if get_args(hints[name])})
+    for name, hint in get_type_hints(kind).items():
+        if (words := get_args(hint)) and (value := getattr(settings, name)) not in words:
+            die(f'{name.upper()} is "{value}"; allowed: {", ".join(filter(None, words))}.')
     check_number("PREPARE_WORKERS", PREPARE_WORKERS)
     return settings
-
-
-def check_words(settings: object, allowed: Mapping[str, Sequence[str]]) -> None:
-    """Die if a field's value is not one of the allowed words."""
-    for name, words in allowed.items():
-        value = getattr(settings, name)
-        if value not in words:
-            die(f'{name.upper()} is "{value}"; allowed: {", ".join(filter(None, words))}.')
 
 
 def check_variable(name: str, allowed: Sequence[str]) -> None:

@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import subprocess
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,25 +226,3 @@ def test_a_cancelled_run_saves_and_resumes(training: Training, whole_run: str) -
     assert [row["step"] for row in training.metrics("ended")] == list(range(1, at + 2))
     # And a run that is at its last step has nothing to do.
     assert "is at MAX_STEPS" in training.run("ended", MAX_STEPS=str(at))
-
-
-def test_a_checkpoint_of_another_model_is_refused(training: Training, whole_run: str) -> None:
-    said = training.wait(training.submit("whole", MAX_RESTARTS="0", ROBERTA_LAYERS="3"), state="FAILED")
-    assert "holds another model" in said
-    # torchrun has its own traceback, of the failure of a rank.
-    assert 'roberta/train.py", line' not in said
-
-
-def test_a_checkpoint_of_another_dictionary_is_refused(training: Training, whole_run: str) -> None:
-    progress = training.checkpoints("whole") / f"step-{STEPS:06d}" / "progress.json"
-    other = training.checkpoints("other") / f"step-{STEPS:06d}"
-    shutil.copytree(progress.parent, other)
-    noted = json.loads(progress.read_text())
-    # Size and checksum fit: otherwise the checkpoint is incomplete or damaged.
-    text = json.dumps(noted | {"dictionary_sha256": "0" * 64}) + "\n"
-    (other / "progress.json").write_text(text)
-    label = json.loads((other / "checkpoint.json").read_text())
-    label["sums"]["progress.json"] = f"{zlib.crc32(text.encode()):08x}"
-    (other / "checkpoint.json").write_text(json.dumps(label))
-    said = training.wait(training.submit("other", MAX_RESTARTS="0"), state="FAILED")
-    assert "was trained with another dict.txt" in said

@@ -52,7 +52,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 
 
 STILL = {"MAX_STEPS": "1", "LEARNING_RATE": "1e-60", "EVAL_BATCHES": "0"}
-"""A step that changes nothing: the rate is 0 in fp32. Rates that are not change weights that are 0 themselves."""
+"""A step that changes nothing: the rate is 0 in fp32. 1e-30 would change weights that are exactly 0."""
 
 
 def begins_from(training: Training, weights: Path, *, run: str, model: str = "llama3") -> None:

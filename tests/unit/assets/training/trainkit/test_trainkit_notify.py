@@ -1,4 +1,4 @@
-"""trainkit.notify and trainkit.mail: what a webhook and `aws` get, and where an address never is."""
+"""trainkit.notify: what a webhook and `aws` get, and where an address never is."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from trainkit import mail, notify
+from trainkit import notify
 
 from tests.unit.assets.training.webhook import SECRET, Webhook, webhook_server
 
@@ -115,7 +115,7 @@ def test_a_job_without_mail_says_why(
     run: Notify, aws: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY", "mail")
-    monkeypatch.setattr(mail, "_CFNCONFIG", tmp_path / "cfnconfig")
+    monkeypatch.setattr(notify, "_CFNCONFIG", tmp_path / "cfnconfig")
     aws(f"[[ $5 == sts ]] && printf '%s' '{CALLER}' && exit; echo AuthorizationError >&2; exit 254")
     assert run("started", "x") == "notify.py: aws sns publish: AuthorizationError\n"
     for name, value, said in (

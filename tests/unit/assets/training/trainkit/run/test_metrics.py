@@ -32,7 +32,7 @@ def test_a_resume_removes_repeated_and_torn_rows(tmp_path: Path) -> None:
     assert line.startswith(
         "step 4: loss 1.5000, 4,000 tokens/s, MFU 41.5%, 0.100 s a step (10% data), 1.0 GiB"
     )
-    assert again.summary() == "step 4, first loss 8.0000, last loss 1.5000"
+    assert metrics.summary_of(file) == "step 4, first loss 8.0000, last loss 1.5000"
 
 
 def test_rows_are_json_whatever_their_numbers(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_rows_are_json_whatever_their_numbers(tmp_path: Path) -> None:
     rows = [json.loads(line, parse_constant=refuse) for line in file.read_text().splitlines()]
     assert [(each["step"], each["loss"]) for each in rows] == [(1, None), (2, None), (3, None)]
     assert rows[2]["mfu"] is None
-    assert written.summary() == "step 3, first loss not a number, last loss not a number"
+    assert metrics.summary_of(file) == "step 3, first loss not a number, last loss not a number"
 
 
 DAMAGE = {
