@@ -24,7 +24,7 @@ from trainkit.data.hub_text import HubText
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import MANIFEST, read_manifest, sha256_of
 from trainkit.data.text_shards import MACHINE, TOKENIZER, TextShards
-from weights import WeightsError, find_weights
+from weights import find_weights
 
 WORKLOAD = "gpt2"
 # The dataset of the walk-through, as parquet: 80 files of 303 MB, 8,013,769 documents.
@@ -90,4 +90,4 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    main(run, WeightsError)
+    main(run)

@@ -13,6 +13,7 @@ from pathlib import Path
 from trainkit.data import hub
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.fetch import FetchError
+from trainkit.data.hf_weights import FOLDERS, WeightsError
 
 SCRATCH = "scratch"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -23,10 +24,6 @@ PUBLISHED = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
 REVISIONS = {"gpt2": "607a30d783dfa663caf39e06633721c8d4cfcd7e"}
 
 
-class WeightsError(Exception):
-    """An error in the weights: what is wrong and how to fix it, in one sentence."""
-
-
 def find_weights(init_from: str, *, data: Path, bucket: DatasetBucket | None) -> Path | None:
     """Return the folder of the weights, which is downloaded if necessary; None for random weights.
 
@@ -35,7 +32,7 @@ def find_weights(init_from: str, *, data: Path, bucket: DatasetBucket | None) ->
     """
     if init_from == SCRATCH:
         return None
-    if init_from.startswith(("/", "./", "../", "~")):
+    if init_from.startswith(FOLDERS):
         folder = Path(init_from).expanduser().absolute()
         if lacking := _lacking(folder):
             raise WeightsError(

@@ -25,7 +25,7 @@ from trainkit.data import bpe
 from trainkit.data.chats import TokensOf, check_ranks, prepare_chats
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import fingerprint_of, text_files
-from trainkit.data.hf_weights import WeightsError, find_weights
+from trainkit.data.hf_weights import find_weights
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.mixture import Part
 from trainkit.data.shards import ShardError, check_lengths, read_manifest, sha256_of
@@ -230,4 +230,4 @@ def given_tokenizer(given: str, weights: Path | None) -> Path | None:
 
 
 if __name__ == "__main__":
-    main(run, WeightsError)
+    main(run)

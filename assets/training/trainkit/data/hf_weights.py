@@ -17,6 +17,7 @@ from typing import Any
 from trainkit.data import hub
 from trainkit.data.dataset_bucket import BucketError, download_folder
 from trainkit.data.fetch import FetchError
+from trainkit.data.shards import ShardError
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 # Weights in other formats, pictures and what is in folders are not downloaded.
@@ -30,7 +31,7 @@ BUCKET = re.compile(r"s3://([\w.-]+/[^@]+?)/?")
 REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+)(?:@(.+))?")
 
 
-class WeightsError(Exception):
+class WeightsError(ShardError):
     """An error in the weights: what is wrong and how to fix it, in one sentence."""
 
 

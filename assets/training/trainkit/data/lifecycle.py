@@ -14,16 +14,11 @@ from trainkit.data.shards import ShardError
 from trainkit.run.files import write_whole
 
 
-def main(run: Callable[[], None], *errors: type[Exception]) -> None:
-    """Run a preparation; end the program with one sentence if it fails.
-
-    Args:
-        errors: exceptions whose text is a sentence for users, in addition to ShardError and BucketError.
-    """
-    sentences: tuple[type[Exception], ...] = (ShardError, BucketError, *errors)
+def main(run: Callable[[], None]) -> None:
+    """Run a preparation; end the program with one sentence if it fails."""
     try:
         run()
-    except sentences as error:
+    except (ShardError, BucketError) as error:
         sys.exit(f"prepare.py: {error}")
     except KeyboardInterrupt:
         sys.exit("prepare.py: interrupted; what is finished is kept, submit again.")
