@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.slow.assets.training.training import python_of
 from tests.unit.assets.training.trainkit.data.hub_server import Hub, hub_server
 from tests.unit.assets.training.workload_modules import GPT2
 from training_cluster.paths import TRAINING
@@ -90,12 +91,9 @@ class Node:
 
 
 @pytest.fixture(scope="session")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of the workload's environment, which is made if it is not there."""
-    venvs = os.environ.get("TRAINING_VENVS") or str(tmp_path_factory.mktemp("venvs"))
-    script = f'source "{TRAINING}/environment.sh"; make_environment "{GPT2}" "{venvs}/gpt2"'
-    subprocess.run(["bash", "-euo", "pipefail", "-c", script], check=True)
-    return Path(venvs) / "gpt2" / "bin" / "python"
+def python() -> Path:
+    """The interpreter of the workload's environment."""
+    return python_of("gpt2")
 
 
 @pytest.fixture(scope="module")

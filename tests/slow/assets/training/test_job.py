@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.slow.assets.training.tiny import TINY, starts, steps, tiny_on_slurm, wait_for_words
+from tests.slow.assets.training.tiny import (
+    TINY,
+    WITH_REQUIREMENTS,
+    starts,
+    steps,
+    tiny_on_slurm,
+    wait_for_words,
+)
 from tests.slow.assets.training.training import Training, wait_until
 from training_cluster.paths import ROOT
 
@@ -17,14 +24,6 @@ pytestmark = pytest.mark.slow
 LOGS = ROOT / "tests" / "unit" / "assets" / "training" / "nccl_tests" / "logs"
 TCP = {"EFA_INTERFACES": "4", "NCCL_LINES": str(LOGS / "bad-efa-unused.log")}
 EFA = {"EFA_INTERFACES": "4", "NCCL_LINES": str(LOGS / "good-p4d-2-nodes.log")}
-# As every workload's prepare.sh begins.
-WITH_REQUIREMENTS = """\
-set -euo pipefail
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-source "$here/../environment.sh"
-venv="$(environment_of "$here")"
-make_environment "$here" "$venv"
-"""
 
 
 SPAWNS = """\

@@ -14,6 +14,7 @@ from rehearsal.bootstrap import SHIMS
 from rehearsal.containers.image import make_image
 from rehearsal.node_root.base import NoRootError
 from rehearsal.workspace import IMAGES
+from tests.slow.assets.training.tiny import TINY, WITH_REQUIREMENTS
 from tests.slow.assets.training.training import Training, losses, training_on_slurm
 from training_cluster.paths import ROOT
 
@@ -21,20 +22,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 # Megatron asks for a GPU where there is none; rehearsals give all jobs this variable.
 WITH_SHIMS = {"PYTHONPATH": str(SHIMS)}
-TINY = Path(__file__).parent / "tiny_workload"
 # What the ranks see is written down by themselves.
-PREPARE = """\
-set -euo pipefail
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-source "$here/../environment.sh"
-venv="$(environment_of "$here")"
-make_environment "$here" "$venv"
+PREPARE = (
+    WITH_REQUIREMENTS
+    + """\
 cp "$here/torchrun.py" "$venv/bin/torchrun"
 if [[ -z $CONTAINER_IMAGE ]]; then exit; fi
 { id -u; stat --format %u "$TRAINING_SHARED/training" /etc/passwd; ls -d /opt /etc/image-of-the-rehearsal
   printf '%s\\n' "$MAX_STEPS" "$IMAGE_OF" "$PATH" "$PWD"; } >"$RUN_DIR/seen"
 touch /left-in-the-container
 """
+)
 FINISH = """\
 if [[ -z $CONTAINER_IMAGE ]]; then exit; fi
 printf 'finished in %s\\n' "$IMAGE_OF" >&2

@@ -8,6 +8,14 @@ from pathlib import Path
 from tests.slow.assets.training.training import Training, training_on_slurm, wait_until
 
 TINY = Path(__file__).parent / "tiny_workload"
+# As every workload's prepare.sh begins.
+WITH_REQUIREMENTS = """\
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+source "$here/../environment.sh"
+venv="$(environment_of "$here")"
+make_environment "$here" "$venv"
+"""
 
 
 @contextmanager

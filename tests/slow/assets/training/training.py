@@ -285,14 +285,19 @@ def check_that_a_killed_run_resumes(training: Training, *, saved_at: int, **env:
     return job_id, said
 
 
-def in_environment(workload: str, script: str, *arguments: str) -> str:
-    """Run a script of programs/ in a workload's environment, made if need be; return its output."""
-    venvs = Path(os.environ["TRAINING_VENVS"])
-    make = f"source ./environment.sh; make_environment $PWD/{workload} {venvs / workload}"
+def python_of(workload: str) -> Path:
+    """Return the interpreter of a workload's environment on CPUs, made if need be."""
+    venv = Path(os.environ["TRAINING_VENVS"]) / workload
+    make = f"source ./environment.sh; make_environment $PWD/{workload} {venv}"
     rehearsal = os.environ | {"TRAINING_REHEARSAL": "1"}
     subprocess.run(["bash", "-euc", make], cwd=TRAINING, env=rehearsal, check=True)
+    return venv / "bin" / "python"
+
+
+def in_environment(workload: str, script: str, *arguments: str) -> str:
+    """Run a script of programs/ in a workload's environment, made if need be; return its output."""
     done = subprocess.run(
-        [venvs / workload / "bin" / "python", "-B", PROGRAMS / script, *arguments],
+        [python_of(workload), "-B", PROGRAMS / script, *arguments],
         # pip compiled the packages in the environment, not into make's folder.
         env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / workload}", "PYTHONPYCACHEPREFIX": ""},
         capture_output=True,

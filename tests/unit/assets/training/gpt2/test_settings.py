@@ -49,7 +49,6 @@ def train(load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trai
 def test_wrong_settings_are_refused_before_torch(train: Train) -> None:
     assert "No module named" in train(MIXED_PRECISION="no")
     for env, said in (
-        ({"MAX_STEPS": "many"}, "argument --max-steps: invalid int value: 'many'."),
         ({"GPT2_WIDTH": "10", "GPT2_HEADS": "3"}, "GPT2_WIDTH 10 is not a multiple of GPT2_HEADS 3."),
         ({"MIXED_PRECISION": "fp16"}, "no CPU trains in fp16: type MIXED_PRECISION=no, or bf16"),
         ({"VOCAB_SIZE": "300"}, "a vocabulary of 400 tokens and the model one of 320: give prepare.sh and"),

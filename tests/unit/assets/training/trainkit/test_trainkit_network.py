@@ -30,13 +30,14 @@ def start(
     rank: int = 0,
     local_rank: int | None = None,
     log: str = "bad-efa-unused",
+    **env: str,
 ) -> Path:
     """Start a rank of two nodes; the recording one writes NCCL's lines. Return the run's folder."""
-    for name, value in (JOB | {"SLURMD_NODENAME": "node"}).items():
-        monkeypatch.setenv(name, value)
     for name in ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"):
         monkeypatch.setenv(name, "")  # so that what is recorded is gone after the test
         monkeypatch.delenv(name)
+    for name, value in (JOB | {"SLURMD_NODENAME": "node"} | env).items():
+        monkeypatch.setenv(name, value)
     run = dataclasses.replace(a_run(root, rank=rank), local_rank=rank if local_rank is None else local_rank)
     network.record(run)
     if "NCCL_DEBUG_FILE" in os.environ:
@@ -123,21 +124,11 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
 
 
 def test_each_node_of_several_records_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (JOB | {"SLURMD_NODENAME": "gpu-dy-p4d-2"}).items():
-        monkeypatch.setenv(name, value)
-    for name in ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    run = a_run(tmp_path)
     for name, value in (("NNODES", "1"), ("NCCL_DEBUG", "WARN")):
-        with monkeypatch.context() as given:
-            given.setenv(name, value)
-            network.record(run)
-            assert "NCCL_DEBUG_FILE" not in os.environ
-    network.record(run)
-    file = Path(os.environ["NCCL_DEBUG_FILE"])
-    assert file == run.run_dir / "network" / "7-0" / "gpu-dy-p4d-2.log"
-    assert file.parent.is_dir()
+        start(tmp_path, monkeypatch, **{name: value})
+        assert "NCCL_DEBUG_FILE" not in os.environ
+    run_dir = start(tmp_path, monkeypatch)
+    assert Path(os.environ["NCCL_DEBUG_FILE"]) == run_dir / "network" / "7-0" / "node.log"
     assert (os.environ["NCCL_DEBUG"], os.environ["NCCL_DEBUG_SUBSYS"]) == ("INFO", "INIT,NET")
 
 

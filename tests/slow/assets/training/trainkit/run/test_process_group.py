@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.slow.assets.training.training import python_of
 from training_cluster.paths import TRAINING
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -76,22 +77,16 @@ say()
 """
 
 
-def run(program: str, *arguments: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a program on CPUs in the Python environment of nccl-tests."""
     env = {
-        "TRAINING_VENVS": os.environ.get("TRAINING_VENVS", str(folder / "venvs")),
-        "ACCELERATOR_KIND": "none",
-        "DEVICE": "cpu",
-        "TRAINING_REHEARSAL": "1",
         "TMPDIR": str(folder),
         "PYTHONPATH": str(TRAINING),
         "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "1",
-        **env,
     }
-    subprocess.run(["bash", TRAINING / "nccl-tests" / "prepare.sh"], env=os.environ | env, check=True)
     return subprocess.run(
-        [f"{env['TRAINING_VENVS']}/nccl-tests/bin/python", "-B", "-c", program, *arguments],
+        [python_of("nccl-tests"), "-B", "-c", program, *arguments],
         env=os.environ | env,
         capture_output=True,
         text=True,
