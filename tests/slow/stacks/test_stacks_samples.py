@@ -16,7 +16,7 @@ from ops.preflight.existing_network import read_existing_network
 from rehearsal.deployed import read_deployed_cluster
 from rehearsal.local_aws.rights.denied import denied_calls
 from rehearsal.validation.cases import FEATURES, NOT_THERE
-from rehearsal.validation.custom_amis import register_image
+from rehearsal.validation.foundation import register_image
 from rehearsal.validation.samples import import_samples
 from tests.slow.conftest import Cloud
 from training_cluster.flags.file import read_flags

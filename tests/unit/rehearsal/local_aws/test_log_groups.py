@@ -1,17 +1,16 @@
 """The local CloudFormation refuses a log group that a function's first call has created."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from rehearsal.local_aws.cloudformation.handlers import original
+from rehearsal.local_aws.emulators import ministack_client
 
 
-def test_only_a_functions_existing_group_is_refused(client: Callable[[str], Any]) -> None:
+@pytest.mark.usefixtures("client")
+def test_only_a_functions_existing_group_is_refused() -> None:
     kept = ["/aws/parallelcluster/a", "/aws/lambda/pcluster-CleanupResources-1"]
     for name in ("/aws/lambda/copy", *kept):
-        client("logs").create_log_group(logGroupName=name)
+        ministack_client.client("logs").create_log_group(logGroupName=name)
     create = original("AWS::Logs::LogGroup")["create"]
     with pytest.raises(ValueError, match=r"AWS::Logs::LogGroup.*/aws/lambda/copy.*already exists"):
         create("Logs", {"LogGroupName": "/aws/lambda/copy"}, "stack")
