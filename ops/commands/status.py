@@ -40,8 +40,7 @@ def status(
         return _watch(cluster, client)
     found = read_status(cluster, client)
     if as_json:
-        shown = {name: value for name, value in vars(found).items() if name != "flags"}
-        print_json({**shown, "cluster": _cluster_state(found, client)})
+        print_json({**vars(found), "cluster": _cluster_state(found, client)})
     else:
         terminal = console()
         terminal.print(_shown(found))
