@@ -73,7 +73,6 @@ def written(name: str, folder: Path) -> str:
 
 
 QUEUE = "Scheduling.SlurmQueues[queue1]"
-STORAGE = "SharedStorage"
 OURS = "sg-0cccccccccccccccc"
 RENDERED: dict[str, dict[str, Any]] = {
     "reservation-each": {
@@ -81,12 +80,6 @@ RENDERED: dict[str, dict[str, Any]] = {
         f"{QUEUE}.ComputeResources[queue1-1].Networking": None,
         f"{QUEUE}.ComputeResources[queue1-3].Networking.PlacementGroup": {"Enabled": True, "Name": "mine"},
     },
-    "managed-storage": {
-        f"{STORAGE}[own-efs].EfsSettings": {"DeletionPolicy": "Retain"},
-        f"{STORAGE}[raid].EbsSettings.DeletionPolicy": "Delete",
-        f"{STORAGE}[scratch].FsxLustreSettings.DeletionPolicy": "Retain",
-    },
-    "retired-keys": {"Image.Os": "alinux2023", "LoginNodes.Pools[login].InstanceType": "t3.large"},
     "image-of-all": {
         "Image.CustomAmi": None,
         "HeadNode.Image.CustomAmi": "ami-0123456789abcdef0",
@@ -101,7 +94,6 @@ RENDERED: dict[str, dict[str, Any]] = {
             "s3://bucket/bootstrap/training/bootstrap.sh"
         ),
     },
-    "queue-update": {"Scheduling.SlurmSettings.QueueUpdateStrategy": None},
     "directory": {
         "DirectoryService.LdapTlsReqCert": "hard",
         "DirectoryService.AdditionalSssdConfigs": {"filter_groups": "nobody,root,admin,sudo,wheel"},
