@@ -1,5 +1,6 @@
 """The app's cloud assemblies, one for each set of flags, since synth takes most of a deploy's time."""
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ class Assemblies:
         return self._made[given]
 
     def _synth(self, given: Sequence[str], environment: Mapping[str, str]) -> Path:
-        folder = self._folder / (",".join(given) or "defaults")
+        folder = self._folder / (re.sub(r"[^\w.,=-]", "-", ",".join(given)) or "defaults")
         folder.mkdir(parents=True, exist_ok=True)
         cdk = CdkCli(
             project=ROOT,

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -19,11 +19,6 @@ class Case:
     """Name in the output and in the file of results."""
     question: Mapping[str, object]
     """Request to the driver."""
-
-
-def named_cases(names: Iterable[str]) -> list[Case]:
-    """Return the cases that the driver finds by their name."""
-    return [Case(id=name, question={"id": name, "named": name}) for name in names]
 
 
 def call_cases(request: str, calls: Sequence[str], *, everywhere: bool) -> list[Case]:

@@ -1,16 +1,19 @@
 """`make faults`: every case on local AWSs, in parallel, with a table; it can be interrupted and resumed."""
 
 import queue
+import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
+from rehearsal.account import local_account
 from rehearsal.faults import first_deploy, whole_stacks
 from rehearsal.faults.assemblies import Assemblies
-from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, named_cases, sample
+from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, sample
 from rehearsal.faults.verdict import Results, Verdict, raised, summary
 from rehearsal.faults.worker import Site, deployed_site, driver
 from rehearsal.local_aws.rights.denied import denied_calls
@@ -20,6 +23,8 @@ from rehearsal.problems import RehearsalError
 from rehearsal.workspace import Workspace
 
 RESULTS = "faults.jsonl"
+_FEW = 8
+"""Number of cases that one worker tries while a second one would deploy the app."""
 _STEPS = {
     "site": ("Local AWS", "The whole app is deployed; its cluster is a bystander that no case may change."),
     "try": ("Faults", "Each case injects a fault; the next deploy or destroy runs without one."),
@@ -41,7 +46,6 @@ class Plan:
     seed: int = 1
     only: tuple[str, ...] = ()
     everywhere: bool = False
-    workers: int = 2
 
 
 class _Table:
@@ -73,9 +77,9 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
     with ExitStack() as running:
         with narrator.step(*_STEPS["site"]):
             assemblies = Assemblies(workspace.aws / "assemblies", narrator)
-            sites = _sites(workspace, narrator, assemblies, plan.workers, running)
+            first = _site(0, workspace, narrator, assemblies, running)
         with narrator.step(*_STEPS["try"]):
-            known_cases = _cases(sites[0][1], plan)
+            known_cases = _cases(first[1], plan)
             cases = [
                 case for case in known_cases if not plan.only or any(word in case.id for word in plan.only)
             ]
@@ -92,68 +96,72 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
             for case in cases:
                 if case.id not in table.verdicts:
                     todo.put(case)
-            _work(sites, todo, table, workspace, narrator)
+            work = partial(_work, todo=todo, table=table, workspace=workspace, narrator=narrator)
+            jobs: list[Callable[[], None]] = [lambda: work(*first)]
+            if todo.qsize() > _FEW:
+                jobs.append(lambda: work(*_site(1, workspace, narrator, assemblies, running)))
+            _side_by_side(jobs)
     _report(table, narrator)
 
 
-def _sites(
-    workspace: Workspace, narrator: Narrator, assemblies: Assemblies, count: int, running: ExitStack
-) -> list[tuple[Site, PclusterProcess]]:
-    made: dict[int, tuple[Site, PclusterProcess]] = {}
-
-    def make(number: int) -> None:
-        folder = workspace.aws / f"worker-{number}"
-        site = running.enter_context(deployed_site(folder, workspace.marker, assemblies, narrator))
-        made[number] = (site, running.enter_context(driver(site, workspace.logs / f"driver-{number}.log")))
-
-    _side_by_side([partial(make, number) for number in range(count)])
-    return [made[number] for number in sorted(made)]
+def _site(
+    number: int, workspace: Workspace, narrator: Narrator, assemblies: Assemblies, running: ExitStack
+) -> tuple[Site, PclusterProcess]:
+    folder = workspace.aws / f"worker-{number}"
+    site = running.enter_context(deployed_site(folder, workspace.marker, assemblies, narrator))
+    return site, running.enter_context(driver(site, workspace.logs / f"driver-{number}.log"))
 
 
 def _cases(process: PclusterProcess, plan: Plan) -> list[Case]:
-    named = named_cases(process.ask({"id": "names"})["named"])
+    names = process.ask({"id": "names"})["named"]
+    named = [Case(id=name, question={"id": name, "named": name}) for name in names]
     by_request = {}
     for request in REQUESTS:  # in the order in which each finds the stack that it needs
         calls = process.ask({"id": f"{request}, nothing wrong", "request": request})["calls"]
         by_request[request] = call_cases(request, calls, everywhere=plan.everywhere)
-    cases = [*first_deploy.CASES, *whole_stacks.cases(), *named, *interleaved(by_request)]
+    cases = [*first_deploy.CASES, *whole_stacks.CASES, *named, *interleaved(by_request)]
     if plan.size:
         share = plan.size // (len(REQUESTS) + 1)
         part = {request: sample(by_request[request], share, plan.seed) for request in REQUESTS}
-        whole = sample([*first_deploy.CASES, *whole_stacks.cases()], 1, plan.seed)
+        whole = sample([*first_deploy.CASES, *whole_stacks.CASES], 1, plan.seed)
         cases = [*whole, *sample(named, share, plan.seed), *interleaved(part)]
     return cases
 
 
 def _work(
-    sites: list[tuple[Site, PclusterProcess]],
+    site: Site,
+    process: PclusterProcess,
+    *,
     todo: queue.SimpleQueue[Case],
     table: _Table,
     workspace: Workspace,
     narrator: Narrator,
 ) -> None:
-    def work(site: Site, process: PclusterProcess) -> None:
-        while True:
-            try:
-                case = todo.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                if "first" in case.question:
-                    folder = workspace.aws / f"first-deploy-{case.question['first']}"
-                    verdict = first_deploy.try_first_deploy(
-                        case, folder, workspace.marker, site.assemblies, narrator
-                    )
-                else:
-                    verdict = _try_out(case, site, process)
-            except ProcessEndedError as error:  # this worker can try no further case
-                table.add(raised(case, error))
-                raise
-            except Exception as error:  # a failed case, and not the end of the run
-                verdict = raised(case, error)
-            table.add(verdict)
+    while True:
+        try:
+            case = todo.get_nowait()
+        except queue.Empty:
+            return
+        try:
+            if case in first_deploy.CASES:
+                verdict = _try_alone(case, workspace, site.assemblies, narrator)
+            else:
+                verdict = _try_out(case, site, process)
+        except ProcessEndedError as error:  # this worker can try no further case
+            table.add(raised(case, error))
+            raise
+        except Exception as error:  # a failed case, and not the end of the run
+            verdict = raised(case, error)
+        table.add(verdict)
 
-    _side_by_side([partial(work, site, process) for site, process in sites])
+
+def _try_alone(case: Case, workspace: Workspace, assemblies: Assemblies, narrator: Narrator) -> Verdict:
+    """Try a case of a first deploy on a local AWS of its own."""
+    folder, started = workspace.aws / re.sub(r"\W+", "-", case.id), time.monotonic()
+    with local_account(folder, marker=workspace.marker, narrator=narrator) as account:
+        verdict = first_deploy.try_first_deploy(case, account, assemblies)
+        denied = denied_calls(account.address)
+    return replace(verdict, seconds=round(time.monotonic() - started, 1), denied=denied)
 
 
 def _try_out(case: Case, site: Site, process: PclusterProcess) -> Verdict:

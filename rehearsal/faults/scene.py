@@ -2,14 +2,13 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from rehearsal.deployed import client
 from rehearsal.faults.worker import Site
 from rehearsal.problems import RehearsalError
 from training_cluster.paths import PCLUSTER_BIN
@@ -36,9 +35,9 @@ class Scene:
         Raises:
             AssertionError: the deploy succeeded and changed nothing, so the case would show nothing.
         """
-        before = self.events()
-        worked = self._cdk(self.deploy_command(*options, **flags))
-        if worked and self.events() == before:
+        before = self.site.events(self.stack_name)
+        worked = self.site.succeeds(*self.deploy_command(*options, **flags))
+        if worked and self.site.events(self.stack_name) == before:
             raise AssertionError(f"a deploy with {flags or 'the same flags'} changed nothing")
         return worked
 
@@ -49,18 +48,11 @@ class Scene:
 
     def destroy(self) -> bool:
         """Run `cdk destroy TrainingClusterStack`; return True if it succeeded."""
-        return self._cdk(["destroy", "TrainingClusterStack", "--app", self._app(), "--force"])
+        return self.site.succeeds("destroy", "TrainingClusterStack", "--app", self._app(), "--force")
 
     def _app(self, **flags: str) -> str:
         given = {"cluster_name": self.name, "family": "m6i", **flags}
         return str(self.site.assemblies.of(given, self.site.environment))
-
-    def _cdk(self, command: Sequence[str]) -> bool:
-        try:
-            self.site.cdk.run(*command)
-        except RehearsalError:
-            return False
-        return True
 
     def pcluster(self, *arguments: str) -> str:
         """Run ParallelCluster's own command line and return its output."""
@@ -73,47 +65,21 @@ class Scene:
         )
         return done.stdout
 
-    def client(self, service: str) -> Any:
-        """Return a boto3 client of one service."""
-        return client(self.site.address, service)
-
-    def status(self, stack: str) -> str:
-        """Read the status of a stack; NONE if there is no stack."""
-        try:
-            answer = self.client("cloudformation").describe_stacks(StackName=stack)
-        except ClientError:
-            return "NONE"
-        return str(answer["Stacks"][0]["StackStatus"])
-
     def reasons(self, stack: str = "") -> list[str]:
         """Read the reasons of failed resources of a stack, by default our own, the newest first."""
-        failed = [e for e in self.events(stack) if _failed(e)]
-        return [
-            str(e.get("ResourceStatusReason"))
-            for e in failed
-            if e["LogicalResourceId"] != (stack or self.stack_name)
-        ]
+        return self.site.reasons(stack or self.stack_name)
 
     def templates(self) -> dict[str, Any]:
         """Read the template of each stack that our deploy deploys."""
-        read = self.client("cloudformation").get_template
+        read = self.site.client("cloudformation").get_template
         return {
             name: read(StackName=name)["TemplateBody"]
             for name in (NETWORK_STACK, STORAGE_STACK, self.stack_name, self.name)
         }
 
-    def events(self, stack: str = "") -> list[dict[str, Any]]:
-        """Read the events of a stack, by default our own, the newest first; an empty list without one."""
-        name = stack or self.stack_name
-        try:
-            answer = self.client("cloudformation").describe_stack_events(StackName=name)
-        except ClientError:
-            return []
-        return list(answer["StackEvents"])
-
     def fleet(self) -> str:
         """Read the status of the compute fleet; NONE if there is no fleet."""
-        client = self.client("dynamodb")
+        client = self.site.client("dynamodb")
         try:
             item = client.get_item(
                 TableName=f"parallelcluster-{self.name}", Key={"Id": {"S": "COMPUTE_FLEET"}}
@@ -124,7 +90,7 @@ class Scene:
 
     def request(self) -> str:
         """Read the provider's current request: Create, Update or Delete."""
-        ssm = self.client("ssm")
+        ssm = self.site.client("ssm")
         try:
             value = ssm.get_parameter(Name=progress_parameter(self.stack_name))["Parameter"]["Value"]
         except ClientError:
@@ -136,12 +102,12 @@ class Scene:
         tags = {"cluster-name": self.name, "node-type": node_type}
         filters = [{"Name": f"tag:parallelcluster:{key}", "Values": [value]} for key, value in tags.items()]
         filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
-        found = self.client("ec2").describe_instances(Filters=filters)["Reservations"]
+        found = self.site.client("ec2").describe_instances(Filters=filters)["Reservations"]
         return [str(instance["InstanceId"]) for each in found for instance in each["Instances"]]
 
     def saved(self) -> set[str]:
         """List the saved logs of failed clusters of this name: logs/<cluster_name>/<time>/..."""
-        listed = self.client("s3").list_objects_v2(Bucket=self.site.bucket, Prefix=f"logs/{self.name}/")
+        listed = self.site.client("s3").list_objects_v2(Bucket=self.site.bucket, Prefix=f"logs/{self.name}/")
         return {str(entry["Key"]) for entry in listed.get("Contents", [])}
 
     @contextmanager
@@ -153,7 +119,3 @@ class Scene:
             yield
         finally:
             file.unlink()
-
-
-def _failed(event: dict[str, Any]) -> bool:
-    return str(event["ResourceStatus"]).endswith("_FAILED")

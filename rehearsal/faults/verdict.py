@@ -21,19 +21,19 @@ class Verdict:
     """The end of one case, and of the deploy or destroy that followed it."""
 
     id: str
-    request: str
-    fired: bool
+    request: str = "stacks"
+    fired: bool = True
     """True if the fault occurred; a named case causes it itself."""
     ended: str
     """Status of our stack after the fault."""
     next: str
     """Status of our stack after the next deploy or destroy, without a fault."""
     stuck: list[str]
-    orphans: list[str]
-    lost: list[str]
-    reasons: list[str]
+    orphans: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     """Reasons that CloudFormation reported."""
-    seconds: float
+    seconds: float = 0.0
     denied: list[str] = field(default_factory=list)
     """Calls of the deployed functions for which their roles lack a permission. Injected denials are not
     among them, since they occur before permissions are checked."""
@@ -68,18 +68,8 @@ def message(error: Exception) -> str:
 
 def raised(case: Case, error: Exception) -> Verdict:
     """Return the verdict of a case that ended with an error."""
-    return Verdict(
-        id=case.id,
-        request=str(case.question.get("request", "stacks")),
-        fired=True,
-        ended=_RAISED,
-        next=_RAISED,
-        stuck=[message(error)],
-        orphans=[],
-        lost=[],
-        reasons=[],
-        seconds=0.0,
-    )
+    request = str(case.question.get("request", "stacks"))
+    return Verdict(id=case.id, request=request, ended=_RAISED, next=_RAISED, stuck=[message(error)])
 
 
 def fingerprint() -> str:

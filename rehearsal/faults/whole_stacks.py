@@ -23,7 +23,7 @@ from rehearsal.faults.worker import BYSTANDER, Site
 from rehearsal.pcluster_process import PclusterProcess
 from training_cluster.catalog.workloads import SYSTEM_PYTHONS
 from training_cluster.paths import ROOT
-from training_cluster.stack_names import NETWORK_STACK
+from training_cluster.stack_names import NETWORK_STACK, new_key_pair
 
 _TIMEOUT_S = 120.0
 
@@ -38,7 +38,10 @@ def _head_node(behaviour: str, code: str) -> Callable[[Scene], None]:
         before = scene.saved()
         with scene.head_node(behaviour):
             _expect("a deploy whose head node fails has to fail", not scene.deploy())
-        _expect(f"{scene.status(scene.name)}: the failed cluster is left", scene.status(scene.name) == "NONE")
+        _expect(
+            f"{scene.site.status(scene.name)}: the failed cluster is left",
+            scene.site.status(scene.name) == "NONE",
+        )
         _expect(f"no {code} in {scene.reasons()}", any(code in reason for reason in scene.reasons()))
         saved = {key.rpartition("/")[2] for key in scene.saved() - before}
         _expect(f"saved: {saved}", saved >= {"failures.json", "stack-events.json"})
@@ -49,7 +52,7 @@ def _head_node(behaviour: str, code: str) -> Callable[[Scene], None]:
 def _kept(scene: Scene) -> None:
     with scene.head_node("fails"):
         _expect("it has to fail", not scene.deploy("--no-rollback"))
-    _expect(f"the head node is gone: {scene.status(scene.name)}", scene.instances("HeadNode"))
+    _expect(f"the head node is gone: {scene.site.status(scene.name)}", scene.instances("HeadNode"))
     # Without a terminal the CLI cannot ask about a roll back first: `cdk rollback`, or this.
     _expect("the same deploy again", scene.deploy("--no-rollback"))
 
@@ -57,8 +60,8 @@ def _kept(scene: Scene) -> None:
 def _killed(scene: Scene) -> None:
     """Kill the polling function repeatedly while the cluster is being created."""
     with subprocess.Popen(["cdk", *scene.deploy_command()], **_quiet(scene)) as deploy:
-        _wait_for(lambda: scene.status(scene.name) == "CREATE_IN_PROGRESS")
-        while scene.status(scene.stack_name) == "CREATE_IN_PROGRESS" and scene.request() == "Create":
+        _wait_for(lambda: scene.site.status(scene.name) == "CREATE_IN_PROGRESS")
+        while scene.site.status(scene.stack_name) == "CREATE_IN_PROGRESS" and scene.request() == "Create":
             _kill_functions(scene)
         _expect("a deploy whose function was killed has to fail", deploy.wait(_TIMEOUT_S))
 
@@ -91,7 +94,9 @@ def _failed_update(scene: Scene) -> None:
     _expect("the first deploy", scene.deploy())
     with scene.head_node("fails"):
         _expect("it has to fail", not scene.deploy(nodes="4"))
-    _expect(scene.status(scene.stack_name), scene.status(scene.stack_name) == "UPDATE_ROLLBACK_COMPLETE")
+    _expect(
+        scene.site.status(scene.stack_name), scene.site.status(scene.stack_name) == "UPDATE_ROLLBACK_COMPLETE"
+    )
 
 
 def _impossible(scene: Scene) -> None:
@@ -107,20 +112,36 @@ def _forgotten(scene: Scene) -> None:
     """Leave out a flag of the last deploy: no stack changes until the deploy says that it goes."""
     mail = "me@example.com"
     _expect("the first deploy", scene.deploy(alarm_email=mail, nodes="4"))
-    before, others = scene.templates(), scene.events()
+    before, others = scene.templates(), scene.site.events(scene.stack_name)
     _expect("it has to fail", not scene.deploy(nodes="4"))
     _expect("a template has changed", scene.templates() == before)
-    _expect("another stack than the first was updated", scene.events() == others)
+    _expect("another stack than the first was updated", scene.site.events(scene.stack_name) == others)
     reasons = scene.reasons(NETWORK_STACK)
     _expect(f"no advice in {reasons}", any(f"had -c alarm_email={mail}, and" in each for each in reasons))
+    _expect("it has to fail, too", not scene.deploy("--exclusively", nodes="4"))
+    reasons = scene.reasons()
+    _expect(f"no advice in {reasons}", any(f"had -c alarm_email={mail}, and" in each for each in reasons))
     _expect("a deploy that gives it up", scene.deploy(alarm_email="", nodes="4"))
+
+
+def _key_pair_taken(scene: Scene) -> None:
+    """Make a key pair of the cluster's name, and repeat the last deploy: the pair remains."""
+    _expect("the first deploy", scene.deploy())
+    _expect("the destroy", scene.destroy())
+    ec2, key = scene.site.client("ec2"), new_key_pair(scene.name)
+    ec2.create_key_pair(KeyName=key)
+    _expect("it has to fail", not scene.deploy())
+    reasons = scene.reasons()
+    _expect(f"no advice in {reasons}", any(f"A key pair named {key} exists" in each for each in reasons))
+    _expect("the pair is gone", ec2.describe_key_pairs(KeyNames=[key])["KeyPairs"])
+    ec2.delete_key_pair(KeyName=key)
 
 
 def _second_cluster(scene: Scene) -> None:
     """Deploy a second cluster and destroy it: the first cluster, its scripts and files remain."""
     _expect("the deploy", scene.deploy())
     _expect("the destroy", scene.destroy())
-    _expect("the first cluster", scene.status(BYSTANDER).endswith("_COMPLETE"))
+    _expect("the first cluster", scene.site.status(BYSTANDER).endswith("_COMPLETE"))
 
 
 def _somebody_elses(scene: Scene) -> None:
@@ -130,9 +151,9 @@ def _somebody_elses(scene: Scene) -> None:
         file = Path(folder) / "cluster.yaml"
         file.write_text(yaml.safe_dump(config))
         scene.pcluster("create-cluster", "-n", scene.name, "-c", str(file))
-    _wait_for(lambda: scene.status(scene.name) == "CREATE_COMPLETE")
+    _wait_for(lambda: scene.site.status(scene.name) == "CREATE_COMPLETE")
     _expect("it has to fail", not scene.deploy())
-    _expect(f"theirs is {scene.status(scene.name)}", scene.status(scene.name) == "CREATE_COMPLETE")
+    _expect(f"theirs is {scene.site.status(scene.name)}", scene.site.status(scene.name) == "CREATE_COMPLETE")
     _expect(f"{scene.reasons()}", any("not made by this stack" in reason for reason in scene.reasons()))
     _remove_by_hand(scene)
 
@@ -146,12 +167,12 @@ def _by_hand(scene: Scene) -> None:
 def _remove_by_hand(scene: Scene) -> None:
     answer = json.loads(scene.pcluster("delete-cluster", "-n", scene.name))
     _expect(f"{answer}", answer["cluster"]["clusterStatus"] == "DELETE_IN_PROGRESS")
-    _wait_for(lambda: scene.status(scene.name) == "NONE")
+    _wait_for(lambda: scene.site.status(scene.name) == "NONE")
 
 
 def _destroyed_with_jobs(scene: Scene) -> None:
     _expect("the first deploy", scene.deploy())
-    ec2 = scene.client("ec2")
+    ec2 = scene.site.client("ec2")
     tags = {"cluster-name": scene.name, "node-type": "Compute"}
     network = {
         "DeviceIndex": 0,
@@ -179,22 +200,23 @@ _CASES = {
     "an update fails on the head node": _failed_update,
     "a change that no cluster can take": _impossible,
     "a deploy forgets a flag of the last one": _forgotten,
+    "somebody else's key pair of that name": _key_pair_taken,
     "a second cluster comes and goes": _second_cluster,
     "somebody else's cluster of that name": _somebody_elses,
     "the cluster was deleted by hand": _by_hand,
     "destroy while jobs run": _destroyed_with_jobs,
 }
-
-
-def cases() -> list[Case]:
-    """Return all cases of whole stacks."""
-    return [Case(id=f"stacks: {name}", question={"whole": name}) for name in _CASES]
+CASES = [Case(id=f"stacks: {name}", question={"whole": name}) for name in _CASES]
 
 
 def _free_scene(site: Site) -> Scene:
     """Return a scene with the first free name; a name remains in use if its case left a stack."""
     scenes = (Scene(site, f"whole-{number}") for number in itertools.count(1))
-    return next(each for each in scenes if {each.status(each.stack_name), each.status(each.name)} == {"NONE"})
+    return next(
+        each
+        for each in scenes
+        if {each.site.status(each.stack_name), each.site.status(each.name)} == {"NONE"}
+    )
 
 
 def try_out(case: Case, site: Site, process: PclusterProcess) -> Verdict:
@@ -207,10 +229,10 @@ def try_out(case: Case, site: Site, process: PclusterProcess) -> Verdict:
         _CASES[str(case.question["whole"])](scene)
     except Exception as error:  # the verdict reports it, and the scene is removed below
         stuck.append(message(error))
-    ended, reasons = scene.status(scene.stack_name), scene.reasons()
+    ended, reasons = scene.site.status(scene.stack_name), scene.reasons()
     if not scene.deploy(nodes="5"):
         stuck += ["the next deploy failed", *scene.reasons()[:2]]
-    then = scene.status(scene.stack_name)
+    then = scene.site.status(scene.stack_name)
     if then not in ("CREATE_COMPLETE", "UPDATE_COMPLETE") or scene.fleet() != "RUNNING":
         stuck.append(f"{then}, fleet {scene.fleet()}")
     if not scene.destroy():
@@ -218,8 +240,6 @@ def try_out(case: Case, site: Site, process: PclusterProcess) -> Verdict:
     after = process.ask({"id": "look"})
     return Verdict(
         id=case.id,
-        request="stacks",
-        fired=True,
         ended=ended,
         next=then,
         stuck=stuck,

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rehearsal.account import local_account
-from rehearsal.cdk import CdkCli
-from rehearsal.deployed import client, read_deployed_cluster
+from rehearsal.account import LocalAccount, local_account
+from rehearsal.deployed import read_deployed_cluster
 from rehearsal.faults.assemblies import Assemblies
-from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
 from rehearsal.pcluster_process import PclusterProcess
 from training_cluster.paths import ROOT
@@ -25,12 +23,9 @@ _TEAM_TAG = {"Key": "team", "Value": "language"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
+class Site(LocalAccount):
     """A local AWS with the whole app deployed."""
 
-    address: LocalAwsAddress
-    cdk: CdkCli
-    environment: dict[str, str]
     assemblies: Assemblies
     bucket: str
     config: dict[str, Any]
@@ -49,11 +44,9 @@ def deployed_site(
         config = read_deployed_cluster(address, BYSTANDER).config
         config["Tags"] = [tag for tag in config["Tags"] if tag["Key"] != _OWNER_TAG] + [_TEAM_TAG]
         yield Site(
-            address=address,
-            cdk=cdk,
-            environment=account.environment,
+            **vars(account),
             assemblies=assemblies,
-            bucket=_bucket(address),
+            bucket=account.outputs(STORAGE_STACK)["BucketName"],
             config=config,
         )
 
@@ -67,15 +60,7 @@ def driver(site: Site, log: Path) -> Iterator[PclusterProcess]:
         "LOGS_BUCKET": site.bucket,
         "LOCAL_AWS_HEAD_NODE": str(site.address.head_node_behaviour),
     }
-    logs = client(site.address, "logs")
-    logs.create_log_group(logGroupName=environment["PROGRESS_LOG_GROUP"])
+    site.client("logs").create_log_group(logGroupName=environment["PROGRESS_LOG_GROUP"])
     with PclusterProcess(_DRIVER, environment=environment, log=log, own_folder=True) as process:
         process.send({"bystander": BYSTANDER, "bucket": site.bucket, "config": site.config})
         yield process
-
-
-def _bucket(address: LocalAwsAddress) -> str:
-    outputs = client(address, "cloudformation").describe_stacks(StackName=STORAGE_STACK)["Stacks"][0][
-        "Outputs"
-    ]
-    return next(str(o["OutputValue"]) for o in outputs if o["OutputKey"] == "BucketName")

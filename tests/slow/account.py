@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import boto3
-
-from rehearsal.deployed import client_options
-from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.account import Reader
 from training_cluster.paths import PCLUSTER_PYTHON
 
 # Calls the library: operations with their arguments come in, answers or refusals go out.
@@ -78,14 +75,8 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Account:
+class Account(Reader):
     """The actions of a person with the account's credentials."""
-
-    address: LocalAwsAddress
-
-    def client(self, service: str) -> Any:
-        """Return a boto3 client of one service."""
-        return boto3.client(service, endpoint_url=self.address.url, **client_options(self.address))  # type: ignore[call-overload]
 
     def library(self, *requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
         """Call operations of pcluster.lib, in order and in one process."""
@@ -115,41 +106,25 @@ class Account:
     def deploy(self, name: str, template: Template) -> dict[str, str]:
         """Create or update a stack; its outputs. Raises AssertionError with the first reason."""
         cloudformation = self.client("cloudformation")
-        action = cloudformation.update_stack if self.status(name) else cloudformation.create_stack
+        action = cloudformation.update_stack if self.stack(name) else cloudformation.create_stack
         action(StackName=name, TemplateBody=json.dumps(template))
         status = self.wait(name)
         assert status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), f"{status}: {self.reasons(name)}"
-        stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
-        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+        return self.outputs(name)
 
     def delete(self, name: str) -> None:
         """Delete a stack. Raises AssertionError when it is not gone then."""
         self.client("cloudformation").delete_stack(StackName=name)
         status = self.wait(name)
-        assert status is None, f"{status}: {self.reasons(name)}"
+        assert status == "NONE", f"{status}: {self.reasons(name)}"
 
-    def status(self, name: str) -> str | None:
-        """Read a stack's status; None if there is no stack."""
-        cloudformation = self.client("cloudformation")
-        try:
-            return str(cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"])
-        except cloudformation.exceptions.ClientError:
-            return None
-
-    def wait(self, name: str) -> str | None:
-        """Wait until nothing is in progress."""
+    def wait(self, name: str) -> str:
+        """Wait until nothing is in progress; return the status."""
         deadline = time.monotonic() + _STACK_TIMEOUT_S
-        while (status := self.status(name)) and status.endswith("_IN_PROGRESS"):
+        while (status := self.status(name)).endswith("_IN_PROGRESS"):
             assert time.monotonic() < deadline, f"{name}: {status}"
             time.sleep(_POLL_S)
         return status
-
-    def reasons(self, name: str) -> list[str]:
-        """Read the reasons of failures in a stack, in order."""
-        events = self.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
-        return [
-            e["ResourceStatusReason"] for e in reversed(events) if e["ResourceStatus"].endswith("_FAILED")
-        ]
 
     @cached_property
     def network(self) -> Network:

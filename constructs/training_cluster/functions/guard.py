@@ -1,7 +1,6 @@
 """The guard: a custom resource that fails an update which would replace something that holds data."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy
 from constructs import Construct, IConstruct
@@ -35,7 +34,7 @@ class Guard(FunctionResource):
     def __init__(
         self, scope: Construct, id_: str, *, values: Mapping[str, Guarded], settings: Settings | None = None
     ) -> None:
-        remembered = _remembered(settings) if settings else {}
+        remembered = {"Cluster": settings.names, "LeftOut": left_out(settings)} if settings else {}
         super().__init__(
             scope,
             id_,
@@ -61,14 +60,8 @@ def guard_cluster(scope: Construct, id_: str, *, service_token: str, settings: S
 
     The first stack asks nothing where its inputs are those of its last deploy, or with `--exclusively`.
     """
+    flags = {"LeftOut": left_out(settings), "Flags": own_flags(settings)}
+    properties = {"Values": {}, "Cluster": settings.names, **flags}
     return CustomResource(
-        scope,
-        id_,
-        service_token=service_token,
-        resource_type=GUARD_TYPE,
-        properties={"Values": {}, "Flags": own_flags(settings), **_remembered(settings)},
+        scope, id_, service_token=service_token, resource_type=GUARD_TYPE, properties=properties
     )
-
-
-def _remembered(settings: Settings) -> dict[str, Any]:
-    return {"Cluster": settings.names, "LeftOut": left_out(settings)}

@@ -5,14 +5,14 @@ from training_cluster.functions.guarded import Guarded, if_given
 
 MOVE = (
     "Clusters and file systems are in {old}: leave the network flags as they were. To move, with the data in "
-    "the bucket: type what trainctl destroy --plan prints, up to NetworkStack, but not the bucket's deletion "
+    "the bucket: type what trainctl destroy --plan prints up to NetworkStack, but not for the bucket "
     '(docs/how-to/operate.md, "Move to another network"), then deploy with the new flags and -c '
     "bucket_name=BUCKET."
 )
 _BOUNDARY = (
     "Clusters keep their boundary for life, and the shared stacks have the same: type -c "
-    "permissions_boundary={old} at every deploy, or leave it out if that is (own). To change it: destroy "
-    "every cluster (trainctl destroy --plan lists them; network and storage stay), then deploy."
+    "permissions_boundary={old} at every deploy, or leave it out if that is (own). To change it: type what "
+    "trainctl destroy --plan prints for the clusters (network and storage stay), then deploy."
 )
 
 

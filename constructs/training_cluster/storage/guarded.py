@@ -9,16 +9,16 @@ from training_cluster.functions.guarded import Guarded, if_given
 from training_cluster.network.guarded import MOVE
 
 # All clusters use StorageStack's exports. Destroying them releases the exports; the data is retained.
-_DESTROY_CLUSTERS = "destroy every cluster (trainctl destroy --plan lists them)"
+_DESTROY_CLUSTERS = "type what trainctl destroy --plan prints for the clusters"
 _MOVE_LUSTRE = (
-    "To move: make the new file system beside the old one (aws fsx create-file-system), copy, link its "
-    "/datasets and /checkpoints to the bucket (aws fsx create-data-repository-association; no deploy links "
-    f"what is given), {_DESTROY_CLUSTERS}, then deploy with -c fsx_id=fs-NEW. The old one stays until you "
-    "delete it."
+    "To move: make the new file system with the old one's subnet and security group (aws fsx "
+    "create-file-system), copy, link its /datasets and /checkpoints to the bucket (aws fsx "
+    f"create-data-repository-association; no deploy links what is given), {_DESTROY_CLUSTERS}, then deploy "
+    "with -c fsx_id=fs-NEW. The old one stays until you delete it."
 )
 _NEW_STACK = (
-    "lift StorageStack's termination protection and delete it (all data stays), then deploy with -c "
-    "bucket_name=... -c fsx_id=... -c efs_id=..."
+    f"{_DESTROY_CLUSTERS} and for StorageStack (all data stays), then deploy with -c bucket_name=BUCKET -c "
+    "fsx_id=LUSTRE -c efs_id=EFS."
 )
 
 
@@ -57,8 +57,7 @@ def _adopted(flag: str, id_: str | None) -> Guarded:
         value=id_ or "",
         policy="adopts",
         note="this app's own one stays, and is no longer used",
-        safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: {_DESTROY_CLUSTERS}, "
-        f"{_NEW_STACK}",
+        safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: {_NEW_STACK}",
     )
 
 
@@ -69,9 +68,10 @@ def _bucket(flags: StorageFlags) -> Guarded:
     return Guarded(
         value=flags.bucket_name or "",
         policy="never",
-        safe_way="The file system is linked to the bucket: leave bucket_name as it was. To move: make a new "
-        "file system and link it to the new bucket (aws fsx create-data-repository-association), copy, "
-        f"{_DESTROY_CLUSTERS}, then deploy with -c fsx_id=fs-NEW -c bucket_name={{new}}.",
+        safe_way="The file system is linked to the bucket: leave bucket_name as it was. To move: make "
+        "another file system with its subnet and security group (aws fsx create-file-system), link it to the "
+        f"new bucket (aws fsx create-data-repository-association), copy, {_DESTROY_CLUSTERS}, then deploy "
+        "with -c fsx_id=fs-NEW -c bucket_name={new}.",
     )
 
 

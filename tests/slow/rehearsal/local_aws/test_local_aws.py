@@ -277,7 +277,7 @@ def test_login_nodes_are_as_many_as_their_count(account: Account) -> None:
     cluster, instances, deleted = account.library(*count, change("delete_cluster"))
     assert (cluster["loginNodes"][0]["healthyNodes"], len(instances["instances"])) == (2, 2)
     assert "refused" not in deleted, deleted
-    assert account.wait("logins") is None
+    assert account.wait("logins") == "NONE"
     assert account.client("elbv2").describe_load_balancers()["LoadBalancers"] == []
     states = [
         instance["State"]["Name"]

@@ -122,7 +122,7 @@ def test_the_provider_runs_from_the_layer_alone(
     assert done.returncode == 0, done.stderr + done.stdout
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
     assert json.loads(said["Create"])["Data"]["HeadNodeInstanceId"].startswith("i-")
-    assert account.status("from-layer") is None
+    assert account.status("from-layer") == "NONE"
     used = json.loads(said["used"])
     assert (used["node"], used["version"]) == (str(layer / "bin" / "node"), PCLUSTER_VERSION)
     assert str(layer / "python" / "pcluster" / "lib" / "__init__.py") in used["files"]

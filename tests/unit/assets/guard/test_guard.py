@@ -136,43 +136,24 @@ def test_a_refusal_of_everything_fits_into_an_answer(guard: Guard) -> None:
     ],
 )  # fmt: skip
 def test_flags_of_the_last_deploy_are_remembered(
-    guard: Guard, status: str, last: Any, left_out: dict[str, str], lost: str
+    named: Guard, status: str, last: Any, left_out: dict[str, str], lost: str
 ) -> None:
     """None: an older release recorded no flags; no status: no stack."""
-    missing = Refused("ValidationError", "Stack with id TrainingClusterStack does not exist")
     template = {"Metadata": {GIVEN_FLAGS: last}} if last else {}
-    own = guard.account.answers["DescribeStacks"]
-    described = {
-        "Stacks": [{"StackName": "TrainingClusterStack", "StackStatus": status, "CreationTime": MADE}]
-    }
-
-    def describe(asked: dict[str, Any]) -> Any:
-        return own(asked) if asked["StackName"] == STACK else described if status else missing
-
-    guard.account.answers |= {
-        "DescribeStacks": describe,
-        "GetTemplate": {"TemplateBody": json.dumps(template)},
-    }
-    last_time = {"Values": {}, "Cluster": TRAINING}
-    asked = {**last_time, "LeftOut": left_out}
+    own = FakeStack(template=template, members={"StackStatus": status, "StackId": "arn/1"})
+    named.stacks |= {"TrainingClusterStack": own}
+    if not status:
+        del named.stacks["TrainingClusterStack"]
+    last_time: dict[str, Any] = {"Values": {}, "Cluster": TRAINING}
+    asked = {"OldResourceProperties": last_time, "ResourceProperties": {**last_time, "LeftOut": left_out}}
     if not lost:
-        guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
+        named.ask("Update", **asked)
         return
-    with pytest.raises(RuntimeError) as refused:
-        guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
-    assert str(refused.value).startswith(
+    assert refusal(named.ask, "Update", **asked).startswith(
         f"Nothing was changed. | The last deploy of TrainingClusterStack had {lost}, and "
     )
-    guard.account.statuses = ["UPDATE_ROLLBACK_IN_PROGRESS"]
-    guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
-
-
-def test_flags_that_cannot_be_read_are_refused(guard: Guard) -> None:
-    guard.account.answers["DescribeStacks"] = DENIED
-    last_time = {"Values": {}, "Cluster": TRAINING}
-    asked = {**last_time, "LeftOut": {"nodes": "2"}}
-    with pytest.raises(RuntimeError, match=r"could not be read .*: type the deploy again"):
-        guard.ask("Update", OldResourceProperties=last_time, ResourceProperties=asked)
+    named.stacks[STACK] = FakeStack(members={"StackStatus": "UPDATE_ROLLBACK_IN_PROGRESS"})
+    named.ask("Update", **asked)
 
 
 @pytest.mark.parametrize(
@@ -328,11 +309,16 @@ def test_another_key_pair_of_the_name_is_refused(named: Guard) -> None:
     _deploy(named, TRAINING)
 
 
-def test_unknown_names_are_refused(named: Guard) -> None:
+def test_unknown_names_and_flags_are_refused(named: Guard) -> None:
     named.account.answers["DescribeKeyPairs"] = DENIED
     assert "Whether the names of training are free could not be read" in refusal(_deploy, named, TRAINING)
     named.stacks[STACK] = FakeStack(members={"StackStatus": "UPDATE_ROLLBACK_IN_PROGRESS"})
     _deploy(named, TRAINING)
+    named.account.answers["DescribeStacks"] = DENIED
+    last: dict[str, Any] = {"Values": {}, "Cluster": TRAINING}
+    new = {**last, "LeftOut": {"nodes": "2"}}
+    with pytest.raises(RuntimeError, match="last deploy of TrainingClusterStack could not be read"):
+        named.ask("Update", OldResourceProperties=last, ResourceProperties=new)
 
 
 def test_a_cluster_may_keep_its_own_boundary(named: Guard) -> None:

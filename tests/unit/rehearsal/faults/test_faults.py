@@ -9,18 +9,7 @@ from rehearsal.faults.cases import Case
 from rehearsal.faults.run import _Table, _work
 from rehearsal.faults.verdict import Results, Verdict, summary
 
-ANSWER: dict[str, Any] = {
-    "id": "a",
-    "request": "Create",
-    "fired": True,
-    "ended": "CREATE_COMPLETE",
-    "next": "CREATE_COMPLETE",
-    "stuck": [],
-    "orphans": [],
-    "lost": [],
-    "reasons": [],
-    "seconds": 1.0,
-}
+ANSWER: dict[str, Any] = {"id": "a", "ended": "CREATE_COMPLETE", "next": "CREATE_COMPLETE", "stuck": []}
 
 
 def test_what_is_wrong_is_said_and_counted() -> None:
@@ -58,7 +47,7 @@ def test_denied_call_fails_its_case_alone(tmp_path: Path) -> None:
         todo.put(Case(id=name, question={"id": name}))
     site: Any = SimpleNamespace(address=SimpleNamespace(denied_calls=log))
     process: Any = Process()
-    _work([(site, process)], todo, table, Any, narrator)  # type: ignore[arg-type]
+    _work(site, process, todo=todo, table=table, workspace=Any, narrator=narrator)  # type: ignore[arg-type]
     denied = {name: each.denied for name, each in table.verdicts.items()}
     assert denied == {"first": [], "second": ["request ec2:RunInstances: role x"], "third": []}
     assert [name for name, each in table.verdicts.items() if not each.is_good] == ["second"]
