@@ -13,7 +13,7 @@ Settings = Mapping[str, object]
 _ELSEWHERE = ("nodeaddr", "nodehostname", "port", "state")
 """Keys of nodes of the user's own, which this machine cannot reach."""
 _PROLOG_FLAGS = "PrologFlags"
-_NOT_HERE = {"x11": "it needs cgroups to track a job's processes"} | dict.fromkeys(
+_NOT_HERE = {"x11": "not with proctrack/linuxproc, which this machine has"} | dict.fromkeys(
     lacking_in_rehearsal(_PROLOG_FLAGS), "newer than Slurm 22.05"
 )
 """Words of PrologFlags with which this machine's slurmctld does not start."""

@@ -156,14 +156,15 @@ def _unknown_plugins(key: object, value: object, path: str) -> Iterator[str]:
     """Yield a sentence for each plugin in a setting that Slurm's manual does not have."""
     plugins = slurm_keys()["manual"]["plugins"][SLURM_CONF]
     for known in (plugins[name] for name in plugins if name.lower() == str(key).lower()):
-        allowed = list(dict.fromkeys([*known, f"{known[0].partition('/')[0]}/none"]))
+        # Some types have a plugin for none.
+        taken = [*known, f"{known[0].partition('/')[0]}/none"]
         # A list takes names without their type, too.
-        short = {each.rpartition("/")[2] for each in allowed}
+        taken += [each.rpartition("/")[2] for each in taken]
         for word in (each.strip() for each in str(value).split(",")):
-            if word.lower() not in {*allowed, *short}:
+            if word.lower() not in taken:
                 yield (
-                    f"{path}.{key}: Slurm {_release()} has no plugin {word}.{did_you_mean(word, allowed)}\n"
-                    f"    allowed: {', '.join(allowed)}; one of your own with a script that installs it, "
+                    f"{path}.{key}: Slurm {_release()} has no plugin {word}.{did_you_mean(word, known)}\n"
+                    f"    allowed: {', '.join(known)}; one of your own with a script that installs it, "
                     "HeadNode.CustomActions.OnNodeStart"
                 )
 

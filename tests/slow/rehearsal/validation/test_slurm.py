@@ -73,7 +73,7 @@ def test_settings_of_other_machines_are_left_out() -> None:
         "left out: ExclusiveTopo=yes: newer than Slurm 22.05",
         "left out: MetricsType=metrics/openmetrics: newer than Slurm 22.05",
         "left out: PrologFlags=RunInJob: newer than Slurm 22.05",
-        "left out: PrologFlags=X11: it needs cgroups to track a job's processes",
+        "left out: PrologFlags=X11: not with proctrack/linuxproc, which this machine has",
         "left out: SchedulerParameters=bf_continue: this machine has its own",
         "left out: TopologyPlugin=topology/tree: reads topology.conf, which a script on the head node brings",
     ]
