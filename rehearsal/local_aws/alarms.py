@@ -2,7 +2,7 @@
 
 import re
 
-from rehearsal.local_aws.cloudformation.handlers import original, wrap
+from rehearsal.local_aws.cloudformation.handlers import before_create, original, wrap
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _ALARM = "AWS::CloudWatch::Alarm"
@@ -15,15 +15,12 @@ def install() -> None:
     """Accept `Metrics` instead of a metric's name."""
     handler = original(_ALARM)
 
-    def create(logical_id: str, properties: Properties, stack: str) -> Created:
-        created: Created = handler["create"](logical_id, _named(properties), stack)
-        return created
-
     def update(name: str, old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
         created: Created = handler["update"](name, _named(old), _named(new), stack, logical_id)
         return created
 
-    wrap(_ALARM, create=create, update=update)
+    before_create(_ALARM, _named)
+    wrap(_ALARM, update=update)
 
 
 def _named(properties: Properties) -> Properties:

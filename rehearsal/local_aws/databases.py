@@ -5,10 +5,10 @@ No database of RDS runs, and its endpoint does not answer.
 
 from typing import Any
 
-from rehearsal.local_aws.cloudformation.handlers import original, wrap
+from rehearsal.local_aws.cloudformation.handlers import before_create, original, wrap
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.ministack_client import client
-from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
+from rehearsal.local_aws.emulators.moto_types import Properties, ec2
 
 _MIN_ZONES = 2
 _TABLE = "AWS::DynamoDB::Table"
@@ -20,13 +20,8 @@ def install() -> None:
     """Correct ministack's databases."""
     _keep_protected_tables()
     hooks.replace(ministack_hooks.DATABASE_SUBNETS, lambda _: find_subnets)
-    groups = original("AWS::RDS::DBSubnetGroup")
+    before_create("AWS::RDS::DBSubnetGroup", _refuse_one_zone)
     clusters = original("AWS::RDS::DBCluster")
-
-    def create(logical_id: str, properties: Properties, stack: str) -> Created:
-        _refuse_one_zone(properties["SubnetIds"])
-        created: Created = groups["create"](logical_id, properties, stack)
-        return created
 
     def delete(id_: str, properties: Properties) -> None:
         if _is_protected_cluster(id_):
@@ -35,7 +30,6 @@ def install() -> None:
             )
         clusters["delete"](id_, properties)
 
-    wrap("AWS::RDS::DBSubnetGroup", create=create)
     wrap("AWS::RDS::DBCluster", delete=delete)
 
 
@@ -67,8 +61,8 @@ def _is_protected_cluster(cluster: str) -> bool:
     return bool(found.get("DeletionProtection"))
 
 
-def _refuse_one_zone(subnet_ids: list[str]) -> None:
-    members, _ = find_subnets(subnet_ids) or ([], "")
+def _refuse_one_zone(properties: Properties) -> None:
+    members, _ = find_subnets(properties["SubnetIds"]) or ([], "")
     zones = sorted({member["SubnetAvailabilityZone"]["Name"] for member in members})
     if members and len(zones) < _MIN_ZONES:
         raise ValueError(

@@ -12,9 +12,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from rehearsal.local_aws.cloudformation.handlers import original, wrap
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.ministack_client import client
 
+_FUNCTION = "AWS::Lambda::Function"
 # ParallelCluster's own functions wait up to 40 s for instances to end; nothing here takes that long.
 SLEEP_SCALE = 0.005
 
@@ -51,9 +53,9 @@ def install(*, python: Path) -> None:
     """Run Python functions with this interpreter, map /opt to their layers, and trust our certificate."""
     _correct_functions_of_stacks()
 
-    def make(original: Callable[[str], tuple[str, str]]) -> Callable[[str], tuple[str, str]]:
+    def make(theirs: Callable[[str], tuple[str, str]]) -> Callable[[str], tuple[str, str]]:
         def detect(runtime: str) -> tuple[str, str]:
-            binary, worker = original(runtime)
+            binary, worker = theirs(runtime)
             if runtime.startswith("python"):
                 return str(python), _PRELUDE + worker
             return binary, worker
@@ -78,8 +80,7 @@ def _look_for_code(code: dict[str, Any]) -> None:
 
 def _correct_functions_of_stacks() -> None:
     """Let functions of stacks require their code, trust our certificate, and leave no process behind."""
-    handlers = hooks.find(ministack_hooks.RESOURCE_HANDLERS)
-    function = handlers["AWS::Lambda::Function"]
+    function = original(_FUNCTION)
 
     def without_roots(properties: dict[str, Any]) -> dict[str, Any]:
         environment = properties.get("Environment") or {}
@@ -101,9 +102,4 @@ def _correct_functions_of_stacks() -> None:
         with contextlib.suppress(client("lambda").exceptions.ResourceNotFoundException):
             client("lambda").delete_function(FunctionName=physical_id)  # this ends its process as well
 
-    handlers["AWS::Lambda::Function"] = {
-        **function,
-        "create": create,
-        "update": update,
-        "delete": delete,
-    }
+    wrap(_FUNCTION, create=create, update=update, delete=delete)

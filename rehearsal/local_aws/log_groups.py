@@ -9,7 +9,7 @@ import json
 
 from rehearsal.local_aws.cloudformation import handlers
 from rehearsal.local_aws.emulators.ministack_client import client
-from rehearsal.local_aws.emulators.moto_types import Created, Properties
+from rehearsal.local_aws.emulators.moto_types import Properties
 
 _TYPE = "AWS::Logs::LogGroup"
 _OF_FUNCTIONS, _OF_PARALLELCLUSTER = "/aws/lambda/", "/aws/lambda/pcluster-"
@@ -17,18 +17,15 @@ _OF_FUNCTIONS, _OF_PARALLELCLUSTER = "/aws/lambda/", "/aws/lambda/pcluster-"
 
 def install() -> None:
     """Refuse to create a function's log group that exists, which ministack replaces."""
-    original = handlers.original(_TYPE)["create"]
+    handlers.before_create(_TYPE, _check)
 
-    def create(logical_id: str, properties: Properties, stack_name: str) -> Created:
-        name = properties.get("LogGroupName") or ""
-        checked = name.startswith(_OF_FUNCTIONS) and not name.startswith(_OF_PARALLELCLUSTER)
-        if checked and _exists(name):
-            identifier = json.dumps({"/properties/LogGroupName": name})
-            raise ValueError(f"Resource of type '{_TYPE}' with identifier '{identifier}' already exists.")
-        created: Created = original(logical_id, properties, stack_name)
-        return created
 
-    handlers.wrap(_TYPE, create=create)
+def _check(properties: Properties) -> None:
+    name = properties.get("LogGroupName") or ""
+    checked = name.startswith(_OF_FUNCTIONS) and not name.startswith(_OF_PARALLELCLUSTER)
+    if checked and _exists(name):
+        identifier = json.dumps({"/properties/LogGroupName": name})
+        raise ValueError(f"Resource of type '{_TYPE}' with identifier '{identifier}' already exists.")
 
 
 def _exists(name: str) -> bool:

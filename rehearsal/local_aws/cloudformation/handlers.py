@@ -29,17 +29,20 @@ def wrap(name: str, **parts: Callable[..., Any]) -> None:
     register(name, {**original(name), **takes_logical_id, **parts})
 
 
+def before_create(name: str, look: Callable[[Properties], Properties | None]) -> None:
+    """Let a function check the properties of each new resource of a type, or return others for it."""
+    create: Create = original(name)["create"]
+    wrap(name, create=lambda id_, properties, stack: create(id_, look(properties) or properties, stack))
+
+
 def refuse_while(file: Path, name: str) -> None:
     """Refuse new resources of a type while a file exists, as when the account's quota is used up."""
-    original_create = original(name)["create"]
 
-    def create(logical_id: str, properties: Properties, stack: str) -> Created:
+    def look(_: Properties) -> None:
         if file.exists():
             raise RuntimeError(f"Service limit exceeded: {name} (as a fault)")
-        created: Created = original_create(logical_id, properties, stack)
-        return created
 
-    wrap(name, create=create)
+    before_create(name, look)
 
 
 def simple(create: Create, delete: Delete, update: Update | None = None) -> Handler:
