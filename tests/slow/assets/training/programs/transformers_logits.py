@@ -18,8 +18,10 @@ def main() -> None:
     if file == "--make":
         torch.manual_seed(1)
         model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
-        for parameter in model.parameters():  # biases and sinks begin as zeros
-            torch.nn.init.normal_(parameter, std=0.02)
+        # Norms of 1, so that layers matter; of gpt_oss, torchtitan's experts would differ too much in bf16.
+        of_norms = 0.0 if model.config.model_type == "gpt_oss" else 1.0
+        for name, parameter in model.named_parameters():  # biases and sinks begin as zeros
+            torch.nn.init.normal_(parameter, mean=of_norms if "norm" in name else 0.0, std=0.02)
         model.save_pretrained(folder)
         return
     found = np.load(file)
