@@ -10,7 +10,6 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from rehearsal.faults.worker import Site
-from rehearsal.problems import RehearsalError
 from training_cluster.paths import PCLUSTER_BIN
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK, progress_parameter
 
