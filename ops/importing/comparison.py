@@ -25,7 +25,7 @@ _NAMES = ("Key", "Policy", "BucketName")
 _CONTRARY = ("Tags", "CustomSlurmSettings")
 """Lists of which the app keeps its own items."""
 _TAKEN = ("SlurmQueues", "SubnetId")
-"""Parts of keys that become queues of the file, or subnets of a network of one's own."""
+"""Parts of keys that become queues of the file, or the subnets of your own network."""
 _OURS = tuple(f"SharedStorage[{name}]." for name in (OUR_LUSTRE, OUR_EFS))
 
 
