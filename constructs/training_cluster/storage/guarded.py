@@ -11,8 +11,8 @@ from training_cluster.network.guarded import MOVE
 # All clusters use StorageStack's exports. Destroying them releases the exports; the data is retained.
 _DESTROY_CLUSTERS = "type what trainctl destroy --plan prints for the clusters"
 _MOVE_LUSTRE = (
-    "To move: make the new file system with the old one's subnet and security group (aws fsx "
-    "create-file-system), copy, link its /datasets and /checkpoints to the bucket (aws fsx "
+    "To move: make the new file system in the subnet and security group of the old one (aws "
+    "fsx create-file-system), copy, link its /datasets and /checkpoints to the bucket (aws fsx "
     f"create-data-repository-association; no deploy links what is given), {_DESTROY_CLUSTERS}, then deploy "
     "with -c fsx_id=fs-NEW. The old one stays until you delete it."
 )
