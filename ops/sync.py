@@ -13,7 +13,7 @@ from ops.connect import HOW_TO_INSTALL
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
-from training_cluster.stack_names import DEFAULT_CLUSTER, STORAGE_STACK
+from training_cluster.stack_names import STORAGE_STACK
 
 # Folders of the bucket that users must not write to -> the reason.
 _OWNED = {
@@ -93,7 +93,7 @@ def _bucket(client: ClientOf) -> str:
     if (stack := describe_stack(STORAGE_STACK, cloudformation)) is None:
         raise OpsError(
             f"There is no {STORAGE_STACK} in {region}, so there is no bucket.\n"
-            f"  type:   {deploy_command(DEFAULT_CLUSTER)}, or another region: trainctl --region ..."
+            f"  type:   {deploy_command(None)}, or another region: trainctl --region ..."
         )
     if (bucket := outputs_of(stack).get("BucketName")) is None:
         raise OpsError(

@@ -66,7 +66,7 @@ class ImageStack(Stack):
             self,
             "BuildAgain",
             value=again,
-            description="Then trainctl deploy rolls it out",
+            description="Then trainctl deploy --cluster NAME rolls it out",
         )
         CfnOutput(self, "UsualTime", value=takes)
         CfnOutput(self, "Logs", value=image.logs, description="Of each build and test")

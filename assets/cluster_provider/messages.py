@@ -77,7 +77,7 @@ def immutable(cluster_name: str, changes: list[Change]) -> str:
         f"{cluster_name} keeps its mounts and its permissions boundary for its life; nothing was changed "
         f"({listed}). Restore the former flag{'s' if len(flags) > 1 else ''} ({', '.join(flags)}), or "
         "create a second cluster with the new values: "
-        f"{_second_cluster_command(cluster_name)}"
+        f"{_second_cluster_command(cluster_name)}{''.join(f' -c {flag}=NEW' for flag in flags)}"
     )
 
 

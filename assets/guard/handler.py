@@ -102,7 +102,7 @@ def _forgotten(event: dict[str, Any]) -> list[str]:
             last = parent_stack.recorded_flags(stack)
     except parent_stack.StatusUnknownError as error:
         return [f"The flags of the last deploy of {stack} could not be read ({error}): type the deploy again"]
-    return forgotten_flags(stack, last, properties["LeftOut"])
+    return forgotten_flags(stack, properties["Cluster"]["Name"], last, properties["LeftOut"])
 
 
 def _refuse_unless_it_rolls_back(stack_id: str, changes: list[str]) -> None:

@@ -35,10 +35,13 @@ def refused_changes(old: Values, new: Values) -> list[str]:
     ] or list(_changed_together(changed))
 
 
-def forgotten_flags(stack: str, last: Mapping[str, Any], left_out: Mapping[str, str]) -> list[str]:
+def forgotten_flags(
+    stack: str, cluster: str, last: Mapping[str, Any], left_out: Mapping[str, str]
+) -> list[str]:
     """Explain that a deploy leaves out flags of the last one; empty if it leaves out none.
 
     Args:
+        stack, cluster: names of the cluster's stack and of the cluster.
         last: flags of the last deploy of the cluster's stack.
         left_out: flags that this deploy does not give, each with its default.
     """
@@ -49,7 +52,7 @@ def forgotten_flags(stack: str, last: Mapping[str, Any], left_out: Mapping[str, 
     one = next(iter(lost))
     return [
         f"The last deploy of {stack} had {again}, and this one leaves that out. Type it again, or type "
-        f"trainctl deploy, which keeps it. A flag without a value gives it up: -c {one}="
+        f"trainctl deploy --cluster {cluster}, which keeps it. A flag without a value gives it up: -c {one}="
     ]
 
 

@@ -5,12 +5,14 @@ from collections.abc import Iterable
 
 from training_cluster.flags.given import given_flags
 from training_cluster.flags.settings import Settings
-from training_cluster.stack_names import DEFAULT_CLUSTER
 
 
-def deploy_command(cluster: str, *pairs: str) -> str:
-    """Return the command that deploys a cluster with the flags of its last deploy, and FLAG=VALUE pairs."""
-    named = [] if cluster == DEFAULT_CLUSTER else ["--cluster", cluster]
+def deploy_command(cluster: str | None, *pairs: str) -> str:
+    """Return the command that deploys a cluster with the flags of its last deploy, and FLAG=VALUE pairs.
+
+    The cluster is always named, since cdk.json or a pair may name another one; None: it is not known.
+    """
+    named = ["--cluster", cluster] if cluster else []
     return shlex.join(["trainctl", "deploy", *named, *_options(pairs)])
 
 

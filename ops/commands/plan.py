@@ -106,10 +106,12 @@ def deploy(
 def _given(context: list[str] | None, cluster: str | None) -> list[str]:
     """Return the pairs of the command line. Raises ConfigurationError if one is wrong by itself."""
     from ops.context import read_context
+    from training_cluster.flags.file import with_flags_file
     from training_cluster.rules.context import read_each
 
     pairs = context or []
-    if cluster and not any(pair.startswith("cluster_name=") for pair in pairs):
+    typed = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    if cluster and "cluster_name" not in with_flags_file(typed):
         pairs = [f"cluster_name={cluster}", *pairs]
     read_each(read_context(pairs))  # without the recorded ones they may contradict each other
     return pairs

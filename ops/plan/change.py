@@ -5,6 +5,7 @@ from typing import Literal
 
 from ops.account.deploy_command import deploy_command
 from ops.pcluster.update_policies import Policy
+from training_cluster.flags.settings import Settings
 
 Verdict = Literal["live", "rolling", "fleet stops", "not while nodes run", "impossible"]
 REFUSED: tuple[Verdict, ...] = ("not while nodes run", "impossible")
@@ -42,7 +43,7 @@ def decide(
     if policy == "live":
         return decision("live")
     if policy == "never":
-        return decision("impossible", "kept for a cluster's life", second_cluster(cluster_name))
+        return decision("impossible", "kept for a cluster's life", second_cluster(cluster_name, what, new))
     if policy == "drain" and on_busy == "drain":
         return decision("rolling", "nodes finish their jobs, then are replaced")
     if not busy or on_busy == "stop":
@@ -54,9 +55,8 @@ def decide(
     return decision("not while nodes run", "on_busy=fail: the deploy fails", f"{ways}; or wait")
 
 
-def second_cluster(cluster_name: str) -> str:
-    """Return the advice for a change that a cluster can never take."""
-    return (
-        "a second cluster on the same network and storage: "
-        f"{deploy_command(cluster_name, f'cluster_name={cluster_name[:38]}-2')}; or keep the former value"
-    )
+def second_cluster(cluster_name: str, what: str = "", new: str = "") -> str:
+    """Return the advice for a change that a cluster can never take: with the value, if `what` is a flag."""
+    changed = [f"{what}={new}"] if what in Settings.model_fields else []
+    command = deploy_command(cluster_name, *changed, f"cluster_name={cluster_name[:38]}-2")
+    return f"a second cluster on the same network and storage: {command}; or keep the former value"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ops.account.session import ClientOf
 from ops.pcluster.dry_run import DryRun
 from ops.pcluster.update_policies import Judge
-from ops.plan.change import REFUSED, Change, second_cluster
+from ops.plan.change import REFUSED, Change
 from ops.plan.cluster import cluster_changes
 from ops.plan.deployed import Deployed, read_deployed
 from ops.plan.flags import former_settings
@@ -114,7 +114,7 @@ def _foreign(settings: Settings, deployed: Deployed) -> Change:
         new=name,
         verdict="impossible",
         why=f"a stack {name} exists ({deployed.pcluster_status}), not created by {settings.stack_name}",
-        mend=second_cluster(name),
+        mend=f"-c cluster_name={name[:38]}-2, with the same flags",
     )
 
 

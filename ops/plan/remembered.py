@@ -1,6 +1,7 @@
 """The flags of a deploy that starts from those of the last one."""
 
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,11 @@ def kept_flags(
         raise OpsError(
             f"The last deploy of {name} recorded no flags, and a deploy without them would undo them.\n"
             f"  type:   {shlex.join(cdk_words([CLUSTER_STACK], pairs))}, with its other flags"
+        )
+    for flag in last.keys() - Settings.model_fields:
+        print(
+            f"left out: {flag}={last[flag]} of the last deploy, which this release does not have",
+            file=sys.stderr,
         )
     kept = {flag: value for flag, value in last.items() if flag not in given and _is_kept(flag, value)}
     _check_files(kept, name)

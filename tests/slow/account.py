@@ -109,7 +109,8 @@ class Account(Reader):
         action = cloudformation.update_stack if self.stack(name) else cloudformation.create_stack
         action(StackName=name, TemplateBody=json.dumps(template))
         status = self.wait(name)
-        assert status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), f"{status}: {self.reasons(name)}"
+        events = [each.get("ResourceStatusReason") for each in self.events(name)]  # the stack's own, too
+        assert status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), f"{status}: {events}"
         return self.outputs(name)
 
     def delete(self, name: str) -> None:

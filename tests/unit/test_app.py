@@ -12,6 +12,9 @@ from training_cluster.paths import ROOT
 
 _FACTS = """\
 capacity: [ondemand]
+queue: gpu
+mixed_precision: bf16
+image_recipe: gpu
 sizes:
   p7.1xlarge: &facts {accelerators: 8, vcpus: 192, memory_gib: 2048, threads_per_core: 2, network_cards: 32,
     efa_interfaces: 32, network_gbps: 3200, nvme_gb: 30400, usd_per_hour: 1}
@@ -55,6 +58,9 @@ def test_new_family_is_one_file_and_no_code(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, copy)
     p5 = (copy / "cluster_configs" / "p5.yaml").read_text()
     text = p5.replace("p5.48xlarge", "p7.96xlarge").replace("H100", "X100").replace("sizes:\n", _FACTS)
+    text = text.replace(
+        "accelerator: {", "accelerator: {kind: gpu, memory_gib: 80, cores: 1, compute_capability: '9.0', "
+    )
     text = re.sub(r"  p5\.4xlarge: .*\n", "", text).replace("96xlarge: {", "96xlarge: {<<: *facts, ")
     (copy / "cluster_configs" / "p7.yaml").write_text(text)
     out = tmp_path / "out"

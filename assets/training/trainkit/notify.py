@@ -87,7 +87,8 @@ def find_topic() -> str:
     topic = os.environ.get("JOB_TOPIC")
     if not topic:
         raise NotifyError(
-            "this cluster has no address for mail; to add one: trainctl deploy -c job_emails=USER=ADDRESS"
+            "this cluster has no address for mail; to add one, an administrator types: "
+            "trainctl deploy --cluster NAME -c job_emails=USER=ADDRESS"
         )
     if not shutil.which("aws"):
         raise NotifyError("this node has no aws command, which sends the mail")

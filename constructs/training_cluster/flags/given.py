@@ -21,13 +21,15 @@ _OF_SHARED_STACKS = {*NetworkFlags.model_fields, *StorageFlags.model_fields} - {
 def given_flags(settings: Settings) -> dict[str, Any]:
     """Return the family, and the flags that differ from their defaults; no flag is a secret, only its ARN.
 
-    Those of one deploy alone are left out, and those that the file of queues gives, which may change before
-    the next deploy.
+    Those of one deploy alone are left out, and an image of the file of queues, which may drop it again. The
+    file's other flags tell the next deploy what goes with the queue if the file no longer has it.
     """
     of_one = {flag for flag, info in Settings.model_fields.items() if not is_remembered(info)}
     flags = settings.model_dump(mode="json", exclude_defaults=True, exclude=of_one)
     of_file = flags_of_file(settings.queues, settings.queue_name)
-    return {"family": settings.family} | {flag: flags[flag] for flag in flags if flag not in of_file}
+    if "image" in of_file:
+        flags.pop("image", None)
+    return {"family": settings.family, **flags}
 
 
 def own_flags(settings: Settings) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from training_cluster.acknowledgements import (
 )
 from training_cluster.functions.layer import ARCHITECTURE, RUNTIME
 
-_SERVICE_TIMEOUT = Duration.minutes(10)
+SERVICE_TIMEOUT = Duration.minutes(10)
 """Limit for a function that never answers; CloudFormation's own is an hour."""
 
 
@@ -70,7 +70,7 @@ class FunctionResource(Construct):
             name,
             service_token=self.service_token,
             resource_type=resource_type,
-            service_timeout=_SERVICE_TIMEOUT,
+            service_timeout=SERVICE_TIMEOUT,
             properties=properties,
         )
 

@@ -7,7 +7,7 @@ from constructs import Construct, IConstruct
 
 from training_cluster.flags.given import left_out, own_flags
 from training_cluster.flags.settings import Settings
-from training_cluster.functions.custom_resource import FunctionResource
+from training_cluster.functions.custom_resource import SERVICE_TIMEOUT, FunctionResource
 from training_cluster.functions.guarded import Guarded
 from training_cluster.paths import ASSETS
 from training_cluster.stack_names import CLUSTER_STACK, GUARD_TYPE
@@ -63,5 +63,10 @@ def guard_cluster(scope: Construct, id_: str, *, service_token: str, settings: S
     flags = {"LeftOut": left_out(settings), "Flags": own_flags(settings)}
     properties = {"Values": {}, "Cluster": settings.names, **flags}
     return CustomResource(
-        scope, id_, service_token=service_token, resource_type=GUARD_TYPE, properties=properties
+        scope,
+        id_,
+        service_token=service_token,
+        resource_type=GUARD_TYPE,
+        properties=properties,
+        service_timeout=SERVICE_TIMEOUT,
     )

@@ -141,9 +141,8 @@ def _finish(done: str, pairs: list[str], *, apply: bool, as_json: bool) -> None:
     from ops.account.deploy_command import deploy_command
     from ops.account.region_and_profile import with_account
     from ops.commands.plan import deploy
-    from training_cluster.stack_names import DEFAULT_CLUSTER
 
-    command = deploy_command(DEFAULT_CLUSTER, *pairs)
+    command = deploy_command(None, *pairs)
     if apply:
         typer.echo(done, err=as_json)
         deploy(context=pairs, yes=True, diff=False, validate=False, offline_prices=True, as_json=as_json)

@@ -69,6 +69,17 @@ def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, ol
     assert guard.account.asked == []
 
 
+def test_a_value_may_go_with_its_resource(guard: Guard) -> None:
+    """The own file system's type goes when fsx_id is given; it comes with a release that knows it."""
+    guard.update({"fsx_id": _kept("", "adopts"), "fsx_type": _kept("a")}, {"fsx_id": _kept("fs-1", "adopts")})
+    guard.update({}, {"fsx_type": _kept("a")})
+
+
+def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
+    """A bucket may be adopted together with the file system that was linked to the own one."""
+    guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine", "adopts")})
+
+
 @pytest.mark.parametrize(
     ("may", "old", "new", "why"),
     [

@@ -92,7 +92,7 @@ def test_the_stacks(said: Said, cluster: PlayedCluster) -> None:
         "DescribeStacks": {"Stacks": []},
         "GetParameter": Refused("ParameterNotFound"),
     }
-    check(said("status"), has="trainctl --region eu-west-1 --profile prod deploy\n")
+    check(said("status"), has="trainctl --region eu-west-1 --profile prod deploy --cluster training\n")
 
 
 def test_errors(said: Said, cluster: PlayedCluster) -> None:

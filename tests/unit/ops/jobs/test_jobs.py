@@ -107,7 +107,7 @@ def test_a_dry_run_checks_and_prints_its_command(cluster: PlayedCluster, call: C
 def test_a_refused_size_names_the_deploy(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     _, _, err = call("submit", "gpt2", "--nodes", "9")
-    assert "--nodes 4, or trainctl deploy -c nodes=9\n" in err
+    assert "--nodes 4, or trainctl deploy --cluster training -c nodes=9\n" in err
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_mail_without_an_address_is_refused(cluster: PlayedCluster, call: Call) 
     code, _, said = call(*asked)
     assert (code, cluster.called("sbatch")) == (1, [])
     assert "no address for mail of jobs" in said
-    assert "type:   trainctl deploy -c job_emails=USER=ADDRESS\n" in said
+    assert "type:   trainctl deploy --cluster training -c job_emails=USER=ADDRESS\n" in said
     mailed = deployed(family="p5", job_emails="team@example.com")
     cluster.account.answers["GetTemplate"] = mailed.answers["GetTemplate"]
     assert call(*asked)[0] == 0

@@ -93,13 +93,21 @@ def test_keys_removed_from_a_queues_file_stay_removed(
     pairs = {f"{flag}={value}" for flag, value in typed.items()}
     assert {*command.removesuffix(" --require-approval never").split(" -c ")[1:]} == pairs
     transitions = asset_code("guard", "transitions").transitions
-    assert transitions.forgotten_flags("s", last, left_out(read_settings(typed))) == []
+    assert transitions.forgotten_flags("s", "c", last, left_out(read_settings(typed))) == []
+    # Under another name the queue would be one of the flags' defaults, beside the file's.
+    file.write_text("other: {family: p5, nodes: 4}\n")
+    (said,) = transitions.forgotten_flags("s", "c", last, left_out(read_settings(typed)))
+    assert "-c nodes=4" in said
 
 
-def test_a_second_cluster_starts_from_the_first(account: Account, runs: list[str]) -> None:
+def test_a_second_cluster_starts_from_the_first(account: Account, runs: list[str], tmp_path: Path) -> None:
     trainctl("deploy", "--yes", "--cluster", "training", "-c", "cluster_name=training-2")
     kept = f"{COMMAND} -c nodes=16 -c alarm_email=me@example.com"
     assert runs == [f"{kept} -c cluster_name=training-2 --require-approval never"]
+    file = tmp_path / "second.yaml"
+    file.write_text("cluster_name: training-2\n")
+    trainctl("deploy", "--yes", "--cluster", "training", "-c", f"flags={file}")
+    assert runs[1:] == [f"{kept} -c flags={file} --require-approval never"]
 
 
 def test_flags_are_those_of_the_apps_folder(

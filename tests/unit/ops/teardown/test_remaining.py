@@ -112,7 +112,7 @@ def test_several_fitting_file_systems_require_a_choice(left: OwnAccount) -> None
         lambda said: said["FileSystems"].append(said["FileSystems"][0] | {"FileSystemId": second}),
     )
     shown = plan(left)
-    assert f"  trainctl deploy -c bucket_name={BUCKET} -c efs_id={left.efs}\n" in shown
+    assert f"  trainctl deploy --cluster training -c bucket_name={BUCKET} -c efs_id={left.efs}\n" in shown
     assert in_order(
         shown,
         *("and with one of 2 values of fsx_id:\n", f"-c fsx_id={left.lustre}\n", f"-c fsx_id={second}\n"),

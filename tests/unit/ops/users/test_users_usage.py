@@ -62,5 +62,5 @@ def test_the_table_ends_with_the_sum_of_all(read: Read) -> None:
 )
 def test_without_accounting_it_says_what_to_type(said: str, cluster: PlayedCluster) -> None:
     cluster.says("sacct", "", error=said, code=1)
-    with pytest.raises(OpsError, match="type:   trainctl deploy -c accounting=new"):
+    with pytest.raises(OpsError, match="type:   trainctl deploy --cluster training -c accounting=new"):
         read_usage(cluster.head_node, by="user", **WHEN)

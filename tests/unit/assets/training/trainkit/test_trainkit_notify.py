@@ -121,7 +121,7 @@ def test_a_job_without_mail_says_why(
     for name, value, said in (
         ("AWS_REGION", "", f"the region is unknown: {tmp_path}/cfnconfig does not have it"),
         ("PATH", "/nowhere", "this node has no aws command"),
-        ("JOB_TOPIC", "", "this cluster has no address for mail; to add one: trainctl deploy"),
+        ("JOB_TOPIC", "", "this cluster has no address for mail; to add one, an administrator types: "),
     ):
         monkeypatch.setenv(name, value)
         assert run("started", "x").startswith(f"notify.py: {said}")
