@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from rehearsal.account import local_account
-from rehearsal.faults import first_deploy, whole_stacks
+from rehearsal.faults import first_deploy, safe_ways, whole_stacks
 from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, sample
 from rehearsal.faults.verdict import Results, Verdict, raised, summary
@@ -25,6 +25,7 @@ from rehearsal.workspace import Workspace
 RESULTS = "faults.jsonl"
 _FEW = 8
 """Number of cases that one worker tries while a second one would deploy the app."""
+_ALONE_CASES = [*first_deploy.CASES, *safe_ways.CASES]
 _STEPS = {
     "site": ("Local AWS", "The whole app is deployed; its cluster is a bystander that no case may change."),
     "try": ("Faults", "Each case injects a fault; the next deploy or destroy runs without one."),
@@ -119,11 +120,11 @@ def _cases(process: PclusterProcess, plan: Plan) -> list[Case]:
     for request in REQUESTS:  # in the order in which each finds the stack that it needs
         calls = process.ask({"id": f"{request}, nothing wrong", "request": request})["calls"]
         by_request[request] = call_cases(request, calls, everywhere=plan.everywhere)
-    cases = [*first_deploy.CASES, *whole_stacks.CASES, *named, *interleaved(by_request)]
+    cases = [*_ALONE_CASES, *whole_stacks.CASES, *named, *interleaved(by_request)]
     if plan.size:
         share = plan.size // (len(REQUESTS) + 1)
         part = {request: sample(by_request[request], share, plan.seed) for request in REQUESTS}
-        whole = sample([*first_deploy.CASES, *whole_stacks.CASES], 1, plan.seed)
+        whole = sample([*_ALONE_CASES, *whole_stacks.CASES], 1, plan.seed)
         cases = [*whole, *sample(named, share, plan.seed), *interleaved(part)]
     return cases
 
@@ -143,7 +144,7 @@ def _work(
         except queue.Empty:
             return
         try:
-            if case in first_deploy.CASES:
+            if case in _ALONE_CASES:
                 verdict = _try_alone(case, workspace, site.assemblies, narrator)
             else:
                 verdict = _try_out(case, site, process)
@@ -156,10 +157,11 @@ def _work(
 
 
 def _try_alone(case: Case, workspace: Workspace, assemblies: Assemblies, narrator: Narrator) -> Verdict:
-    """Try a case of a first deploy on a local AWS of its own."""
+    """Try a case of a first deploy, or of a change for all clusters, on a local AWS of its own."""
+    try_ = first_deploy.try_first_deploy if "first" in case.question else safe_ways.try_safe_way
     folder, started = workspace.aws / re.sub(r"\W+", "-", case.id), time.monotonic()
     with local_account(folder, marker=workspace.marker, narrator=narrator) as account:
-        verdict = first_deploy.try_first_deploy(case, account, assemblies)
+        verdict = try_(case, account, assemblies)
         denied = denied_calls(account.address)
     return replace(verdict, seconds=round(time.monotonic() - started, 1), denied=denied)
 

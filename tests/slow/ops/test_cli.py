@@ -193,12 +193,6 @@ def test_data_goes_to_the_bucket_and_back(terminal: Terminal) -> None:
     assert "bootstrap" in said
 
 
-def test_destroy_plan_names_the_stacks(terminal: Terminal) -> None:
-    plan = terminal.json("destroy", "--plan")
-    assert "TrainingCluster-Storage" in plan["stacks"]
-    assert "npx cdk destroy" in terminal.trainctl("destroy", code=2)
-
-
 def test_wrong_inputs_are_one_message(terminal: Terminal) -> None:
     for words, code, message in (
         ("jobs --cluster other", 1, "There is no cluster other"),
