@@ -1,6 +1,6 @@
 """The corrections of the emulators, installed before they answer."""
 
-from rehearsal.local_aws import alarms, budgets, databases, efs, log_groups, quotas, secrets
+from rehearsal.local_aws import alarms, budgets, databases, efs, log_groups, quotas, role_boundaries, secrets
 from rehearsal.local_aws.cloudformation import custom_resources, exports
 from rehearsal.local_aws.cloudformation import engine as cloudformation
 from rehearsal.local_aws.ec2 import (
@@ -16,7 +16,7 @@ from rehearsal.local_aws.ec2 import (
 )
 from rehearsal.local_aws.emulators import moto_services
 from rehearsal.local_aws.fsx import data_repository_associations as data_repositories
-from rehearsal.local_aws.fsx import lustre
+from rehearsal.local_aws.fsx import data_repository_tasks, lustre
 from rehearsal.local_aws.image_builder import resources as image_builder
 
 # The order does not matter: each corrects other types and actions.
@@ -28,6 +28,7 @@ _MODULES = (
     cloudformation,
     custom_resources,
     data_repositories,
+    data_repository_tasks,
     databases,
     efs,
     exports,
@@ -42,6 +43,7 @@ _MODULES = (
     placement_groups,
     quotas,
     resource_types,
+    role_boundaries,
     scaling_groups,
     secrets,
 )
