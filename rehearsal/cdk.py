@@ -59,7 +59,7 @@ class CdkCli:
             options = ["--app", ""]
         process = self._start(arguments, [*options, "--progress", "events"], stdout=subprocess.PIPE)
         if not self._follow(process, log):
-            raise RehearsalError(f"`cdk {arguments[0]}` did not finish in {TIMEOUT_S} s: {log}")
+            raise self._hung(arguments[0])
         self._check(process, arguments[0])
 
     @contextmanager
@@ -79,9 +79,7 @@ class CdkCli:
             yield
             process.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise RehearsalError(
-                f"`cdk synth` did not finish in {TIMEOUT_S} s: {self._log('synth')}"
-            ) from None
+            raise self._hung("synth") from None
         finally:
             _end(process)
         self._check(process, "synth")
@@ -106,8 +104,14 @@ class CdkCli:
 
     def _check(self, process: subprocess.Popen[str], command: str) -> None:
         if process.wait():
-            log = self._log(command)
-            raise RehearsalError(f"`cdk {command}` failed. The end of {log}:\n{tail(log, lines=_TAIL_LINES)}")
+            raise self._error(command, "failed")
+
+    def _hung(self, command: str) -> RehearsalError:
+        return self._error(command, f"did not finish in {TIMEOUT_S} s")
+
+    def _error(self, command: str, problem: str) -> RehearsalError:
+        log = self._log(command)
+        return RehearsalError(f"`cdk {command}` {problem}. The end of {log}:\n{tail(log, lines=_TAIL_LINES)}")
 
     def _follow(self, process: subprocess.Popen[str], log: Path) -> bool:
         """Copy the output to the log until the command ends; return False if it had to be killed."""

@@ -59,12 +59,12 @@ def _boot(address: LocalAwsAddress, condition: Properties, cluster_name: str, be
         signal = {"Status": status, "Reason": reason, "UniqueId": "head-node", "Data": reason}
         connection.request("PUT", condition["Handle"], body=json.dumps(signal))
 
-    if behaviour == "fails":
-        _write_log(cluster_name)
-        send("FAILURE", "Failed to execute OnNodeConfigured script: return code 1 (as a fault)")
-        return
     fleet = Fleet(address, cluster_name)
     try:
+        if behaviour == "fails":
+            _write_log(cluster_name)
+            send("FAILURE", "Failed to execute OnNodeConfigured script: return code 1 (as a fault)")
+            return
         is_new = fleet.begin()
         event: events.Event = "create" if is_new else "update"
         failure = events.report(address, cluster_name, event, timeout_s=float(condition["Timeout"]))
@@ -83,8 +83,10 @@ def _write_log(cluster_name: str) -> None:
     """Write one line to a log of the head node, as its CloudWatch agent does."""
     logs = client("logs")
     [node] = running_nodes("HeadNode", cluster_name)
+    # An earlier cluster of this name leaves its group, unless it was created in the same minute.
     prefix = f"/aws/parallelcluster/{cluster_name}-"
-    [group] = logs.describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
+    groups = logs.describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
+    group = max(groups, key=lambda group: group["creationTime"])
     stream = f"{node.private_dns_name.partition('.')[0]}.{node.id}.cfn-init"
     names = {"logGroupName": group["logGroupName"], "logStreamName": stream}
     logs.create_log_stream(**names)
