@@ -110,8 +110,15 @@ def local_account(
         RehearsalError: it does not start, or the bootstrap fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with LocalAws(folder=folder, marker=marker, region=region) as address:
+    server = LocalAws(folder=folder, marker=marker, region=region)
+    with server as address:
         environment = address.client_environment() | dict([marker])
-        cdk = CdkCli(project=ROOT, environment=environment, logs=logs or folder, narrator=narrator)
+        cdk = CdkCli(
+            project=ROOT,
+            environment=environment,
+            logs=logs or folder,
+            narrator=narrator,
+            server_log=server.log,
+        )
         cdk.run("bootstrap", f"aws://{ACCOUNT}/{region}", output=folder / "cdk.out")
         yield LocalAccount(address=address, environment=environment, cdk=cdk)

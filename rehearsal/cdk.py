@@ -20,7 +20,7 @@ _EVENT = re.compile(
 _STACK_TYPE = "AWS::CloudFormation::Stack"
 _TAIL_LINES = 30
 TIMEOUT_S = 900
-"""Seconds until a command counts as hung, which is a fault of the local AWS (server.log)."""
+"""Seconds until a command counts as hung, which is a fault of the local AWS."""
 _GRACE_S = 5.0
 _POLL_INTERVAL = Path(__file__).with_name("cdk_poll_interval.cjs")
 
@@ -30,12 +30,20 @@ class CdkCli:
 
     Args:
         logs: folder of the log files, one per command.
+        server_log: log of the local AWS, whose end the error of a hung command shows; None for commands
+            that do not reach it.
     """
 
     def __init__(
-        self, *, project: Path, environment: Mapping[str, str], logs: Path, narrator: Narrator
+        self,
+        *,
+        project: Path,
+        environment: Mapping[str, str],
+        logs: Path,
+        narrator: Narrator,
+        server_log: Path | None = None,
     ) -> None:
-        self._project, self._logs, self._narrator = project, logs, narrator
+        self._project, self._logs, self._narrator, self._server_log = project, logs, narrator, server_log
         cli = project / "node_modules" / ".bin"
         # FORCE_COLOR takes precedence over --no-color, and _EVENT matches plain lines.
         self._environment = {
@@ -107,11 +115,12 @@ class CdkCli:
             raise self._error(command, "failed")
 
     def _hung(self, command: str) -> RehearsalError:
-        return self._error(command, f"did not finish in {TIMEOUT_S} s")
+        return self._error(command, f"did not finish in {TIMEOUT_S} s", self._server_log)
 
-    def _error(self, command: str, problem: str) -> RehearsalError:
-        log = self._log(command)
-        return RehearsalError(f"`cdk {command}` {problem}. The end of {log}:\n{tail(log, lines=_TAIL_LINES)}")
+    def _error(self, command: str, problem: str, *logs: Path | None) -> RehearsalError:
+        shown = [log for log in (self._log(command), *logs) if log]
+        ends = "\n".join(f"The end of {log}:\n{tail(log, lines=_TAIL_LINES)}" for log in shown)
+        return RehearsalError(f"`cdk {command}` {problem}. {ends}")
 
     def _follow(self, process: subprocess.Popen[str], log: Path) -> bool:
         """Copy the output to the log until the command ends; return False if it had to be killed."""

@@ -170,6 +170,7 @@ class Rehearsal:
                 environment=address.client_environment() | dict([self._workspace.marker]),
                 logs=self._workspace.logs,
                 narrator=self._narrator,
+                server_log=local_aws.log,
             )
             synthesis.enter_context(cdk.synthesis(*self._flags, output=self._workspace.aws / "cdk.out"))
             local_aws.wait()

@@ -154,7 +154,7 @@ def _somebody_elses(scene: Scene) -> None:
     _wait_for(lambda: scene.site.status(scene.name) == "CREATE_COMPLETE")
     _expect("it has to fail", not scene.deploy())
     _expect(f"theirs is {scene.site.status(scene.name)}", scene.site.status(scene.name) == "CREATE_COMPLETE")
-    _expect(f"{scene.reasons()}", any("not made by this stack" in reason for reason in scene.reasons()))
+    _expect(f"{scene.reasons()}", any("was not made by" in reason for reason in scene.reasons()))
     _remove_by_hand(scene)
 
 

@@ -10,7 +10,7 @@ import os
 import signal
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.certificate import make_certificate
@@ -100,11 +100,18 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     config.alpn_protocols = ["http/1.1"]
     config.h11_max_incomplete_size = _MAX_HEADER_BYTES
     stop = asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(_note)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     server = asyncio.create_task(serve(gateway, config, shutdown_trigger=stop.wait))  # type: ignore[arg-type]
     await _publish_when_up(address)
     await server
+
+
+def _note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Note what a task raised, but for clients that left their connection open, as killed ones do."""
+    if str(context.get("exception")) != "SSL shutdown timed out":
+        loop.default_exception_handler(context)
 
 
 async def _publish_when_up(address: LocalAwsAddress) -> None:
