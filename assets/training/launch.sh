@@ -4,12 +4,12 @@
 # Sourced by: train.sh of the workloads, as the user, once a node (LAUNCHER=torchrun) or once a rank (srun, mpirun).
 #   Only defines functions.
 # Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
-#   TRAINING_VENVS, RUN_DIR), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
-#   SLURM_RESTART_COUNT, SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
+#   TRAINING_VENVS, RUN_DIR, START_NUMBER), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
+#   SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
 #   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF: torch's own. NUMA_BINDING: binds
 #   each rank of torchrun to cores near its GPU: a mode of torchrun's --numa-binding (torch 2.9 or newer). AFTER_FAILURE_S
 #   (default 60): the seconds that the ranks of this node have to end when the ranks of another one have failed.
-# Writes: $RUN_DIR/logs/<job>-<restart>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
+# Writes: $RUN_DIR/logs/<job>-<start>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
 #
 #   source "$here/../launch.sh"
 #   start_ranks "$here" "$here/train.py" "$@"
@@ -65,14 +65,14 @@ process_environment() {
 # default the files of a user's jobs overwrite each other. torch 2.13 reads both names, older builds only the second;
 # torch appends the rank.
 record_collectives() {
-  local -r flight="${RUN_DIR:-}/flight/${SLURM_JOB_ID:-0}-${SLURM_RESTART_COUNT:-0}"
+  local -r flight="${RUN_DIR:-}/flight/${SLURM_JOB_ID:-0}-${START_NUMBER:-0}"
   if [[ -z ${RUN_DIR:-} ]] || { [[ ! -d $flight ]] && ! mkdir -p "$flight"; }; then return; fi
   export TORCH_FR_DUMP_TEMP_FILE="${TORCH_FR_DUMP_TEMP_FILE:-$flight/rank_}"
   export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="${TORCH_NCCL_DEBUG_INFO_TEMP_FILE:-$TORCH_FR_DUMP_TEMP_FILE}"
 }
 
 # Prints the folder for the output of this start's ranks.
-log_folder() { printf '%s/logs/%s-%s\n' "$RUN_DIR" "${SLURM_JOB_ID:-0}" "${SLURM_RESTART_COUNT:-0}"; }
+log_folder() { printf '%s/logs/%s-%s\n' "$RUN_DIR" "${SLURM_JOB_ID:-0}" "${START_NUMBER:-0}"; }
 
 # Sets launch_options to the options by which torchrun writes each rank's output into files. The job's output has rank 0's
 # output and all ranks' errors, with the prefix "RANK: ".

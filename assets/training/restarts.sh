@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2034,SC2154  # job.slurm's variables
-# Decides whether a job whose training ended early starts again, and from which step.
+# Decides whether a job whose training ended early starts again, where, and from which step.
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log, die, tell and report, and its variables
 #   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions, and exports THIS_JOB.
 # Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,spot-notice-*}. Writes: $RUN_DIR/{starts,ends},
-#   $RUN_DIR/settings-<job id>-<restart>.env, and the log of the watch for spot notices, $RUN_DIR/spot-watch.log.
+#   $RUN_DIR/settings-<job id>-<start>.env, and the log of the watch for spot notices, $RUN_DIR/spot-watch.log.
 #
 # Starts without a new checkpoint are counted, since a fault in the data or the code at one step would otherwise repeat
 # without end; each new checkpoint sets both counts to 0. MAX_RESTARTS limits restarts after starts whose ranks ended by
-# themselves. Starts that Slurm or EC2 ended (a lost node, scontrol requeue, a spot notice) say nothing about the data and
-# the code, so they have a limit of their own. Starts that ended before the training do not count (a node that its health
-# check refused, one that was lost during preparation).
+# themselves. After such a start the ranks start again on the same nodes, which Slurm would give to another job if this one
+# were queued. If that start has no new checkpoint either, the job is queued again, and prologs check the nodes of the next.
+# Starts that Slurm or EC2 ended (a lost node, scontrol requeue, a spot notice) say nothing about the data and the code, so
+# they have a limit of their own. Starts that ended before the training do not count (a node that its health check refused,
+# one that was lost during preparation).
 
 # Slurm's name of this job. The last task of an array has the array's own id, which squeue, scancel and scontrol take for all
 # tasks. Another job may have inherited the array's variables from the job that submitted it. It is set here, since a job
@@ -20,7 +22,10 @@ export THIS_JOB="${SLURM_JOB_ID:-}"
 if [[ -n $THIS_JOB && ${SLURM_ARRAY_JOB_ID:-} == "$THIS_JOB" ]]; then THIS_JOB+="_$SLURM_ARRAY_TASK_ID"; fi
 
 declare -i failures=0 interruptions=0 start_step=0 # check_restart reads them
+declare -i job_step=0                              # step at which Slurm's own start of this job began
 declare -i counted=-1                              # Slurm's restart count of the last start that counts
+export START_NUMBER=0                              # number of this start of the training in the job's life
+repeats=""                                         # set if this start is on the nodes of the last one
 readonly MAX_INTERRUPTIONS=10
 watch="" # process that waits for spot notices
 told=""  # set by job.slurm's trap if Slurm asked this script to end
@@ -59,25 +64,27 @@ check_checkpoints() {
 
 # Counts the starts of this job since its newest checkpoint, and ends a job with too many.
 check_restart() {
-  local job count step by not
+  local job count step restart by not
   local -i newest=-1
   local -A ends=()
   check_checkpoints
   start_step="$(latest_step)"
+  if [[ -z $repeats ]]; then job_step="$start_step"; fi
   export START_STEP="$start_step" # the ranks take this checkpoint without a check of their own
   while read -r job count _ _ by; do
     if [[ $job == "$SLURM_JOB_ID" && -n $by ]]; then ends[$count]="$by"; fi
   done < <(lines_of ends)
   failures=0 interruptions=0
-  while read -r count step _ _ job; do
-    if [[ $job != "$SLURM_JOB_ID" || ! $count-$step =~ ^[0-9]+-[0-9]+$ ]]; then continue; fi
-    counted=$((10#$count))
+  while read -r count step _ _ job restart; do
+    : "${restart:=$count}" # a start of an older version
+    if [[ $job != "$SLURM_JOB_ID" || ! $count-$step-$restart =~ ^[0-9]+-[0-9]+-[0-9]+$ ]]; then continue; fi
+    counted=$((10#$restart)) START_NUMBER=$((10#$count + 1))
     if ((10#$step > newest)); then newest=$((10#$step)) failures=0 interruptions=0; fi
     # Without a line in `ends`, Slurm killed this script.
     if [[ ${ends[$count]:-slurm} == slurm ]]; then interruptions+=1; else failures+=1; fi
   done < <(lines_of starts)
-  if ((newest < 0)); then return; fi
   if ((start_step > newest)); then failures=0 interruptions=0; fi
+  if ((newest < 0 || counted == ${SLURM_RESTART_COUNT:-0})); then return; fi # restart_or_end has asked
   not="$(why_not_again)"
   if [[ -n $not ]]; then end_for_good 1 "the job was queued again (a lost node, or scontrol requeue)" "$not"; fi
 }
@@ -117,15 +124,16 @@ read_kill_wait() {
 }
 
 note_start() {
+  if [[ -n $told ]]; then end_as_asked "ended before the ranks started again"; fi
   rm -f "$RUN_DIR"/{outcome,failed,network.json}
   # Otherwise all nodes make these folders of launch.sh at once.
-  mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
-  printf '%s %s %s %s %s\n' "${SLURM_RESTART_COUNT:-0}" "$start_step" "$(date -u +%FT%TZ)" "$SLURM_JOB_NODELIST" \
-    "$SLURM_JOB_ID" >>"$RUN_DIR/starts"
+  mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER"
+  printf '%s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$SLURM_JOB_NODELIST" \
+    "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" >>"$RUN_DIR/starts"
   log "training from step $start_step"
-  tell started "from step $start_step on $NNODES nodes ($SLURM_JOB_NODELIST), restart ${SLURM_RESTART_COUNT:-0}"
+  [[ -n $repeats ]] || tell started "from step $start_step on $NNODES nodes ($SLURM_JOB_NODELIST), restart $START_NUMBER"
   read_kill_wait
-  note_settings "$RUN_DIR/settings-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}.env" ||
+  note_settings "$RUN_DIR/settings-$SLURM_JOB_ID-$START_NUMBER.env" ||
     log "the settings of this start could not be written down"
 }
 
@@ -134,7 +142,7 @@ note_end() {
   local by
   # Alone on its line: bash fails to read the second of two substitutions if a trap runs after the first.
   by="$(ended_by "$1")"
-  printf '%s %s %s %s %s\n' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" "$(date -u +%FT%TZ)" "$1" "$by" \
+  printf '%s %s %s %s %s\n' "$SLURM_JOB_ID" "$START_NUMBER" "$(date -u +%FT%TZ)" "$1" "$by" \
     >>"$RUN_DIR/ends" || log "the end of this start could not be written down"
 }
 
@@ -180,6 +188,12 @@ watch_for_spot_notice() {
   export SPOT_NOTICE="$RUN_DIR/spot-notice-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
   if [[ ${CAPACITY:-} != spot ]]; then return; fi
   rm -f "$SPOT_NOTICE"
+  start_watch
+}
+
+# Starts the watch unless it runs: the end of a hang kills it with the ranks.
+start_watch() {
+  if [[ ${CAPACITY:-} != spot ]] || { [[ -n $watch ]] && kill -0 "$watch" 2>/dev/null; }; then return; fi
   # --overlap: the step shares the resources of the ranks. Slurm kills it at the end, which the log need not show.
   srun --overlap --quiet --mpi=none --ntasks-per-node=1 bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
   watch=$!
@@ -200,12 +214,16 @@ queue_again() {
   if [[ -n $told ]] && ! is_at_time_limit; then
     die "not queued again, since Slurm has asked the job to end." "Continue by hand, unless Slurm has queued it again: $(how_to_go_on)"
   fi
+  trap '' TERM # until the next line but one, Slurm's
   scontrol requeue "$THIS_JOB" || die "Slurm did not take the job back." "Continue by hand: $(how_to_go_on)"
+  # Slurm delays a requeued job by 71 s (cred_expire) unless its start time is in the future when its nodes have ended it
+  # (batch_requeue_fini).
+  scontrol update "jobid=$THIS_JOB" StartTime=now+10seconds || log "Slurm starts the job a minute later"
   exit "$1"
 }
 
-# end_of_training CODE: reports the outcome, and ends this script. A rank that died is reported first, since the
-# others may have saved and stopped after that.
+# end_of_training CODE: reports the outcome, and ends this script; returns if the ranks are to start again on these nodes. A
+# rank that died is reported first, since the others may have saved and stopped after that.
 end_of_training() {
   local outcome="" failed="exit code $1"
   if [[ -f $RUN_DIR/outcome ]]; then outcome="$(<"$RUN_DIR/outcome")"; fi
@@ -234,6 +252,7 @@ end_of_training() {
     restart_or_end "$1" "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training could not save" slurm
   elif (($1)); then
     restart_or_end "$1" "the training failed ($failed)" "$(ended_by "$1")"
+    return
   fi
   log "done"
   tell finished "exit code $1"
@@ -244,8 +263,8 @@ end_of_training() {
 # the next start would advance. A cancelled job is not requeued.
 end_as_asked() {
   if is_at_time_limit; then
-    (($(latest_step) > start_step)) ||
-      end_for_good 1 "the job is at its time limit: $1" "no checkpoint was written in that time, after step $start_step"
+    (($(latest_step) > job_step)) ||
+      end_for_good 1 "the job is at its time limit: $1" "no checkpoint was written in that time, after step $job_step"
     restart_or_end 1 "the job is at its time limit: $1" slurm
   fi
   log "$1, as Slurm asked (time limit, scancel or requeue)"
@@ -265,6 +284,7 @@ is_at_time_limit() {
 }
 
 # restart_or_end CODE WHY BY: starts again, unless too many starts had no new checkpoint; BY (slurm or ranks) ended this one.
+# Returns if the ranks are to start again on these nodes.
 restart_or_end() {
   local at not tries=""
   at="$(latest_step)"
@@ -276,7 +296,14 @@ restart_or_end() {
     failures+=1 tries=", restart $failures of $MAX_RESTARTS without a new checkpoint"
   fi
   not="$(why_not_again)"
-  if [[ -z $not ]]; then queue_again "$1" "$2; continues from step $at$tries"; fi
+  if [[ -z $not && $3 == ranks && (-z $repeats || -z $tries) ]]; then
+    repeats=yes
+    log "$2; continues from step $at$tries, on the same nodes"
+    tell "started again" "$2; continues from step $at$tries, on the same nodes"
+    return
+  elif [[ -z $not ]]; then
+    queue_again "$1" "$2; continues from step $at$tries"
+  fi
   end_for_good "$1" "$2" "$not"
 }
 

@@ -2,7 +2,7 @@
 # Judges the ranks' output, and writes metrics.jsonl. A bad verdict fails the job.
 #
 # Called by: job.slurm, as the user, on the job's first node, after the ranks. Safe to run again.
-# Needs: RUN_DIR, SLURM_JOB_ID, and what judge.py reads. Reads: SLURM_RESTART_COUNT, LAUNCHER (sweep: sweep.py has judged).
+# Needs: RUN_DIR, SLURM_JOB_ID, and what judge.py reads. Reads: START_NUMBER, LAUNCHER (sweep: sweep.py has judged).
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -13,4 +13,4 @@ source "$here/../environment.sh"
 
 python="$(find_python)"
 if [[ ${LAUNCHER:-} == sweep ]]; then exec "$python" -B "$here/sweep.py" --verdict; fi
-exec "$python" -B "$here/judge.py" "$RUN_DIR/logs/$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"/rank-*.log --metrics "$RUN_DIR/metrics.jsonl"
+exec "$python" -B "$here/judge.py" "$RUN_DIR/logs/$SLURM_JOB_ID-${START_NUMBER:-0}"/rank-*.log --metrics "$RUN_DIR/metrics.jsonl"

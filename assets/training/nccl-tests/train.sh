@@ -4,7 +4,7 @@
 # Called by: job.slurm through srun, as the user, once a rank. Safe to run again.
 # Needs: what launch.sh needs, RUN_DIR, ACCELERATOR_KIND. Reads: MIN_BYTES, MAX_BYTES, what device.sh reads,
 #   TRAINING_ROOT (a folder in the place of /).
-# Writes: $RUN_DIR/logs/<job>-<restart>/rank-<rank>.log, which finish.sh judges.
+# Writes: $RUN_DIR/logs/<job>-<start>/rank-<rank>.log, which finish.sh judges.
 # Arguments: -b BYTES -e BYTES -n ITERATIONS, as all_reduce_perf has them; with MEASURE_WITH=nccl-tests all of its own.
 # Launchers: srun sweep
 # MPI: pmix

@@ -71,7 +71,7 @@ def starts(run_dir: Path) -> tuple[list[dict[str, Any]], int]:
 
 def _start(run_dir: Path, line: str, ends: Mapping[tuple[str, str], tuple[float, int]]) -> dict[str, Any]:
     """Parse a line of the file starts. Raises ValueError if it is damaged."""
-    restart, step, time, nodes, job = line.split()
+    restart, step, time, nodes, job, *_ = line.split()  # and Slurm's restart count, which restarts.sh reads
     end, exit_code = ends.get((job, restart), (None, None))
     if not job.isdecimal():
         raise ValueError(f"{job} is not a job id")

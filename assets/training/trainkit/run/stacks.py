@@ -1,4 +1,4 @@
-"""Python stacks of a run's ranks, in $RUN_DIR/stacks/<job>-<restart>/<node>/rank-<n>.txt, written at SIGUSR1.
+"""Python stacks of a run's ranks, in $RUN_DIR/stacks/<job>-<start>/<node>/rank-<n>.txt, written at SIGUSR1.
 
 Run as a module on a node, with the folder of stacks, it sends the signal to the ranks of this node. Only the
 standard library.
@@ -40,8 +40,8 @@ def node_name() -> str:
 
 def folder_of(run_dir: Path, kind: str = "stacks") -> Path:
     """Return the folder of this start of the run for the files of its nodes, such as their stacks."""
-    job, restart = os.environ.get("SLURM_JOB_ID", "0"), os.environ.get("SLURM_RESTART_COUNT") or "0"
-    return run_dir / kind / f"{job}-{restart}"
+    job, start = os.environ.get("SLURM_JOB_ID", "0"), os.environ.get("START_NUMBER") or "0"
+    return run_dir / kind / f"{job}-{start}"
 
 
 def register(run: Run) -> None:

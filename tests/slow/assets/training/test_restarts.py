@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from tests.slow.assets.training.tiny import let_go, losses, starts, steps, tiny_on_slurm
+from tests.slow.assets.training.tiny import let_go, losses, restarts, starts, steps, tiny_on_slurm
 from tests.slow.assets.training.training import Training, marked, wait_until
 from tests.unit.assets.training.webhook import SECRET, Webhook, webhook_server
 
@@ -24,7 +24,7 @@ JOBS = {
     "killed": {"DIES_AFTER": "5", **NOTIFIED},
     "hangs-torchrun": HANGS,
     "hangs-srun": HANGS | {"LAUNCHER": "srun"},
-    "early": {"DIES_AFTER": "1", "DEATHS": "9", "MAX_RESTARTS": "1", **NOTIFIED},
+    "early": {"DIES_AFTER": "1", "DEATHS": "9", "MAX_RESTARTS": "2", **NOTIFIED},
     "deaf": {"DEAF": "1", "AFTER_FAILURE_S": "5", "DIES_AFTER": "5"},
     "alone": {"ALONE": "1", "DIES_AFTER": "3"},
     "torn": {"MAX_STEPS": "6"},
@@ -138,12 +138,13 @@ def running(script: str) -> list[int]:
 def test_a_killed_rank_restarts_the_job(training: Training, jobs: dict[str, int], webhook: Webhook) -> None:
     output = training.wait(jobs["killed"], state="COMPLETED")
     at = int(starts(training, "killed")[1][1])
-    assert f"exit code 1); continues from step {at}; queued again" in output
+    assert f"exit code 1); continues from step {at}, on the same nodes" in output
     assert f"training from step {at}" in output
     assert starts(training, "killed") == [("0", "0"), ("1", str(at))]
     assert "world size 2, restarts: 1" in output
     assert_whole(training, "killed")
-    assert events(webhook, jobs["killed"]) == ["started", "queued again", "started", "finished"], output
+    assert restarts(training, "killed") == ["0", "0"], "Slurm gave the nodes to no other job"
+    assert events(webhook, jobs["killed"]) == ["started", "started again", "finished"], output
     assert SECRET not in output
 
 
@@ -152,13 +153,16 @@ def test_ranks_without_checkpoint_end_the_job(
 ) -> None:
     output = training.wait(jobs["early"], state="FAILED")
     failed = r"the training failed \(train-dy-p4d-\d: exit code 1\)"
-    again = "continues from step 0, restart 1 of 1 without a new checkpoint; queued again"
-    assert re.search(f"{failed}; {again}", output), output
-    assert re.search(f"{failed}; not started again, since MAX_RESTARTS is 1, and 2 starts failed", output)
+    again = "continues from step 0, restart {} of 2 without a new checkpoint"
+    assert re.search(f"{failed}; {again.format(1)}, on the same nodes", output), output
+    assert re.search(f"{failed}; {again.format(2)}; queued again", output), output
+    assert re.search(f"{failed}; not started again, since MAX_RESTARTS is 2, and 3 starts failed", output)
     by_hand = f"continue it by hand: TRAINING_SHARED={training.shared} RUN_NAME=early sbatch --nodes 2"
     assert by_hand in output
-    assert starts(training, "early") == [("0", "0"), ("1", "0")]
-    assert events(webhook, jobs["early"]) == ["started", "queued again", "started", "given up"]
+    assert starts(training, "early") == [("0", "0"), ("1", "0"), ("2", "0")]
+    assert restarts(training, "early") == ["0", "0", "1"]
+    told = ["started", "started again", "queued again", "started", "given up"]
+    assert events(webhook, jobs["early"]) == told
 
 
 def test_deaf_ranks_are_ended(training: Training, jobs: dict[str, int]) -> None:

@@ -32,9 +32,14 @@ def steps(training: Training, run: str) -> list[int]:
 
 
 def starts(training: Training, run: str) -> list[tuple[str, str]]:
-    """Slurm's restart count and the step of each start."""
+    """Number and step of each start."""
     lines = (training.run_dir(run) / "starts").read_text().splitlines()
     return [(line.split()[0], line.split()[1]) for line in lines]
+
+
+def restarts(training: Training, run: str) -> list[str]:
+    """Slurm's restart count at each start."""
+    return [line.split()[5] for line in (training.run_dir(run) / "starts").read_text().splitlines()]
 
 
 def losses(training: Training, run: str) -> list[float]:

@@ -45,8 +45,8 @@ class Job:
             "TRAINING_ETC": str(folder / "etc"),
         }
 
-    def start(self, **settings: str) -> subprocess.CompletedProcess[str]:
-        return bash(START, self.training, **(self.env | settings))
+    def start(self, first: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
+        return bash(START.replace("note_start", f"{first}note_start"), self.training, **(self.env | settings))
 
     def written(self, restart: int = 0) -> dict[str, str]:
         lines = (self.run_dir / f"settings-7-{restart}.env").read_text().splitlines()
@@ -67,7 +67,7 @@ def test_settings_that_shape_a_start_are_written(job: Job) -> None:
     assert job.written() == OF_PARTITION | {"BATCH_SIZE": "8", "MAX_STEPS": "500"}
     ends = (job.run_dir / "ends").read_text().split()
     assert (ends[0], ends[1], *ends[3:]) == ("7", "0", "0", "ranks")
-    job.start(BATCH_SIZE="a\nb=$(c)", SLURM_RESTART_COUNT="1")
+    job.start("START_NUMBER=1\n", BATCH_SIZE="a\nb=$(c)")
     assert job.written(1)["BATCH_SIZE"] == "a b=$(c)", "each start has settings of its own"
 
 

@@ -46,7 +46,7 @@ class Node:
             "EXPECTED_WORLD_SIZE": "2",
             "RUN_DIR": str(self.run_dir),
             "SLURM_JOB_ID": "17",
-            "SLURM_RESTART_COUNT": "1",
+            "START_NUMBER": "1",
             "SLURMD_NODENAME": "train-dy-p4d-2",
             "SLURM_LOCALID": "0",
             "TRAINING_VENVS": str(folder / "venvs"),

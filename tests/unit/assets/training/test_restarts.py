@@ -16,7 +16,7 @@ find_python() {{ command -v python3; }}
 scontrol() {{ log "scontrol $*"; }}
 training=/fsx/training workload=tiny run=mine NNODES=2 MAX_RESTARTS=${{MAX_RESTARTS:-3}} SLURM_JOB_ID=7
 source "{TRAINING}/restarts.sh"
-start_step=4
+start_step=4 job_step=4
 """
 NOTICE = "EC2 takes a node (n2: terminate)"
 AS_ASKED = "as Slurm asked (time limit, scancel or requeue)"
@@ -86,7 +86,7 @@ def test_starts_since_the_newest_checkpoint_count(job: Job) -> None:
 def test_starts_without_a_checkpoint_have_a_limit(
     job: Job, by: str, count: str, allowed: int, why: str
 ) -> None:
-    again = f"check_restart; restart_or_end 1 'n2 failed' {by}"
+    again = f"check_restart; repeats=yes; restart_or_end 1 'n2 failed' {by}"
     job.note(*[(4, by)] * (allowed - 1))
     code, is_queued, output = job.run(again)
     assert (code, is_queued, f"n2 failed; continues from step 4, {count} {allowed}" in output) == (
@@ -98,15 +98,24 @@ def test_starts_without_a_checkpoint_have_a_limit(
     code, is_queued, output = job.run(again)
     assert (code, is_queued, f"n2 failed; not started again, since {why}\n" in output) == (1, False, True)
     job.note(*[(4, by)] * (allowed + 1))
-    code, _, output = job.run("check_restart; log started")
+    code, _, output = job.run("check_restart; log started", SLURM_RESTART_COUNT="20")
     assert (code, f"not started again, since {why}\n" in output) == (1, True)
     job.save(9)
-    assert "n2 failed; continues from step 9; queued again\n" in job.run(again.partition(";")[2])[2]
+
+
+def test_failed_ranks_repeat_once_on_their_nodes(job: Job) -> None:
+    again = "restart_or_end 1 failed ranks"
+    code, is_queued, output = job.run(f"{again}; check_restart; {again}")
+    assert "restart 1 of 3 without a new checkpoint, on the same nodes\n" in output
+    assert (code, is_queued) == (1, True), "prologs check the nodes of the next start"
+    job.save(9)
+    code, is_queued, output = job.run(f"repeats=yes; {again}")
+    assert (code, is_queued, "step 9, on the same nodes\n" in output) == (0, False, True)
 
 
 def test_max_restarts_0_ends_a_job(job: Job) -> None:
     job.note((2, ""))
-    code, _, output = job.run("check_restart", MAX_RESTARTS="0")
+    code, _, output = job.run("check_restart", MAX_RESTARTS="0", SLURM_RESTART_COUNT="1")
     assert (code, "not started again, since MAX_RESTARTS is 0" in output) == (1, True)
 
 
@@ -136,7 +145,7 @@ def test_a_node_without_steps_counts_no_start(job: Job) -> None:
 def test_an_inherited_array_names_no_job(job: Job) -> None:
     """A job that a task of another array submitted inherits the variables of that array."""
     for array, name in (("7", "7_3"), ("5", "7"), ("", "7")):
-        output = job.run("end_of_training 1", SLURM_ARRAY_JOB_ID=array, SLURM_ARRAY_TASK_ID="3")[2]
+        output = job.run("repeats=yes; end_of_training 1", SLURM_ARRAY_JOB_ID=array, SLURM_ARRAY_TASK_ID="3")[2]
         assert f"\nscontrol requeue {name}\n" in output
 
 
@@ -161,8 +170,10 @@ def test_a_spot_notice_may_precede_the_first_step(job: Job) -> None:
 def test_a_cancelled_job_is_not_queued_again(job: Job) -> None:
     """Slurm takes back a cancelled job that still saves (_job_requeue_op), also after a spot notice."""
     job.save(9)
-    code, is_queued, _ = job.run("tell() { told=yes; }; end_of_training 1")
-    assert (code, is_queued) == (1, False), "cancelled while its user is notified"
+    cancelled = "tell() { told=yes; }; end_of_training 1; note_start"
+    for start in (cancelled, f"repeats=yes start_step=9; {cancelled}"):
+        code, is_queued, _ = job.run(start)
+        assert (code, is_queued) == (1, False), "cancelled while its user is notified"
     job.notice.write_text("n2: terminate\n")
     for outcome in ("", "stopped 9"):
         (job.run_dir / "outcome").write_text(f"{outcome}\n")

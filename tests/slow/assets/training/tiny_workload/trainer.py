@@ -42,7 +42,7 @@ class World:
     """The ranks of this start."""
 
     def __init__(self, run: Run) -> None:
-        start = f"{os.environ['SLURM_JOB_ID']}-{os.environ.get('SLURM_RESTART_COUNT', '0')}"
+        start = f"{os.environ['SLURM_JOB_ID']}-{os.environ.get('START_NUMBER', '0')}"
         self._files = [run.run_dir / f"rank-{start}-{rank}" for rank in range(run.world_size)]
         self._own = self._files[run.rank]
         self._note(0, asked=False)

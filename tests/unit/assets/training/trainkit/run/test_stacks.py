@@ -13,7 +13,7 @@ from tests.unit.assets.training.waiting import wait_until
 
 def test_a_rank_writes_its_stacks_at_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "17")
-    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    monkeypatch.setenv("START_NUMBER", "1")
     monkeypatch.setenv("SLURMD_NODENAME", "node-1")
     run = a_run(tmp_path, rank=1)
     folder = stacks.folder_of(run.run_dir)
