@@ -10,13 +10,13 @@
 
 heartbeat=""
 
-# Starts the watch of the ranks, which runs in the background.
+# watch_for_hangs PID: starts the watch of the ranks, which runs in the background; PID is the process group that waits for them.
 watch_for_hangs() {
   local python
   rm -f "$RUN_DIR/busy"
   if ((HANG_TIMEOUT_S == 0)) || [[ $LAUNCHER == sweep ]]; then return; fi
   python="$(find_python)" || exit 1
-  "$python" -I -B "$training/run_module.py" trainkit.run.heartbeat "$RUN_DIR" &
+  "$python" -I -B "$training/run_module.py" trainkit.run.heartbeat "$RUN_DIR" "${1:-0}" &
   heartbeat=$!
 }
 

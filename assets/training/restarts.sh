@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034,SC2154  # job.slurm's variables
 # Decides whether a job whose training ended early starts again, where, and from which step.
 #
-# Sourced by: job.slurm, as the user, on the job's first node; uses its log, die, tell and report, and its variables
+# Sourced by: job.slurm, as the user, on the job's first node; sources nodes.sh; uses its log, die, tell and report, and its variables
 #   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions, and exports THIS_JOB.
 # Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,spot-notice-*}. Writes: $RUN_DIR/{starts,ends},
 #   $RUN_DIR/settings-<job id>-<start>.env, and the log of the watch for spot notices, $RUN_DIR/spot-watch.log.
@@ -21,11 +21,17 @@
 export THIS_JOB="${SLURM_JOB_ID:-}"
 if [[ -n $THIS_JOB && ${SLURM_ARRAY_JOB_ID:-} == "$THIS_JOB" ]]; then THIS_JOB+="_$SLURM_ARRAY_TASK_ID"; fi
 
+# shellcheck source=assets/training/nodes.sh
+source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
+
 declare -i failures=0 interruptions=0 start_step=0 # check_restart reads them
 declare -i job_step=0                              # step at which Slurm's own start of this job began
 declare -i counted=-1                              # Slurm's restart count of the last start that counts
 export START_NUMBER=0                              # number of this start of the training in the job's life
-repeats=""                                         # set if this start is on the nodes of the last one
+declare -i starts_here=0                           # in this allocation
+repeats=""                                         # set if the ranks of the last start failed on the same nodes
+lost=""                                            # nodes of the last start that are not well
+ended_at=""
 readonly MAX_INTERRUPTIONS=10
 watch="" # process that waits for spot notices
 told=""  # set by job.slurm's trap if Slurm asked this script to end
@@ -106,10 +112,16 @@ why_not_again() {
   fi
 }
 
-# Starts a step on each node before the start counts, since a node that is lost, or whose prolog has just failed, takes none.
+# Chooses the nodes of the first start before it counts, since a node that is lost, or whose prolog has just failed, takes no
+# step.
 reach_nodes() {
-  local -r why="not every node of the job took a step"
-  if srun --overlap --quiet --mpi=none --ntasks-per-node=1 true; then return; fi
+  local why
+  choose_nodes
+  why="${#well[@]} nodes of the job took a step, and $wanted are needed"
+  if ((${#well[@]} >= wanted)); then
+    use_nodes "${well[@]:0:wanted}"
+    return
+  fi
   if ((${SLURM_RESTART_COUNT:-0} - counted > MAX_INTERRUPTIONS)); then
     end_for_good 1 "$why" "no training has begun in $MAX_INTERRUPTIONS restarts"
   fi
@@ -124,14 +136,21 @@ read_kill_wait() {
 }
 
 note_start() {
+  local job="" number=""
   if [[ -n $told ]]; then end_as_asked "ended before the ranks started again"; fi
+  # Ranks of an older start save nothing from now on (checkpoints.py); this script may be a left-over one itself.
+  read -r number _ _ _ job _ < <(lines_of starts | tail -n 1) || true
+  if [[ $job == "$SLURM_JOB_ID" && $number =~ ^[0-9]+$ ]] && ((10#$number >= START_NUMBER)); then
+    die "a later start of this job has the run." "Nothing is to be done."
+  fi
   rm -f "$RUN_DIR"/{outcome,failed,network.json}
   # Otherwise all nodes make these folders of launch.sh at once.
   mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER"
-  printf '%s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$SLURM_JOB_NODELIST" \
+  printf '%s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$NODES" \
     "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" >>"$RUN_DIR/starts"
+  starts_here+=1
   log "training from step $start_step"
-  [[ -n $repeats ]] || tell started "from step $start_step on $NNODES nodes ($SLURM_JOB_NODELIST), restart $START_NUMBER"
+  ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($NODES), restart $START_NUMBER"
   read_kill_wait
   note_settings "$RUN_DIR/settings-$SLURM_JOB_ID-$START_NUMBER.env" ||
     log "the settings of this start could not be written down"
@@ -142,14 +161,14 @@ note_end() {
   local by
   # Alone on its line: bash fails to read the second of two substitutions if a trap runs after the first.
   by="$(ended_by "$1")"
-  printf '%s %s %s %s %s\n' "$SLURM_JOB_ID" "$START_NUMBER" "$(date -u +%FT%TZ)" "$1" "$by" \
+  printf '%s %s %s %s %s\n' "$SLURM_JOB_ID" "$START_NUMBER" "${ended_at:-$(date -u +%FT%TZ)}" "$1" "$by" \
     >>"$RUN_DIR/ends" || log "the end of this start could not be written down"
 }
 
 # ended_by CODE: prints `slurm` if Slurm or EC2 asked the ranks to stop, else `ranks`.
 ended_by() {
   # A time limit's signal is for the ranks alone; they save, or it ends them at once.
-  if [[ -n $told || -f $SPOT_NOTICE ]] || { [[ ! -f $RUN_DIR/failed ]] &&
+  if [[ -n $told || -f $SPOT_NOTICE || -n $lost ]] || { [[ ! -f $RUN_DIR/failed ]] &&
     { (($1 == ENDED_BY_SIGTERM)) || grep -qs '^stopped' "$RUN_DIR/outcome"; }; }; then
     printf 'slurm\n'
   else
@@ -195,7 +214,7 @@ watch_for_spot_notice() {
 start_watch() {
   if [[ ${CAPACITY:-} != spot ]] || { [[ -n $watch ]] && kill -0 "$watch" 2>/dev/null; }; then return; fi
   # --overlap: the step shares the resources of the ranks. Slurm kills it at the end, which the log need not show.
-  srun --overlap --quiet --mpi=none --ntasks-per-node=1 bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
+  srun --job-name=watch --overlap --quiet --mpi=none --ntasks-per-node=1 bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
   watch=$!
 }
 
@@ -214,11 +233,8 @@ queue_again() {
   if [[ -n $told ]] && ! is_at_time_limit; then
     die "not queued again, since Slurm has asked the job to end." "Continue by hand, unless Slurm has queued it again: $(how_to_go_on)"
   fi
-  trap '' TERM # until the next line but one, Slurm's
-  scontrol requeue "$THIS_JOB" || die "Slurm did not take the job back." "Continue by hand: $(how_to_go_on)"
-  # Slurm delays a requeued job by 71 s (cred_expire) unless its start time is in the future when its nodes have ended it
-  # (batch_requeue_fini).
-  scontrol update "jobid=$THIS_JOB" StartTime=now+10seconds || log "Slurm starts the job a minute later"
+  trap '' TERM # Slurm's, before the start time is set
+  requeue || die "Slurm did not take the job back." "Continue by hand: $(how_to_go_on)"
   exit "$1"
 }
 
@@ -241,6 +257,9 @@ end_of_training() {
     log "not started again: ${outcome#refused }"
     log "when that is fixed, continue from step $(latest_step): $(how_to_go_on)"
     exit 1
+  elif [[ -n $lost ]]; then
+    restart_or_end "$1" "lost or unhealthy: $lost" slurm
+    return
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE && -z $told ]]; then # a notice does not tell this script
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }" slurm
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
@@ -286,7 +305,7 @@ is_at_time_limit() {
 # restart_or_end CODE WHY BY: starts again, unless too many starts had no new checkpoint; BY (slurm or ranks) ended this one.
 # Returns if the ranks are to start again on these nodes.
 restart_or_end() {
-  local at not tries=""
+  local at not tries="" where="on the same nodes"
   at="$(latest_step)"
   if ((at > start_step)); then
     failures=0 interruptions=0
@@ -296,15 +315,21 @@ restart_or_end() {
     failures+=1 tries=", restart $failures of $MAX_RESTARTS without a new checkpoint"
   fi
   not="$(why_not_again)"
-  if [[ -z $not && $3 == ranks && (-z $repeats || -z $tries) ]]; then
-    repeats=yes
-    log "$2; continues from step $at$tries, on the same nodes"
-    tell "started again" "$2; continues from step $at$tries, on the same nodes"
+  if [[ -z $not && ($3 == ranks || -n $lost) ]] && stays "$tries"; then
+    if [[ -n $lost ]]; then where="on ${well[*]:0:wanted}"; else repeats=yes; fi
+    log "$2; continues from step $at$tries, $where"
+    tell "started again" "$2; continues from step $at$tries, $where"
     return
   elif [[ -z $not ]]; then
     queue_again "$1" "$2; continues from step $at$tries"
   fi
   end_for_good "$1" "$2" "$not"
+}
+
+# stays TRIES: succeeds if the job has enough healthy nodes, and the ranks did not fail twice on them without progress. Slurm
+# keeps the job.slurm of the submission, which may be older than this file and starts the ranks once.
+stays() {
+  declare -F train >/dev/null && ((${#well[@]} >= wanted)) && [[ -n $lost || -z $repeats || -z $1 ]]
 }
 
 # end_for_good CODE WHY NOT: ends the job with CODE, and reports why it does not start again.

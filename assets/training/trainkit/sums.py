@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from trainkit.run.files import write_whole
+from trainkit.run.run_files import step_options
 from trainkit.run.run import Run, die
 
 PART = 64 * 2**20
@@ -97,7 +98,7 @@ def changed_files(checkpoint: Path, sums: Mapping[str, str], *, share: int = 0, 
 def changed_files_of_job(checkpoint: Path, sums: Mapping[str, str]) -> list[str]:
     """Return the names of the files with other bytes; the nodes of this job share the reading."""
     if int(os.environ.get("SLURM_JOB_NUM_NODES") or 1) > 1:
-        step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1"]
+        step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1", *step_options()]
         starter = Path(__file__).parents[1] / "run_module.py"
         module = [sys.executable, "-I", "-B", str(starter), "trainkit.sums", str(checkpoint)]
         try:

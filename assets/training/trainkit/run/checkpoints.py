@@ -28,6 +28,7 @@ from trainkit import sums
 from trainkit.run import metrics
 from trainkit.run.files import sync, write_whole
 from trainkit.run.run import Run, die, reason
+from trainkit.run.run_files import STARTS, lines_of
 from trainkit.run.settings import TrainSettings
 from trainkit.sums import LABEL
 
@@ -261,6 +262,7 @@ def publish(
     # A resume does not write the rows up to this step again.
     if (rows := run.run_dir / metrics.FILE).is_file():
         sync(rows)
+    check_is_newest()
     if final.is_dir() and fault_of(final) is None:  # the step from which this run started
         shutil.rmtree(written)
     else:
@@ -285,8 +287,26 @@ def _remove_old(folder: Path, run: Run, *, keep: int) -> None:
 
 
 def note_step(folder: Path, step: int) -> None:
-    """Write latest_step; trainers with their own kind of checkpoint call it when one is complete."""
+    """Write latest_step; trainers with their own kind of checkpoint call it when one is complete.
+
+    Dies if the job has started its ranks again meanwhile, which happens to ranks on a node that Slurm cannot
+    reach: the newer ranks have the run.
+    """
+    check_is_newest()
+    _write_step(folder, step)
+
+
+def _write_step(folder: Path, step: int) -> None:
     write_whole(folder / LATEST_STEP, f"{step}\n")
+
+
+def check_is_newest() -> None:
+    """Die if the run has a later start than that of these ranks, which job.slurm writes down before it begins."""
+    number, started = os.environ.get("START_NUMBER"), lines_of(Path(os.environ.get("RUN_DIR", "")) / STARTS)
+    if number and started:
+        latest, *_, job = started[-1].split()[:5]
+        if (job, latest) != (os.environ.get("SLURM_JOB_ID"), number):
+            die(f"start {latest} of job {job} has the run now: these older ranks save nothing, and end.")
 
 
 def _label(checkpoint: Path) -> dict[str, Any]:
@@ -352,7 +372,7 @@ def main() -> None:
     found = find_unchanged(folder)
     # A trainer with its own kind of checkpoint writes latest_step by itself.
     if found and (found / LABEL).is_file():
-        note_step(folder, step_of(found))
+        _write_step(folder, step_of(found))
 
 
 if __name__ == "__main__":

@@ -4,14 +4,16 @@ A step is a row of metrics.jsonl. The first step with all that precedes it, a sa
 ($RUN_DIR/busy), and the time after the last step may each take LONG_S. The process group's timeout does not
 end a rank that reads its data forever, since no rank waits in a collective.
 
-At half of the limit all ranks write their stacks. At the limit the job's steps are killed, and restarts.sh
-decides whether the job starts again. Only the standard library.
+At half of the limit all ranks write their stacks. At the limit the ranks are killed, and restarts.sh decides
+whether the job starts again. The same holds when a rank has failed, and srun still waits for those of a node
+that no longer answers. Only the standard library.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,7 +25,7 @@ from statistics import median
 from trainkit.run import outcome
 from trainkit.run.metrics import FILE, last_row
 from trainkit.run.run import Run
-from trainkit.run.run_files import seconds
+from trainkit.run.run_files import seconds, step_options
 from trainkit.run.stacks import Stacks, folder_of, read
 
 BUSY = "busy"
@@ -32,6 +34,9 @@ MEDIANS = 10
 """Number of median row intervals without a row that count as a hang, if longer than HANG_TIMEOUT_S."""
 _KEPT_STEPS, _MOST_NAMED = 99, 4
 _SIGNAL_TIMEOUT_S, _AGAIN_S = 60, 30
+# scancel reaches the nodes that answer at once, and waits a minute (MessageTimeout) for others.
+_SCANCEL_S, _END_S = 10, 10
+FAILED = "failed"
 
 
 @contextlib.contextmanager
@@ -124,7 +129,7 @@ def write_stacks(folder: Path) -> None:
     """Let all ranks of the job write their stacks."""
     starter = Path(__file__).parents[2] / "run_module.py"
     module = [sys.executable, "-I", "-B", str(starter), "trainkit.run.stacks", str(folder)]
-    step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1"]
+    step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1", *step_options()]
     try:
         subprocess.run([*step, *module], timeout=_SIGNAL_TIMEOUT_S, check=True)
     except (subprocess.SubprocessError, OSError) as error:
@@ -134,19 +139,35 @@ def write_stacks(folder: Path) -> None:
 def kill_steps() -> None:
     """Kill the job's steps, not job.slurm, which then starts the training again or reports the failure.
 
-    Slurm's controller may be down meanwhile, so this tries again until it succeeds.
+    The steps that watch the nodes stay. Slurm's controller may be down meanwhile, so this tries again until it
+    succeeds.
     """
-    listing = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={os.environ['THIS_JOB']}"]
+    listing = ["squeue", "--noheader", "--steps", "--format=%i %j", f"--jobs={os.environ['THIS_JOB']}"]
     while True:
         try:
-            listed = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split()
-            steps = [step for step in listed if step.rpartition(".")[2].isdecimal()]
-            subprocess.run(["scancel", "--signal=KILL", *steps], check=True)
+            listed = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.splitlines()
+            named = [line.split(maxsplit=1) for line in listed]
+            steps = [step for step, name in named if step.rpartition(".")[2].isdecimal() and name != "watch"]
+            subprocess.run(["scancel", "--signal=KILL", *steps], check=True, timeout=_SCANCEL_S)
+        except subprocess.TimeoutExpired:
+            return
         except (subprocess.SubprocessError, OSError) as error:
             _say(f"Slurm has not ended the ranks, and is asked again in {_AGAIN_S} s: {error}")
             time.sleep(_AGAIN_S)
         else:
             return
+
+
+def end_group(group: int) -> None:
+    """Kill srun, which waits for ranks of nodes that do not answer, if it does not end with the others."""
+    deadline = time.monotonic() + _END_S
+    if not group:  # of a job.slurm that is older than this file
+        return
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(group, 0)
+            time.sleep(0.2)
+        os.killpg(group, signal.SIGKILL)
 
 
 def is_being_ended() -> bool:
@@ -156,11 +177,12 @@ def is_being_ended() -> bool:
     return state == "COMPLETING"
 
 
-def watch(run_dir: Path, *, timeout_s: float, ending_timeout_s: float) -> None:
+def watch(run_dir: Path, ranks: int, *, timeout_s: float, ending_timeout_s: float) -> None:
     """Wait for a hang, write down its evidence, and kill the ranks; the caller ends it with the ranks.
 
     Args:
         run_dir: the run's folder.
+        ranks: process group that waits for the ranks.
         timeout_s: seconds without a step that are a hang; at least MEDIANS of the usual ones are.
         ending_timeout_s: the same while Slurm ends the job, usually shorter. The ranks of a lost node no
             longer answer, and the others would wait for them until KillWait.
@@ -170,6 +192,11 @@ def watch(run_dir: Path, *, timeout_s: float, ending_timeout_s: float) -> None:
     while True:
         time.sleep(min(5.0, timeout_s / 10, ending_timeout_s / 10))
         now = time.time()
+        if _failed_s(run_dir, now) >= ending_timeout_s:
+            _say(f"some ranks have not ended in the {ending_timeout_s:.0f} s since others failed: they are killed")
+            kill_steps()
+            end_group(ranks)
+            return
         heartbeat.look(now)
         silence_s, limit_s = heartbeat.silence_s(now), heartbeat.limit_s()
         if heartbeat.limit_s(ending_timeout_s) <= silence_s < limit_s and is_being_ended():
@@ -186,11 +213,19 @@ def watch(run_dir: Path, *, timeout_s: float, ending_timeout_s: float) -> None:
             # The first failure is the cause, so an older one is kept.
             with (
                 contextlib.suppress(FileExistsError),
-                (run_dir / "failed").open("x", encoding="utf-8") as file,
+                (run_dir / FAILED).open("x", encoding="utf-8") as file,
             ):
                 file.write(f"{text}\n")
             kill_steps()
+            end_group(ranks)
             return
+
+
+def _failed_s(run_dir: Path, now: float) -> float:
+    """Return the seconds since the first failure of a rank; 0 without one."""
+    with contextlib.suppress(FileNotFoundError):
+        return now - (run_dir / FAILED).stat().st_mtime
+    return 0.0
 
 
 def _say(text: str) -> None:
@@ -200,6 +235,7 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     watch(
         Path(sys.argv[1]),
+        int(sys.argv[2]),
         timeout_s=float(os.environ["HANG_TIMEOUT_S"]),
         ending_timeout_s=float(os.environ["AFTER_FAILURE_S"]),
     )

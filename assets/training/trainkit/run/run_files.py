@@ -35,6 +35,11 @@ def iso(at: float) -> str:
     return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat(timespec="seconds")  # noqa: UP017
 
 
+def step_options() -> list[str]:
+    """Return the options of srun for the nodes of this start; none outside of job.slurm."""
+    return os.environ.get("STEP_OPTIONS", "").split()
+
+
 def node_count(nodes: str) -> int:
     """Count the nodes in a host list of Slurm: a-[1-3,7],b are 5."""
     count = 0

@@ -235,6 +235,35 @@ def test_a_lost_node_before_a_checkpoint_restarts(training: Training) -> None:
     assert_whole(training, "lost")
 
 
+def test_a_spare_replaces_a_lost_node(training: Training) -> None:
+    job_id = training.submit("spare", "--nodes=3", SPARES="1", HOLD_AT="6")
+    training.wait_for_step(job_id, "spare", 5)
+    lost = node_of(int((training.run_dir("spare") / "pid-1").read_text()))
+    lose_node(training, lost)
+    let_go(training, "spare")
+    output = training.wait(job_id, state="COMPLETED")
+    at = int(starts(training, "spare")[1][1])
+    assert at >= 4
+    assert f"lost or unhealthy: {lost}; continues from step {at}" in output
+    assert restarts(training, "spare") == ["0", "0"]
+    assert_whole(training, "spare")
+    scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
+
+
+def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
+    """Slurm would keep the job's other nodes without a script until the time limit."""
+    job_id = training.submit("script", WATCH_S="6", HOLD_AT="6")
+    training.wait_for_step(job_id, "script", 5)
+    lost = node_of(int((training.run_dir("script") / "pid-0").read_text()))
+    lose_node(training, lost)
+    let_go(training, "script")
+    wait_until(lambda: training.slurm.job_state(job_id) != "RUNNING", timeout_s=180, what="not queued again")
+    scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
+    training.wait(job_id, state="COMPLETED")
+    assert restarts(training, "script") == ["0", "1"]
+    assert_whole(training, "script")
+
+
 def node_of(pid: int) -> str:
     """Return the node of a rank."""
     (rank,) = (process for process in marked("tiny") if process.pid == pid)
@@ -243,12 +272,15 @@ def node_of(pid: int) -> str:
 
 def lose_node(training: Training, name: str) -> None:
     """Kill all of a node at once, like a machine that is switched off; Slurm finds that it is gone."""
-    processes = marked("tiny")
-    tasks = [process for process in processes if process.environ().get("SLURMD_NODENAME") == name]
+    tasks = []
+    for process in marked("tiny"):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            tasks += [process] if process.environ().get("SLURMD_NODENAME") == name else []
     above = [process.parent() for process in tasks]
     stepds = [process for process in above if process and process.name().startswith("slurmstepd")]
     for process in (daemon("slurmd", name), *stepds, *tasks):
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     scontrol(training, "update", f"nodename={name}", "state=down", "reason=lost")
 
 

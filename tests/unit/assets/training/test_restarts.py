@@ -16,6 +16,8 @@ find_python() {{ command -v python3; }}
 scontrol() {{ log "scontrol $*"; }}
 training=/fsx/training workload=tiny run=mine NNODES=2 MAX_RESTARTS=${{MAX_RESTARTS:-3}} SLURM_JOB_ID=7
 source "{TRAINING}/restarts.sh"
+train() {{ :; }}
+well=(n1 n2) wanted=2 NODES=n1,n2
 start_step=4 job_step=4
 """
 NOTICE = "EC2 takes a node (n2: terminate)"
@@ -134,10 +136,11 @@ def test_an_end_names_who_ended_it(job: Job) -> None:
 
 
 def test_a_node_without_steps_counts_no_start(job: Job) -> None:
-    code, is_queued, output = job.run("srun() { return 1; }; reach_nodes; note_start")
-    assert "not every node of the job took a step; queued again\n" in output
+    reach = "members() { printf 'n1\\nn2\\n'; }; answering() { echo n1; }; reach_nodes"
+    code, is_queued, output = job.run(f"{reach}; note_start")
+    assert "1 nodes of the job took a step, and 2 are needed; queued again\n" in output
     assert (code, is_queued, (job.run_dir / "starts").exists()) == (1, True, False)
-    code, is_queued, output = job.run("srun() { return 1; }; reach_nodes", SLURM_RESTART_COUNT="10")
+    code, is_queued, output = job.run(reach, SLURM_RESTART_COUNT="10")
     never = "not started again, since no training has begun in 10 restarts"
     assert (code, is_queued, never in output) == (1, False, True)
 

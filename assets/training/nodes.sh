@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# shellcheck disable=SC2034,SC2154  # job.slurm's variables
+# Chooses the nodes of a start among the job's, and returns the job to the queue if the node of job.slurm is lost.
+#
+# Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses its log and address_of, and its variables RUN_DIR,
+#   SPARES, THIS_JOB, START_NUMBER, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
+#   nodes.sh watch
+# Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
+#   STEP_OPTIONS.
+# Writes: $RUN_DIR/nodes/<job>-<start>/NODE, empty, or why the node is unhealthy; $RUN_DIR/sign-<job>-<restart>.
+#
+# With sbatch --no-kill a job keeps the nodes that are left when it loses one. Slurm then ends the steps that used the lost
+# node, but not steps with srun --no-kill; the ranks' step does not have it, since --kill-on-bad-exit has no effect with it.
+# Without this script, whose node may be lost as well, such a job would keep its other nodes until its time limit.
+
+declare -i wanted="${SLURM_JOB_NUM_NODES:-1}" # nodes that train; job.slurm leaves spares out
+
+# use_nodes NODE...: sets where the ranks of the next start run. The rendezvous is the first of these nodes, never the
+# submitting host.
+use_nodes() {
+  NODES="$(IFS=, && printf '%s' "$*")" NNODES=$#
+  STEP_OPTIONS="--nodes=$NNODES --nodelist=$NODES"
+  MASTER_ADDR="$(address_of "$1")"
+  EXPECTED_WORLD_SIZE=$((NNODES * NPROC_PER_NODE))
+  export NODES NNODES STEP_OPTIONS MASTER_ADDR EXPECTED_WORLD_SIZE
+}
+
+# The port of the rendezvous comes from the job id, so that two jobs on one machine differ, and from the start, since a rank of
+# the last one may still hold its port. It stays below the range of outgoing ports (32768 up).
+set_port() { export MASTER_PORT=$((12000 + (SLURM_JOB_ID + 1009 * START_NUMBER) % 10000)); }
+
+# members: prints the nodes that the job has and that Slurm does not hold for lost; waits while slurmctld does not answer.
+# Returns 1 if the job no longer runs: this node was out of reach, and Slurm has queued the job again.
+members() {
+  local state nodes
+  until read -r state nodes < <(squeue --noheader --jobs="$THIS_JOB" --format='%T %N'); do sleep 2; done
+  if [[ $state != RUNNING ]]; then return 1; fi
+  # %T ends with * if the node does not respond.
+  sinfo --noheader --Node --nodes="$nodes" --format='%N %T' | grep -Ev ' .*(down|drain|fail|\*)' | cut -d ' ' -f 1 | sort -uV
+}
+
+# answering NODE...: prints those of the nodes on which a step starts within CHECK_S, and whose checks find them healthy. The
+# prologs have checked the nodes of the first start.
+answering() {
+  local -r folder="$RUN_DIR/nodes/$SLURM_JOB_ID-$START_NUMBER"
+  local -ri end=$((SECONDS + ${CHECK_S:-60}))
+  local check=true step file
+  if ((starts_here)); then check="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/health/check-node.sh"; fi
+  rm -rf "$folder" && mkdir -p "$folder"
+  # shellcheck disable=SC2016 # the node's shell expands it. A check that fails is no verdict: 9 is.
+  setsid srun --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 --nodes=$# --nodelist="$(IFS=, && printf '%s' "$*")" \
+    bash -c 'node="$SLURMD_NODENAME" status=0; unset SLURMD_NODENAME
+      if [[ $1 != true && -r $1 ]]; then said="$(bash "$1" "$SLURM_JOB_PARTITION" 2>/dev/null)" || status=$?; fi
+      if ((status == 9)); then printf "%s\n" "$said"; fi >"$0/.$node" && mv "$0/.$node" "$0/$node"' "$folder" "$check" \
+    2>/dev/null &
+  step=$!
+  while kill -0 "$step" 2>/dev/null && ((SECONDS < end)); do
+    sleep 0.1
+    if (($(find "$folder" -name '[!.]*' -type f | wc -l) == $#)); then break; fi
+  done
+  { kill -KILL -- "-$step" && wait "$step"; } 2>/dev/null || true
+  for file in "$folder"/*; do
+    if [[ -s $file ]]; then
+      log "${file##*/} is left out: $(<"$file")"
+    elif [[ -e $file ]]; then
+      printf '%s\n' "${file##*/}"
+    fi
+  done | sort -V
+}
+
+# choose_nodes: sets `well` to the job's healthy nodes. Ends this script if the job is no longer its own.
+choose_nodes() {
+  local all
+  local -i tries
+  for ((tries = 0; tries < 3; tries++)); do # a check may coincide with a restart of slurmctld
+    all="$(members)" || die "this job was queued again while its first node was out of reach." "Nothing is to be done."
+    # shellcheck disable=SC2086 # one word a node
+    mapfile -t well < <(answering $all)
+    if ((${#well[@]} >= wanted)); then return; fi
+  done
+}
+well=()
+
+# lost_nodes: prints those nodes of the last start that are not well.
+lost_nodes() {
+  local node
+  for node in ${NODES//,/ }; do
+    if [[ " ${well[*]} " != *" $node "* ]]; then printf '%s\n' "$node"; fi
+  done | paste -sd ' '
+}
+
+# Starts the step that returns the job to the queue if this script's node is lost, and gives it signs of life.
+start_lifeline() {
+  local -r sign="$RUN_DIR/sign-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+  if ((SLURM_JOB_NUM_NODES == 1)) || { ((${#lifeline[@]})) && kill -0 "${lifeline[@]}" 2>/dev/null; }; then return; fi
+  export SCRIPT_NODE="$SLURMD_NODENAME" SIGN="$sign"
+  kill "${lifeline[@]}" 2>/dev/null || true
+  printf '%s\n' "$SECONDS" >"$sign"
+  (while sleep 5; do printf '%s\n' "$SECONDS" >"$sign"; done) &
+  lifeline=("$!")
+  srun --job-name=watch --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 --nodes="${#well[@]}" \
+    --nodelist="$(IFS=, && printf '%s' "${well[*]}")" bash "$training/nodes.sh" watch &
+  lifeline+=("$!")
+}
+lifeline=()
+
+# watch: waits until SCRIPT_NODE gives no sign of life, and returns the job to the queue. The job's first other node does so
+# after WATCH_S, the next one after twice that. Reads are counted, not seconds, since a file system may stop everywhere.
+watch() {
+  local -r limit="${WATCH_S:-60}"
+  local -i stale=0 place
+  local last="" now others
+  trap 'exit 0' TERM
+  while sleep 2; do
+    now="$(cat "$SIGN")" || continue
+    if [[ $now != "$last" ]]; then
+      last="$now" stale=0
+      continue
+    fi
+    stale+=2
+    if ((stale <= limit)); then continue; fi
+    others="$(squeue --noheader --jobs="$THIS_JOB" --states=RUNNING --format=%N)" || continue
+    others="$(scontrol show hostnames "$others" | grep -vx "$SCRIPT_NODE")" || continue
+    place="$(grep -nx "$SLURMD_NODENAME" <<<"$others" | cut -d : -f 1)"
+    if ((stale > limit * place)); then
+      printf '%s nodes.sh: %s gave no sign of life for %s s; %s queues the job again\n' "$(date +%H:%M:%S)" "$SCRIPT_NODE" \
+        "$stale" "$SLURMD_NODENAME" >&2
+      requeue && return
+    fi
+  done
+}
+
+# requeue: returns this job to the queue. Slurm delays a requeued job by 71 s (cred_expire) unless its start time is in the
+# future when its nodes have ended it (batch_requeue_fini).
+requeue() {
+  scontrol requeue "$THIS_JOB" && { scontrol update "jobid=$THIS_JOB" StartTime=now+10seconds || true; }
+}
+
+if [[ ${1:-} == watch && ${BASH_SOURCE[0]} == "$0" ]]; then watch; fi
