@@ -147,6 +147,25 @@ def test_ranks_take_the_checkpoint_of_the_job(tmp_path: Path, monkeypatch: pytes
         raise EOFError("torn")
 
 
+def test_an_older_start_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks of a node that Slurm cannot reach go on while the job has started again elsewhere."""
+    run = a_run(tmp_path)
+    for name, value in (("RUN_DIR", str(run.run_dir)), ("SLURM_JOB_ID", "7"), ("START_NUMBER", "1")):
+        monkeypatch.setenv(name, value)
+    starts = run.run_dir / "starts"
+    starts.write_text("0 0 2026-11-22T03:00:00Z n1 7 0\n1 10 2026-11-22T03:10:00Z n1 7 0\n")
+    save(run, 20)
+    for later in ("2 20 2026-11-22T03:20:00Z n2 7 1", "0 20 2026-11-22T03:20:00Z n2 8 0"):
+        with starts.open("a") as file:
+            file.write(f"{later}\n")
+        with pytest.raises(SystemExit, match=r"these older ranks save nothing"):
+            save(run, 30)
+        with pytest.raises(SystemExit, match=r"has the run now"):
+            checkpoints.note_step(run.checkpoint_dir, 30)
+        checkpoints.clear_partials(run.checkpoint_dir)
+    assert checkpoints.steps(run.checkpoint_dir) == [20]
+
+
 def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
     """Check a restart as job.slurm does on the first node."""
     script = """
