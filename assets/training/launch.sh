@@ -208,13 +208,21 @@ supervise() {
     if [[ -n $told ]]; then
       status=143 # torchrun ends with 1 if SIGTERM ended its ranks
     else
-      # The first failure is the cause, so another node's file is kept.
-      (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
+      # The first failure is the cause, so another node's file is kept. Ranks of an older start, on a node that Slurm could
+      # not reach, must not end those of the newest.
+      ! is_newest_start || (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
         2>/dev/null || true
     fi
   fi
   finish_output
   exit "$status"
+}
+
+# is_newest_start: false if the run has a later start than that of these ranks.
+is_newest_start() {
+  local number job
+  read -r number _ _ _ job _ < <(tail -n 1 "$RUN_DIR/starts" 2>/dev/null) || return 0
+  [[ "$number $job" == "${START_NUMBER:-$number} ${SLURM_JOB_ID:-$job}" ]]
 }
 
 # Starts stop_ranks, once; supervise does it if the signal came before the child.

@@ -7,7 +7,7 @@
 #   nodes.sh watch
 # Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
-# Writes: $RUN_DIR/nodes/<job>-<start>/NODE, empty, or why the node is unhealthy; $RUN_DIR/sign-<job>-<restart>.
+# Writes: $RUN_DIR/sign-<job>-<restart>.
 #
 # With sbatch --no-kill a job keeps the nodes that are left when it loses one. Slurm then ends the steps that used the lost
 # node, but not steps with srun --no-kill; the ranks' step does not have it, since --kill-on-bad-exit has no effect with it.
@@ -29,57 +29,81 @@ use_nodes() {
 # the last one may still hold its port. It stays below the range of outgoing ports (32768 up).
 set_port() { export MASTER_PORT=$((12000 + (SLURM_JOB_ID + 1009 * START_NUMBER) % 10000)); }
 
-# members: prints the nodes that the job has and that Slurm does not hold for lost; waits while slurmctld does not answer.
-# Returns 1 if the job no longer runs: this node was out of reach, and Slurm has queued the job again.
+# members: sets `all` to the nodes that the job has and that Slurm does not hold for lost, in Slurm's order, by which it
+# numbers the nodes of a step. Asks again while slurmctld does not answer. Returns 1 if this script's start of the job is over:
+# this node was out of reach, and Slurm has queued the job again.
 members() {
-  local state nodes
-  until read -r state nodes < <(squeue --noheader --jobs="$THIS_JOB" --format='%T %N'); do sleep 2; done
-  if [[ $state != RUNNING ]]; then return 1; fi
+  local state nodes listed node word
+  local -i restarts
+  local -A bad=()
+  all=()
+  while true; do
+    if read -r state restarts nodes < <(squeue --noheader --jobs="$THIS_JOB" --Format=State:20,RestartCnt:20,NodeList:100000); then
+      if [[ $state == PENDING ]] || ((restarts > ${SLURM_RESTART_COUNT:-0})); then return 1; fi
+      if [[ -n $told ]]; then return; fi
+      if [[ $state == RUNNING ]] && listed="$(sinfo --noheader --Node --nodes="$nodes" --format='%N %T')"; then break; fi
+    fi
+    sleep 2
+  done
   # %T ends with * if the node does not respond.
-  sinfo --noheader --Node --nodes="$nodes" --format='%N %T' | grep -Ev ' .*(down|drain|fail|\*)' | cut -d ' ' -f 1 | sort -uV
+  while read -r node word; do
+    if [[ $word =~ down|drain|fail|\* ]]; then bad[$node]=1; fi
+  done <<<"$listed"
+  for node in $(scontrol show hostnames "$nodes"); do
+    if [[ ! -v bad[$node] ]]; then all+=("$node"); fi
+  done
 }
+all=()
 
-# answering NODE...: prints those of the nodes on which a step starts within CHECK_S, and whose checks find them healthy. The
-# prologs have checked the nodes of the first start.
+# answering NODE...: sets `well` to those of the nodes on which a step starts within CHECK_S, and whose checks find them
+# healthy. The prologs have checked the nodes of the first start.
 answering() {
-  local -r folder="$RUN_DIR/nodes/$SLURM_JOB_ID-$START_NUMBER"
   local -ri end=$((SECONDS + ${CHECK_S:-60}))
-  local check=true step file
+  local check="" answers step node said
+  local -A healthy=() sick=()
+  well=()
+  if (($# == 0)); then return; fi
   if ((starts_here)); then check="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/health/check-node.sh"; fi
-  rm -rf "$folder" && mkdir -p "$folder"
+  answers="$(mktemp)"
   # shellcheck disable=SC2016 # the node's shell expands it. A check that fails is no verdict: 9 is.
   setsid srun --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 --nodes=$# --nodelist="$(IFS=, && printf '%s' "$*")" \
-    bash -c 'node="$SLURMD_NODENAME" status=0; unset SLURMD_NODENAME
-      if [[ $1 != true && -r $1 ]]; then said="$(bash "$1" "$SLURM_JOB_PARTITION" 2>/dev/null)" || status=$?; fi
-      if ((status == 9)); then printf "%s\n" "$said"; fi >"$0/.$node" && mv "$0/.$node" "$0/$node"' "$folder" "$check" \
-    2>/dev/null &
+    bash -c 'node="$SLURMD_NODENAME" status=0 said=""; unset SLURMD_NODENAME
+      if [[ -r $1 ]]; then said="$(bash "$1" "$SLURM_JOB_PARTITION" 2>/dev/null)" || status=$?; fi
+      if ((status != 9)); then said=""; fi
+      printf "%s %s\n" "$node" "${said//[^[:print:]]/ }"' check "$check" >"$answers" 2>/dev/null &
   step=$!
   while kill -0 "$step" 2>/dev/null && ((SECONDS < end)); do
     sleep 0.1
-    if (($(find "$folder" -name '[!.]*' -type f | wc -l) == $#)); then break; fi
+    if (($(wc -l <"$answers") == $#)); then break; fi
   done
   { kill -KILL -- "-$step" && wait "$step"; } 2>/dev/null || true
-  for file in "$folder"/*; do
-    if [[ -s $file ]]; then
-      log "${file##*/} is left out: $(<"$file")"
-    elif [[ -e $file ]]; then
-      printf '%s\n' "${file##*/}"
-    fi
-  done | sort -V
-}
-
-# choose_nodes: sets `well` to the job's healthy nodes. Ends this script if the job is no longer its own.
-choose_nodes() {
-  local all
-  local -i tries
-  for ((tries = 0; tries < 3; tries++)); do # a check may coincide with a restart of slurmctld
-    all="$(members)" || die "this job was queued again while its first node was out of reach." "Nothing is to be done."
-    # shellcheck disable=SC2086 # one word a node
-    mapfile -t well < <(answering $all)
-    if ((${#well[@]} >= wanted)); then return; fi
+  while read -r node said; do
+    if [[ -n $said ]]; then sick[$node]="$said"; else healthy[$node]=1; fi
+  done <"$answers"
+  rm -f "$answers"
+  # A check that is wrong about all nodes is braked in the prolog (drain_limit.sh), and not here.
+  if ((${#sick[@]} > 1 && ${#healthy[@]} == 0)); then
+    log "all nodes report themselves as unhealthy, which is taken for a fault of the check: ${sick[*]}"
+    for node in "${!sick[@]}"; do healthy[$node]=1; done
+    sick=()
+  fi
+  for node in "$@"; do
+    if [[ -v healthy[$node] ]]; then well+=("$node"); fi
+    if [[ -v sick[$node] ]]; then log "$node is left out: ${sick[$node]}"; fi
   done
 }
 well=()
+
+# choose_nodes: sets `well` to the job's healthy nodes; to none if Slurm asked the job to end meanwhile. Ends this script if the
+# job is no longer its own.
+choose_nodes() {
+  local -i tries
+  for ((tries = 0; tries < 3; tries++)); do # a check may coincide with a restart of slurmctld
+    members || die "this job was queued again while its first node was out of reach." "Nothing is to be done."
+    answering "${all[@]}"
+    if ((${#well[@]} >= wanted)) || [[ -n $told ]]; then return; fi
+  done
+}
 
 # lost_nodes: prints those nodes of the last start that are not well.
 lost_nodes() {
@@ -91,15 +115,19 @@ lost_nodes() {
 
 # Starts the step that returns the job to the queue if this script's node is lost, and gives it signs of life.
 start_lifeline() {
-  local -r sign="$RUN_DIR/sign-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
-  if ((SLURM_JOB_NUM_NODES == 1)) || { ((${#lifeline[@]})) && kill -0 "${lifeline[@]}" 2>/dev/null; }; then return; fi
-  export SCRIPT_NODE="$SLURMD_NODENAME" SIGN="$sign"
-  kill "${lifeline[@]}" 2>/dev/null || true
-  printf '%s\n' "$SECONDS" >"$sign"
-  (while sleep 5; do printf '%s\n' "$SECONDS" >"$sign"; done) &
+  local -a nodes=("${well[@]}")
+  if ((SLURM_JOB_NUM_NODES == 1)) || { ((${#lifeline[@]})) && kill -0 "${lifeline[1]}" 2>/dev/null; }; then return; fi
+  export SCRIPT_NODE="$SLURMD_NODENAME" SIGN="$RUN_DIR/sign-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+  if ((${#lifeline[@]})); then kill "${lifeline[@]}" 2>/dev/null || true; fi
+  if ((${#nodes[@]} == 0)); then mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST"); fi
+  # A full file system keeps no sign; watch then asks the node itself.
+  (while true; do
+    printf '%s\n' "$SECONDS" >"$SIGN" || true
+    sleep 5
+  done) 2>/dev/null &
   lifeline=("$!")
-  srun --job-name=watch --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 --nodes="${#well[@]}" \
-    --nodelist="$(IFS=, && printf '%s' "${well[*]}")" bash "$training/nodes.sh" watch &
+  srun --job-name=watch --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 --nodes="${#nodes[@]}" \
+    --nodelist="$(IFS=, && printf '%s' "${nodes[*]}")" bash "$training/nodes.sh" watch &
   lifeline+=("$!")
 }
 lifeline=()
@@ -108,25 +136,31 @@ lifeline=()
 # after WATCH_S, the next one after twice that. Reads are counted, not seconds, since a file system may stop everywhere.
 watch() {
   local -r limit="${WATCH_S:-60}"
-  local -i stale=0 place
+  local -i stale=0 place restarts
   local last="" now others
   trap 'exit 0' TERM
   while sleep 2; do
-    now="$(cat "$SIGN")" || continue
+    now="$(cat "$SIGN" 2>/dev/null)" || now=""
     if [[ $now != "$last" ]]; then
       last="$now" stale=0
       continue
     fi
     stale+=2
     if ((stale <= limit)); then continue; fi
-    others="$(squeue --noheader --jobs="$THIS_JOB" --states=RUNNING --format=%N)" || continue
-    others="$(scontrol show hostnames "$others" | grep -vx "$SCRIPT_NODE")" || continue
-    place="$(grep -nx "$SLURMD_NODENAME" <<<"$others" | cut -d : -f 1)"
-    if ((stale > limit * place)); then
-      printf '%s nodes.sh: %s gave no sign of life for %s s; %s queues the job again\n' "$(date +%H:%M:%S)" "$SCRIPT_NODE" \
-        "$stale" "$SLURMD_NODENAME" >&2
-      requeue && return
+    read -r restarts others < <(squeue --noheader --jobs="$THIS_JOB" --states=RUNNING --Format=RestartCnt:20,NodeList:100000) || continue
+    if ((restarts > ${SLURM_RESTART_COUNT:-0})); then return; fi
+    place="$(scontrol show hostnames "$others" | grep -vx "$SCRIPT_NODE" | grep -nx "$SLURMD_NODENAME" | cut -d : -f 1)"
+    if ((place == 0 || stale <= limit * place)); then continue; fi
+    # A file system that is full, or that one node alone cannot write to, loses no node.
+    if timeout 30 srun --overlap --quiet --mpi=none --nodes=1 --ntasks=1 --nodelist="$SCRIPT_NODE" true 2>/dev/null; then
+      stale=0
+      continue
     fi
+    printf '%s nodes.sh: %s gave no sign of life for %s s; %s queues the job again\n' "$(date +%H:%M:%S)" "$SCRIPT_NODE" \
+      "$stale" "$SLURMD_NODENAME" >&2
+    trap '' TERM # Slurm's, before the start time is set
+    requeue && return
+    trap 'exit 0' TERM
   done
 }
 

@@ -75,7 +75,7 @@ check_restart() {
   local -A ends=()
   check_checkpoints
   start_step="$(latest_step)"
-  if [[ -z $repeats ]]; then job_step="$start_step"; fi
+  if ((starts_here == 0)); then job_step="$start_step"; fi
   export START_STEP="$start_step" # the ranks take this checkpoint without a check of their own
   while read -r job count _ _ by; do
     if [[ $job == "$SLURM_JOB_ID" && -n $by ]]; then ends[$count]="$by"; fi
@@ -136,11 +136,12 @@ read_kill_wait() {
 }
 
 note_start() {
-  local job="" number=""
+  local job="" number="" restart=""
   if [[ -n $told ]]; then end_as_asked "ended before the ranks started again"; fi
   # Ranks of an older start save nothing from now on (checkpoints.py); this script may be a left-over one itself.
-  read -r number _ _ _ job _ < <(lines_of starts | tail -n 1) || true
-  if [[ $job == "$SLURM_JOB_ID" && $number =~ ^[0-9]+$ ]] && ((10#$number >= START_NUMBER)); then
+  read -r number _ _ _ job restart < <(lines_of starts | tail -n 1) || true
+  if [[ $job == "$SLURM_JOB_ID" && $number-$restart =~ ^[0-9]+-[0-9]+$ ]] &&
+    ((10#$number >= START_NUMBER || 10#$restart > ${SLURM_RESTART_COUNT:-0})); then
     die "a later start of this job has the run." "Nothing is to be done."
   fi
   rm -f "$RUN_DIR"/{outcome,failed,network.json}

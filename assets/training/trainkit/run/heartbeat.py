@@ -34,7 +34,7 @@ MEDIANS = 10
 """Number of median row intervals without a row that count as a hang, if longer than HANG_TIMEOUT_S."""
 _KEPT_STEPS, _MOST_NAMED = 99, 4
 _SIGNAL_TIMEOUT_S, _AGAIN_S = 60, 30
-# scancel reaches the nodes that answer at once, and waits a minute (MessageTimeout) for others.
+# By slurmctld, since a scancel that is ended early may not have reached all nodes.
 _SCANCEL_S, _END_S = 10, 10
 FAILED = "failed"
 
@@ -148,7 +148,7 @@ def kill_steps() -> None:
             listed = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.splitlines()
             named = [line.split(maxsplit=1) for line in listed]
             steps = [step for step, name in named if step.rpartition(".")[2].isdecimal() and name != "watch"]
-            subprocess.run(["scancel", "--signal=KILL", *steps], check=True, timeout=_SCANCEL_S)
+            subprocess.run(["scancel", "--ctld", "--signal=KILL", *steps], check=True, timeout=_SCANCEL_S)
         except subprocess.TimeoutExpired:
             return
         except (subprocess.SubprocessError, OSError) as error:
@@ -235,7 +235,7 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     watch(
         Path(sys.argv[1]),
-        int(sys.argv[2]),
+        int((sys.argv[2:] or ["0"])[0]),
         timeout_s=float(os.environ["HANG_TIMEOUT_S"]),
         ending_timeout_s=float(os.environ["AFTER_FAILURE_S"]),
     )

@@ -153,7 +153,7 @@ def test_a_cancelled_finish_sh_ends_at_once(cluster: Cluster) -> None:
     runs, goes_on = cluster.folder / "runs", cluster.folder / "go"
     (cluster.tiny / "finish.sh").write_text(f"touch {runs}\n{until(str(goes_on))}\n")
     cluster.program("srun", '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"\n')
-    cluster.program("squeue", "#!/bin/sh\necho RUNNING n1\n")
+    cluster.program("squeue", "#!/bin/sh\necho RUNNING 0 n1\n")
     cluster.program("sinfo", "#!/bin/sh\necho n1 allocated\n")
     job = cluster.submit(8, SLURMD_NODENAME="n1", PREPARE_ONLY="0", HANG_TIMEOUT_S="0")
     wait_until(runs.exists, what="finish.sh does not run")

@@ -136,7 +136,7 @@ def test_an_end_names_who_ended_it(job: Job) -> None:
 
 
 def test_a_node_without_steps_counts_no_start(job: Job) -> None:
-    reach = "members() { printf 'n1\\nn2\\n'; }; answering() { echo n1; }; reach_nodes"
+    reach = "members() { all=(n1 n2); }; answering() { well=(n1); }; reach_nodes"
     code, is_queued, output = job.run(f"{reach}; note_start")
     assert "1 nodes of the job took a step, and 2 are needed; queued again\n" in output
     assert (code, is_queued, (job.run_dir / "starts").exists()) == (1, True, False)
