@@ -146,8 +146,8 @@ def kill_steps() -> None:
     while True:
         try:
             listed = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.splitlines()
-            named = [line.split(maxsplit=1) for line in listed]
-            steps = [step for step, name in named if step.rpartition(".")[2].isdecimal() and name != "watch"]
+            named = [line.partition(" ") for line in listed]
+            steps = [step for step, _, name in named if step.rpartition(".")[2].isdecimal() and name != "watch"]
             subprocess.run(["scancel", "--ctld", "--signal=KILL", *steps], check=True, timeout=_SCANCEL_S)
         except subprocess.TimeoutExpired:
             return

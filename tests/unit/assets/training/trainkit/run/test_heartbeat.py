@@ -104,7 +104,7 @@ STEPS = 'printf "7.batch\\n7.extern\\n7.0\\n7.1\\n"'
 def test_ranks_of_a_hang_are_ended(slurm: Path, capfd: pytest.CaptureFixture[str]) -> None:
     install(slurm, squeue=f"if mkdir {slurm}/down; then exit 1; fi; {STEPS}")
     watch.kill_steps()
-    assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
+    assert (slurm / "killed").read_text() == "--ctld --signal=KILL 7.0 7.1\n"
     assert "heartbeat: Slurm has not ended the ranks, and is asked again" in capfd.readouterr().err
 
 
@@ -115,16 +115,16 @@ def test_ranks_that_wait_for_a_node_end(slurm: Path) -> None:
     state = f"{running}; else echo COMPLETING; fi"
     install(slurm, squeue=f'case "$*" in *--steps*) {STEPS} ;; *) {state} ;; esac')
     note_step(slurm, 1, at=time.time() + 1)
-    watch.watch(slurm, timeout_s=3600, ending_timeout_s=0.2)
+    watch.watch(slurm, 0, timeout_s=3600, ending_timeout_s=0.2)
     assert looks.read_text() == "\n" * 4
     assert (slurm / "failed").read_text().startswith("no rank made a step for ")
-    assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
+    assert (slurm / "killed").read_text() == "--ctld --signal=KILL 7.0 7.1\n"
 
 
 @pytest.mark.timeout(20)
 def test_ranks_that_never_make_a_step_are_ended(slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(slurm, squeue=STEPS)
     monkeypatch.setattr(watch, "LONG_S", 0.2)
-    watch.watch(slurm, timeout_s=0.1, ending_timeout_s=0.1)
+    watch.watch(slurm, 0, timeout_s=0.1, ending_timeout_s=0.1)
     assert (slurm / "failed").read_text().startswith("no rank made a step for ")
-    assert (slurm / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
+    assert (slurm / "killed").read_text() == "--ctld --signal=KILL 7.0 7.1\n"
