@@ -38,8 +38,9 @@ find_container() {
 # takes minutes to unpack.
 remove_containers() {
   if ((${#container_options[@]} == 0)); then return; fi
+  step_on "${well[@]}"
   # shellcheck disable=SC2016 # the node's shell expands it
-  srun --overlap --quiet --mpi=none --ntasks-per-node=1 /bin/bash -c \
+  "${each_node[@]}" /bin/bash -c \
     'enroot list | grep "^pyxis_train-" | xargs --no-run-if-empty -n 1 enroot remove --force' >/dev/null 2>&1 || true
 }
 

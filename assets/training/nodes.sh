@@ -55,18 +55,28 @@ members() {
 }
 all=()
 
+# step_on NODE...: sets `each_node` to an srun of one task on each of the nodes; without any, on those that the job got.
+step_on() {
+  local -a nodes=("$@")
+  if (($# == 0)); then mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST"); fi
+  each_node=(srun --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 "--nodes=${#nodes[@]}"
+    "--nodelist=$(IFS=, && printf '%s' "${nodes[*]}")")
+}
+each_node=()
+
 # answering NODE...: sets `well` to those of the nodes on which a step starts within CHECK_S, and whose checks find them
 # healthy. The prologs have checked the nodes of the first start.
 answering() {
-  local -ri end=$((SECONDS + ${CHECK_S:-60}))
+  local -ri end=$((SECONDS + ${CHECK_S:-75})) # more than ParallelCluster's MessageTimeout, 60 s
   local check="" answers step node said
   local -A healthy=() sick=()
   well=()
   if (($# == 0)); then return; fi
   if ((starts_here)); then check="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/health/check-node.sh"; fi
   answers="$(mktemp)"
+  step_on "$@"
   # shellcheck disable=SC2016 # the node's shell expands it. A check that fails is no verdict: 9 is.
-  setsid srun --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 --nodes=$# --nodelist="$(IFS=, && printf '%s' "$*")" \
+  setsid "${each_node[@]}" \
     bash -c 'node="$SLURMD_NODENAME" status=0 said=""; unset SLURMD_NODENAME
       if [[ -r $1 ]]; then said="$(bash "$1" "$SLURM_JOB_PARTITION" 2>/dev/null)" || status=$?; fi
       if ((status != 9)); then said=""; fi
@@ -115,19 +125,18 @@ lost_nodes() {
 
 # Starts the step that returns the job to the queue if this script's node is lost, and gives it signs of life.
 start_lifeline() {
-  local -a nodes=("${well[@]}")
   if ((SLURM_JOB_NUM_NODES == 1)) || { ((${#lifeline[@]})) && kill -0 "${lifeline[1]}" 2>/dev/null; }; then return; fi
   export SCRIPT_NODE="$SLURMD_NODENAME" SIGN="$RUN_DIR/sign-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
   if ((${#lifeline[@]})); then kill "${lifeline[@]}" 2>/dev/null || true; fi
-  if ((${#nodes[@]} == 0)); then mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST"); fi
+  rm -f "$RUN_DIR"/sign-* # of earlier starts, whose script was lost
   # A full file system keeps no sign; watch then asks the node itself.
   (while true; do
     printf '%s\n' "$SECONDS" >"$SIGN" || true
     sleep 5
   done) 2>/dev/null &
   lifeline=("$!")
-  srun --job-name=watch --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 --nodes="${#nodes[@]}" \
-    --nodelist="$(IFS=, && printf '%s' "${nodes[*]}")" bash "$training/nodes.sh" watch &
+  step_on "${well[@]}"
+  "${each_node[@]}" --job-name=watch bash "$training/nodes.sh" watch &
   lifeline+=("$!")
 }
 lifeline=()

@@ -136,7 +136,7 @@ read_kill_wait() {
 }
 
 note_start() {
-  local job="" number="" restart=""
+  local job="" number="" restart="" nodes
   if [[ -n $told ]]; then end_as_asked "ended before the ranks started again"; fi
   # Ranks of an older start save nothing from now on (checkpoints.py); this script may be a left-over one itself.
   read -r number _ _ _ job restart < <(lines_of starts | tail -n 1) || true
@@ -147,11 +147,12 @@ note_start() {
   rm -f "$RUN_DIR"/{outcome,failed,network.json}
   # Otherwise all nodes make these folders of launch.sh at once.
   mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER"
-  printf '%s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$NODES" \
+  nodes="$(scontrol show hostlist "$NODES")" || nodes="$NODES"
+  printf '%s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$nodes" \
     "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" >>"$RUN_DIR/starts"
   starts_here+=1
   log "training from step $start_step"
-  ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($NODES), restart $START_NUMBER"
+  ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($nodes), restart $START_NUMBER"
   read_kill_wait
   note_settings "$RUN_DIR/settings-$SLURM_JOB_ID-$START_NUMBER.env" ||
     log "the settings of this start could not be written down"
@@ -214,8 +215,9 @@ watch_for_spot_notice() {
 # Starts the watch unless it runs: the end of a hang kills it with the ranks.
 start_watch() {
   if [[ ${CAPACITY:-} != spot ]] || { [[ -n $watch ]] && kill -0 "$watch" 2>/dev/null; }; then return; fi
-  # --overlap: the step shares the resources of the ranks. Slurm kills it at the end, which the log need not show.
-  srun --job-name=watch --overlap --quiet --mpi=none --ntasks-per-node=1 bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
+  step_on "${well[@]}"
+  # Slurm kills it at the end, which the log need not show.
+  "${each_node[@]}" --job-name=watch bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
   watch=$!
 }
 

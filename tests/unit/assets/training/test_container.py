@@ -15,7 +15,9 @@ set -euo pipefail
 workload=gpt2
 source "$training/job_settings.sh"
 source "$training/environment.sh"
+source "$training/nodes.sh"
 source "$training/container.sh"
+well=(gpu-1)
 find_container
 set_program
 printf '%s\\n' "${{CONTAINER_FILE-}}" "${{CONTAINER_DIGEST-}}" "${{CONTAINER_BYTES-}}" \\

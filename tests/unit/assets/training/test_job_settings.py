@@ -13,7 +13,7 @@ PARTITION = "export FAMILY='p4d'\nexport INSTANCE_TYPE='p4d.24xlarge'\nexport NC
 OF_PARTITION = {"FAMILY": "p4d", "INSTANCE_TYPE": "p4d.24xlarge", "NCCL_FLOORS": "2:1:41 4:1:38"}
 START = f"""\
 {JOB}
-NNODES=2 training="$1" workload=mine start_step=0
+NNODES=2 NODES=n-1,n-2 training="$1" workload=mine start_step=0
 source {TRAINING}/restarts.sh
 source "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
 note_start
