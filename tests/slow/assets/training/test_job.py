@@ -102,12 +102,12 @@ def test_intel_mpi_starts_ranks_and_scancel_ends_them(training: Training) -> Non
     (workload / "requirements.txt").write_text("impi-rt==2021.18.1\n")
     (workload / "prepare.sh").write_text(WITH_REQUIREMENTS)
     own = {"workload": "tiny-mpi", "LAUNCHER": "mpirun"}
-    job_id = training.submit("mpi", MAX_STEPS="1000", **own)
+    job_id = training.submit("mpi", MAX_STEPS="1000", NPROC_PER_NODE="2", **own)
     run_dir = training.shared / "runs" / "tiny-mpi" / "mpi"
-    # Rank 0 makes an empty metrics.jsonl at its start, and fills it when it has met the other.
+    # Rank 0 makes an empty metrics.jsonl at its start, and fills it when it has met the others.
     metrics = run_dir / "metrics.jsonl"
     wait_until(lambda: metrics.is_file() and metrics.read_text() != "", timeout_s=120, what="no step")
-    assert [(run_dir / f"world-{rank}").read_text() for rank in range(2)] == ["0 2", "0 2"]
+    assert [(run_dir / f"world-{rank}").read_text() for rank in range(4)] == ["0 4", "1 4", "0 4", "1 4"]
     training.end(job_id)
     wait_for_words(training, job_id, "ended without saving since the checkpoint of step ")
     assert training.slurm.job_state(job_id) == "CANCELLED"

@@ -21,7 +21,8 @@ HANGS = {"HANG_TIMEOUT_S": "12", "DIES_BY": "SIGSTOP", "DIES_AFTER": "5"}
 # By run, the settings of jobs that need no hand: they run side by side, and tests wait for their ends.
 JOBS = {
     "whole": {},
-    "killed": {"DIES_AFTER": "5", **NOTIFIED},
+    # As if submitted from a step of one task, whose variables sbatch passes on.
+    "killed": {"DIES_AFTER": "5", "SLURM_NTASKS": "1", **NOTIFIED},
     "hangs-torchrun": HANGS,
     "hangs-srun": HANGS | {"LAUNCHER": "srun"},
     "early": {"DIES_AFTER": "1", "DEATHS": "9", "MAX_RESTARTS": "2", **NOTIFIED},
