@@ -52,7 +52,8 @@ latest_step() {
 how_to_go_on() {
   # Otherwise job.slurm would begin another run in /fsx.
   if [[ ${TRAINING_SHARED:-/fsx} != /fsx ]]; then printf 'TRAINING_SHARED=%q ' "$TRAINING_SHARED"; fi
-  printf 'RUN_NAME=%s sbatch --nodes %s %s/job.slurm %s' "$run" "$NNODES" "$training" "$workload"
+  if ((${SPARES:-0})); then printf 'SPARES=%s ' "$SPARES"; fi
+  printf 'RUN_NAME=%s sbatch --nodes %s %s/job.slurm %s' "$run" "$SLURM_JOB_NUM_NODES" "$training" "$workload"
 }
 
 # Corrects latest_step where the newest checkpoint has lost files, and reports it in a line.

@@ -17,7 +17,13 @@ def submit(
         list[str] | None, typer.Argument(metavar="ARGUMENT", help="Arguments for the workload, after --.")
     ] = None,
     *,
-    nodes: Annotated[int, typer.Option("--nodes", "-N", metavar="N", min=1, help="Number of nodes.")],
+    nodes: Annotated[
+        int, typer.Option("--nodes", "-N", metavar="N", min=1, help="Number of nodes that train.")
+    ],
+    spares: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Number of further nodes, which replace lost ones."),
+    ] = None,
     partition: Partition = None,
     settings: Annotated[
         list[str] | None,
@@ -88,7 +94,7 @@ def submit(
             "flag job_emails."
         )
     given = [*(settings or []), *([f"NOTIFY={notify}"] if notify else [])]
-    checked = read_settings(given, run=name, container=container)
+    checked = read_settings(given, run=name, container=container, spares=spares)
     if note := check_job_settings(workload, checked, arguments or []):
         typer.echo(note, err=True)
     others = read_settings(variables or [], run=None, option="--env")
@@ -114,8 +120,9 @@ def submit(
     submitted = submit_job(request, head_node)
     if as_json:
         return print_json(submitted)
+    extra = request.allocated - nodes
     job, where = submitted.job_id, cluster_option(cluster)
-    typer.echo(f"Job {job}: {workload} on {nodes} node(s)")
+    typer.echo(f"Job {job}: {workload} on {nodes} node(s){f', {extra} more as spares' if extra else ''}")
     for note in submitted.notes:
         typer.echo(note)
     if follow:

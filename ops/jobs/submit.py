@@ -16,7 +16,7 @@ from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 
-RUN_NAME, CONTAINER_IMAGE, INIT_FROM = "RUN_NAME", "CONTAINER_IMAGE", "INIT_FROM"
+RUN_NAME, CONTAINER_IMAGE, INIT_FROM, SPARES = "RUN_NAME", "CONTAINER_IMAGE", "INIT_FROM", "SPARES"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Name of a run, which job.slurm takes for its folder.
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -33,6 +33,7 @@ class JobRequest:
 
     workload: str
     nodes: int
+    """Number of nodes that train."""
     partition: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the job."""
@@ -47,6 +48,12 @@ class JobRequest:
     deadline: str | None = None
     """Time in a form of sbatch after which Slurm removes the job, if it has not ended by then."""
 
+    @property
+    def allocated(self) -> int:
+        """Number of nodes of the job: those that train, and the spares of its settings."""
+        spares = self.settings.get(SPARES, "")
+        return self.nodes + (int(spares) if spares.isdecimal() else 0)  # --env's are not checked
+
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
@@ -59,9 +66,14 @@ class Submitted:
 
 
 def read_settings(
-    pairs: Sequence[str], *, run: str | None, container: str | None = None, option: str = "--set"
+    pairs: Sequence[str],
+    *,
+    run: str | None,
+    container: str | None = None,
+    spares: int | None = None,
+    option: str = "--set",
 ) -> dict[str, str]:
-    """Read KEY=VALUE pairs, the run's name and the container's image.
+    """Read KEY=VALUE pairs, the run's name, the container's image and the number of spare nodes.
 
     Args:
         option: option that gave the pairs, for messages.
@@ -81,18 +93,14 @@ def read_settings(
         if _CONTROL.search(value):
             raise UsageError(f"{option} {name}: the value contains a control character, such as a line end.")
         settings[name] = value
-    if container is not None:
-        if not container.strip():
-            raise UsageError(
-                "--container: no image is given.\n  type:    --container nvcr.io/nvidia/pytorch:25.09-py3"
-            )
-        if settings.setdefault(CONTAINER_IMAGE, container) != container:
-            given = settings[CONTAINER_IMAGE]
-            raise UsageError(
-                f"--container {container} and --set {CONTAINER_IMAGE}={given}: give one of them."
-            )
-    if run is not None and settings.setdefault(RUN_NAME, run) != run:
-        raise UsageError(f"--name {run} and --set {RUN_NAME}={settings[RUN_NAME]}: give one of them.")
+    if container is not None and not container.strip():
+        raise UsageError(
+            "--container: no image is given.\n  type:    --container nvcr.io/nvidia/pytorch:25.09-py3"
+        )
+    values = {"--container": container, "--name": run, "--spares": None if spares is None else str(spares)}
+    for (given, value), name in zip(values.items(), (CONTAINER_IMAGE, RUN_NAME, SPARES), strict=True):
+        if value is not None and settings.setdefault(name, value) != value:
+            raise UsageError(f"{given} {value} and --set {name}={settings[name]}: give one of them.")
     if RUN_NAME in settings and not _RUN.fullmatch(settings[RUN_NAME]):
         raise UsageError(
             f'"{settings[RUN_NAME]}" cannot name a run: the name becomes a folder.\n'
@@ -177,7 +185,7 @@ def sbatch_command(request: JobRequest, token: str = "") -> list[str]:
             if request.settings
             else []
         ),
-        *("sbatch", "--parsable", f"--nodes={request.nodes}", f"--job-name={request.workload}"),
+        *("sbatch", "--parsable", f"--nodes={request.allocated}", f"--job-name={request.workload}"),
         *([f"--partition={request.partition}"] if request.partition else []),
         *([f"--nodelist={','.join(request.node_list)}"] if request.node_list else []),
         *([f"--dependency=afterok:{request.after}"] if request.after else []),
@@ -255,12 +263,14 @@ def _check_weights(init_from: str, head_node: HeadNode) -> None:
 
 def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:
     partition = find_partition(request.partition, head_node)
-    if request.nodes > partition.size:
+    if (needed := request.allocated) > partition.size:
+        spares = needed - request.nodes
         raise OpsError(
-            f"The partition {partition.name} has fewer than {request.nodes} nodes.\n"
+            f"The partition {partition.name} has fewer than {needed} nodes"
+            f"{f', {spares} of them spare' if spares else ''}.\n"
             f"  allowed: 1 to {partition.size}\n"
-            f"  type:    --nodes {partition.size}, or "
-            f"{deploy_command(head_node.cluster_name, f'nodes={request.nodes}')}"
+            f"  type:    --nodes {max(1, partition.size - spares)}, or "
+            f"{deploy_command(head_node.cluster_name, f'nodes={needed}')}"
         )
     return partition
 

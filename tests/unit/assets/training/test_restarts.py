@@ -14,7 +14,7 @@ tell() {{ :; }}
 report() {{ log "the report"; }}
 find_python() {{ command -v python3; }}
 scontrol() {{ log "scontrol $*"; }}
-training=/fsx/training workload=tiny run=mine NNODES=2 MAX_RESTARTS=${{MAX_RESTARTS:-3}} SLURM_JOB_ID=7
+training=/fsx/training workload=tiny run=mine SLURM_JOB_NUM_NODES=2 MAX_RESTARTS=${{MAX_RESTARTS:-3}} SLURM_JOB_ID=7
 source "{TRAINING}/restarts.sh"
 train() {{ :; }}
 well=(n1 n2) wanted=2 NODES=n1,n2
@@ -148,7 +148,9 @@ def test_a_node_without_steps_counts_no_start(job: Job) -> None:
 def test_an_inherited_array_names_no_job(job: Job) -> None:
     """A job that a task of another array submitted inherits the variables of that array."""
     for array, name in (("7", "7_3"), ("5", "7"), ("", "7")):
-        output = job.run("repeats=yes; end_of_training 1", SLURM_ARRAY_JOB_ID=array, SLURM_ARRAY_TASK_ID="3")[2]
+        output = job.run("repeats=yes; end_of_training 1", SLURM_ARRAY_JOB_ID=array, SLURM_ARRAY_TASK_ID="3")[
+            2
+        ]
         assert f"\nscontrol requeue {name}\n" in output
 
 
