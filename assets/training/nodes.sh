@@ -3,7 +3,7 @@
 # Chooses the nodes of a start among the job's, and returns the job to the queue if the node of job.slurm is lost.
 #
 # Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses its log and address_of, and its variables RUN_DIR,
-#   SPARES, THIS_JOB, START_NUMBER, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
+#   SPARES, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
 #   nodes.sh watch
 # Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
@@ -13,7 +13,8 @@
 # node, but not steps with srun --no-kill; the ranks' step does not have it, since --kill-on-bad-exit has no effect with it.
 # Without this script, whose node may be lost as well, such a job would keep its other nodes until its time limit.
 
-declare -i wanted="${SLURM_JOB_NUM_NODES:-1}" # nodes that train; job.slurm leaves spares out
+# Nodes that train, at most and at least; job.slurm leaves spares out.
+declare -i wanted="${SLURM_JOB_NUM_NODES:-1}" least="${SLURM_JOB_NUM_NODES:-1}"
 
 # use_nodes NODE...: sets where the ranks of the next start run. The rendezvous is the first of these nodes, never the
 # submitting host.
@@ -111,9 +112,25 @@ choose_nodes() {
   for ((tries = 0; tries < 3; tries++)); do # a check may coincide with a restart of slurmctld
     members || die "this job was queued again while its first node was out of reach." "Nothing is to be done."
     answering "${all[@]}"
-    if ((${#well[@]} >= wanted)) || [[ -n $told ]]; then return; fi
+    if ((${#well[@]})) || [[ -n $told ]]; then break; fi
   done
+  set_size
 }
+
+# set_size: sets `size` to the number of nodes of the next start: `wanted`, or the largest one from MIN_NODES on that the nodes
+# allow and the workload takes, 0 without one.
+set_size() {
+  local python
+  size=$((${#well[@]} < wanted ? ${#well[@]} : wanted))
+  if ((size < least)); then
+    size=0
+  elif ((least < wanted)); then
+    python="$(find_python)" || exit 1
+    size="$("$python" -I -B "$training/run_module.py" trainkit.run.node_count "$training/$workload" "$least" "$size" \
+      "${arguments[@]}")" || size=0
+  fi
+}
+size=0
 
 # lost_nodes: prints those nodes of the last start that are not well.
 lost_nodes() {

@@ -118,10 +118,13 @@ why_not_again() {
 reach_nodes() {
   local why
   choose_nodes
-  why="${#well[@]} nodes of the job took a step, and $wanted are needed"
-  if ((${#well[@]} >= wanted)); then
-    use_nodes "${well[@]:0:wanted}"
+  why="${#well[@]} nodes of the job took a step, and $least are needed"
+  if ((size)); then
+    use_nodes "${well[@]:0:size}"
     return
+  elif ((${#well[@]} >= least)); then
+    die "$workload takes no number of nodes from $least to $((${#well[@]} < wanted ? ${#well[@]} : wanted)): see the line above." \
+      "Give other numbers: MIN_NODES=$wanted sbatch --nodes $wanted ..."
   fi
   if ((${SLURM_RESTART_COUNT:-0} - counted > MAX_INTERRUPTIONS)); then
     end_for_good 1 "$why" "no training has begun in $MAX_INTERRUPTIONS restarts"
@@ -320,7 +323,7 @@ restart_or_end() {
   fi
   not="$(why_not_again)"
   if [[ -z $not && ($3 == ranks || -n $lost) ]] && stays "$tries"; then
-    if [[ -n $lost ]]; then where="on ${well[*]:0:wanted}"; else repeats=yes; fi
+    if [[ -n $lost ]]; then where="on ${well[*]:0:size}"; else repeats=yes; fi
     log "$2; continues from step $at$tries, $where"
     tell "started again" "$2; continues from step $at$tries, $where"
     return
@@ -333,7 +336,7 @@ restart_or_end() {
 # stays TRIES: succeeds if the job has enough healthy nodes, and the ranks did not fail twice on them without progress. Slurm
 # keeps the job.slurm of the submission, which may be older than this file and starts the ranks once.
 stays() {
-  declare -F train >/dev/null && ((${#well[@]} >= wanted)) && [[ -n $lost || -z $repeats || -z $1 ]]
+  declare -F train >/dev/null && ((size)) && [[ -n $lost || -z $repeats || -z $1 ]]
 }
 
 # end_for_good CODE WHY NOT: ends the job with CODE, and reports why it does not start again.

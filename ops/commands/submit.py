@@ -18,7 +18,13 @@ def submit(
     ] = None,
     *,
     nodes: Annotated[
-        int, typer.Option("--nodes", "-N", metavar="N", min=1, help="Number of nodes that train.")
+        str,
+        typer.Option(
+            "--nodes",
+            "-N",
+            metavar="N|MIN-MAX",
+            help="Number of nodes that train, or the fewest and the most: the job starts on what is free.",
+        ),
     ],
     spares: Annotated[
         int | None,
@@ -78,7 +84,7 @@ def submit(
     from ops.jobs.lookup import cluster_option
     from ops.jobs.settings import check_job_settings
     from ops.jobs.slurm import check_job_id, check_time_limit
-    from ops.jobs.submit import JobRequest, check, read_settings, sbatch_command
+    from ops.jobs.submit import JobRequest, check, read_nodes, read_settings, sbatch_command
     from ops.jobs.submit import submit as submit_job
     from ops.jobs.watch import watch
 
@@ -94,7 +100,8 @@ def submit(
             "flag job_emails."
         )
     given = [*(settings or []), *([f"NOTIFY={notify}"] if notify else [])]
-    checked = read_settings(given, run=name, container=container, spares=spares)
+    most, fewest = read_nodes(nodes)
+    checked = read_settings(given, run=name, container=container, spares=spares, fewest=fewest)
     if note := check_job_settings(workload, checked, arguments or []):
         typer.echo(note, err=True)
     others = read_settings(variables or [], run=None, option="--env")
@@ -102,7 +109,7 @@ def submit(
         typer.echo(note, err=True)
     request = JobRequest(
         workload=workload,
-        nodes=nodes,
+        nodes=most,
         partition=partition,
         settings={**others, **checked},
         arguments=arguments or [],
@@ -120,9 +127,9 @@ def submit(
     submitted = submit_job(request, head_node)
     if as_json:
         return print_json(submitted)
-    extra = request.allocated - nodes
     job, where = submitted.job_id, cluster_option(cluster)
-    typer.echo(f"Job {job}: {workload} on {nodes} node(s){f', {extra} more as spares' if extra else ''}")
+    spare = f", {request.spares} more as spares" if request.spares else ""
+    typer.echo(f"Job {job}: {workload} on {nodes} node(s){spare}")
     for note in submitted.notes:
         typer.echo(note)
     if follow:

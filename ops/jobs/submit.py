@@ -16,11 +16,13 @@ from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 
-RUN_NAME, CONTAINER_IMAGE, INIT_FROM, SPARES = "RUN_NAME", "CONTAINER_IMAGE", "INIT_FROM", "SPARES"
+RUN_NAME, CONTAINER_IMAGE, INIT_FROM = "RUN_NAME", "CONTAINER_IMAGE", "INIT_FROM"
+SPARES, MIN_NODES = "SPARES", "MIN_NODES"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Name of a run, which job.slurm takes for its folder.
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _WORKLOAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_NODES = re.compile(r"(?P<least>\d+)(?:-(?P<most>\d+))?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # The folder of the shared modules, beside those of the workloads.
 _SHARED_MODULES = "trainkit"
@@ -33,7 +35,7 @@ class JobRequest:
 
     workload: str
     nodes: int
-    """Number of nodes that train."""
+    """Largest number of nodes that train."""
     partition: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the job."""
@@ -49,10 +51,18 @@ class JobRequest:
     """Time in a form of sbatch after which Slurm removes the job, if it has not ended by then."""
 
     @property
-    def allocated(self) -> int:
-        """Number of nodes of the job: those that train, and the spares of its settings."""
-        spares = self.settings.get(SPARES, "")
-        return self.nodes + (int(spares) if spares.isdecimal() else 0)  # --env's are not checked
+    def fewest(self) -> int:
+        """Smallest number of nodes that train."""
+        return min(self.nodes, self._number(MIN_NODES) or self.nodes)
+
+    @property
+    def spares(self) -> int:
+        """Number of the job's nodes that do not train."""
+        return self._number(SPARES)
+
+    def _number(self, name: str) -> int:
+        text = self.settings.get(name, "")
+        return int(text) if text.isdecimal() else 0  # --env's are not checked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +81,10 @@ def read_settings(
     run: str | None,
     container: str | None = None,
     spares: int | None = None,
+    fewest: int | None = None,
     option: str = "--set",
 ) -> dict[str, str]:
-    """Read KEY=VALUE pairs, the run's name, the container's image and the number of spare nodes.
+    """Read KEY=VALUE pairs, and the settings that have an option of their own.
 
     Args:
         option: option that gave the pairs, for messages.
@@ -97,9 +108,14 @@ def read_settings(
         raise UsageError(
             "--container: no image is given.\n  type:    --container nvcr.io/nvidia/pytorch:25.09-py3"
         )
-    values = {"--container": container, "--name": run, "--spares": None if spares is None else str(spares)}
-    for (given, value), name in zip(values.items(), (CONTAINER_IMAGE, RUN_NAME, SPARES), strict=True):
-        if value is not None and settings.setdefault(name, value) != value:
+    values = {
+        (CONTAINER_IMAGE, "--container"): container,
+        (RUN_NAME, "--name"): run,
+        (SPARES, "--spares"): spares,
+        (MIN_NODES, "the fewest nodes of --nodes,"): fewest,
+    }
+    for (name, given), value in values.items():
+        if value is not None and settings.setdefault(name, str(value)) != str(value):
             raise UsageError(f"{given} {value} and --set {name}={settings[name]}: give one of them.")
     if RUN_NAME in settings and not _RUN.fullmatch(settings[RUN_NAME]):
         raise UsageError(
@@ -125,9 +141,8 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
     partition = _check_nodes(request, head_node)
     if has_check_of_nodes(request.workload):
         facts = read_facts(partition.name, head_node)
-        check_on_nodes(
-            request.workload, request.settings, request.arguments, nodes=request.nodes, facts=facts
-        )
+        for nodes in {request.nodes, request.fewest}:
+            check_on_nodes(request.workload, request.settings, request.arguments, nodes=nodes, facts=facts)
     if request.after and find_job(request.after, head_node) is None:
         # Slurm itself treats a job that it does not know as one that succeeded.
         raise OpsError(
@@ -179,13 +194,19 @@ def sbatch_command(request: JobRequest, token: str = "") -> list[str]:
         token: comment of the job, by which a second call recognises it; empty for none.
     """
     shared = load_base().shared_dir
+    least, most = request.fewest + request.spares, request.nodes + request.spares
     return [
         *(
             ["env", *(f"{name}={value}" for name, value in request.settings.items())]
             if request.settings
             else []
         ),
-        *("sbatch", "--parsable", f"--nodes={request.allocated}", f"--job-name={request.workload}"),
+        *(
+            "sbatch",
+            "--parsable",
+            f"--nodes={most if least == most else f'{least}-{most}'}",
+            f"--job-name={request.workload}",
+        ),
         *([f"--partition={request.partition}"] if request.partition else []),
         *([f"--nodelist={','.join(request.node_list)}"] if request.node_list else []),
         *([f"--dependency=afterok:{request.after}"] if request.after else []),
@@ -195,6 +216,23 @@ def sbatch_command(request: JobRequest, token: str = "") -> list[str]:
         *([f"--comment={token}"] if token else []),
         *(f"{shared}/training/job.slurm", request.workload, *request.arguments),
     ]
+
+
+def read_nodes(text: str) -> tuple[int, int | None]:
+    """Read N or MIN-MAX; return the largest number of nodes, and the fewest if they differ.
+
+    Raises:
+        UsageError: the text is neither.
+    """
+    found = _NODES.fullmatch(text)
+    least, most = (int(found["least"]), int(found["most"] or found["least"])) if found else (0, 0)
+    if not 0 < least <= most:
+        raise UsageError(
+            f'--nodes "{text}" is no number of nodes.\n'
+            "  allowed: a number from 1 on, or the fewest and the most: MIN-MAX\n"
+            "  type:    --nodes 2, or --nodes 48-64 to start on what is free"
+        )
+    return most, least if least < most else None
 
 
 def output_path(job_id: str) -> str:
@@ -263,13 +301,12 @@ def _check_weights(init_from: str, head_node: HeadNode) -> None:
 
 def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:
     partition = find_partition(request.partition, head_node)
-    if (needed := request.allocated) > partition.size:
-        spares = needed - request.nodes
+    if (needed := request.nodes + request.spares) > partition.size:
         raise OpsError(
             f"The partition {partition.name} has fewer than {needed} nodes"
-            f"{f', {spares} of them spare' if spares else ''}.\n"
+            f"{f', {request.spares} of them spare' if request.spares else ''}.\n"
             f"  allowed: 1 to {partition.size}\n"
-            f"  type:    --nodes {max(1, partition.size - spares)}, or "
+            f"  type:    --nodes {max(1, partition.size - request.spares)}, or "
             f"{deploy_command(head_node.cluster_name, f'nodes={needed}')}"
         )
     return partition

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainkit.data.documents import OWN
+from trainkit.resuming import check_batch
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
-    TrainSettings,
+    AccumulatingSettings,
     check_number,
     check_variable,
     fill_settings,
@@ -32,7 +33,7 @@ VALIDATION_EVERY_ALLOWED = range(2, 65)
 
 
 @dataclass(frozen=True)
-class Settings(TrainSettings):
+class Settings(AccumulatingSettings):
     """Settings of a run. The defaults are phase 1 of BERT-large as AWS's guide trains it."""
 
     bert_layers: int = 24
@@ -74,6 +75,11 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     check_number("VALIDATION_EVERY", VALIDATION_EVERY_ALLOWED)
     check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     return dataclasses.replace(settings, device=_device(settings))
+
+
+def check_job(settings: Settings, nodes: int) -> None:
+    """Die if the nodes cannot divide the global batch; `trainctl submit` calls it before nodes start."""
+    check_batch(settings, nodes)
 
 
 def _device(settings: Settings) -> Literal["neuron", "cpu", "xla-cpu"]:

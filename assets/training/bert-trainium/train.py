@@ -20,7 +20,7 @@ from pathlib import Path
 from pairs import ROW_HEAD
 from settings import Settings, read_settings
 from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
-from trainkit.resuming import resumed_settings
+from trainkit.resuming import accumulated
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note, die
 
@@ -50,8 +50,7 @@ def open_data(folder: Path, settings: Settings) -> Manifest:
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
-    sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
-    settings = resumed_settings(run, settings, sequences=sequences)
+    settings = accumulated(run, settings)
     shards = Path(data_note(run)["shards"])
     manifest = open_data(shards, settings)
     check_precision(settings.mixed_precision, "cpu" if settings.device != "neuron" else "neuron")

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from trainkit.data.documents import OWN
+from trainkit.resuming import check_batch
 from trainkit.run.run import Run, data_note, die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
     VALIDATION_SHARES,
-    TrainSettings,
+    AccumulatingSettings,
     check_number,
     check_variable,
     family_device,
@@ -29,7 +30,7 @@ VOCAB_SIZES = range(300, 65_537)
 
 
 @dataclass(frozen=True)
-class Settings(TrainSettings):
+class Settings(AccumulatingSettings):
     """Settings of a run. The defaults are GPT-2 124M as nanoGPT trains it."""
 
     gpt2_layers: int = 12
@@ -88,6 +89,11 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     if settings.gpt2_width % settings.gpt2_heads:
         die(f"GPT2_WIDTH {settings.gpt2_width} is not a multiple of GPT2_HEADS {settings.gpt2_heads}.")
     return settings
+
+
+def check_job(settings: Settings, nodes: int) -> None:
+    """Die if the nodes cannot divide the global batch; `trainctl submit` calls it before nodes start."""
+    check_batch(settings, nodes)
 
 
 def read_prepared(run: Run) -> Prepared:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from settings import Prepared, Shape, highest_learning_rate, read_prepared, read_settings, shape_of
 from trainkit.data.shards import Manifest, ShardError, check_lengths, read_manifest, sha256_of
-from trainkit.resuming import resumed_settings
+from trainkit.resuming import accumulated
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
 
@@ -84,9 +84,8 @@ def main() -> None:
     settings, run = read_settings(), Run.from_environment()
     prepared = read_prepared(run)
     rate = highest_learning_rate(settings, prepared.weights)
-    sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
     settings = dataclasses.replace(settings, learning_rate=rate)
-    settings = resumed_settings(run, settings, sequences=sequences)
+    settings = accumulated(run, settings)
     shape = shape_of(settings, prepared.weights)
     manifest = open_data(prepared, shape)
     check_precision(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, options
+from fairseq.data import iterators
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed
 from fairseq_cli import train as program
@@ -74,9 +75,19 @@ def patient(run: Run, work: str, function: Callable[..., Any]) -> Callable[..., 
     return called
 
 
+def load_position(iterator: Any, state: Mapping[str, Any]) -> None:
+    """Load the position in the data, which fairseq counts in batches of one rank, on any number of ranks."""
+    consumed = state.get("iterations_in_epoch", 0) * state.get("ranks", iterator.num_shards)
+    load_own_position(iterator, {**state, "iterations_in_epoch": consumed // iterator.num_shards})
+
+
+load_own_position = iterators.EpochBatchIterator.load_state_dict
+
+
 def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: Path | None) -> None:
     """Run fairseq-train's own main with our task and our saving, once all ranks have arrived."""
     RecordedMaskedLM.recorder = recorder
+    iterators.EpochBatchIterator.load_state_dict = load_position
     checkpoint_utils.save_checkpoint = patient(run, "saving", recorder.save)
     program.validate = patient(run, "validating", program.validate)
 

@@ -151,7 +151,8 @@ class Recorder:
                 checkpoints.saving(run),
                 checkpoints.writing(run, self.step, settings=self.settings) as folder,
             ):
-                state = {"train_iterator": epoch_itr.state_dict(), "val_loss": val_loss}
+                position = epoch_itr.state_dict() | {"ranks": run.world_size}
+                state = {"train_iterator": position, "val_loss": val_loss}
                 trainer.save_checkpoint(str(folder / CHECKPOINT), state)
                 progress = {"step": self.step, "tokens": self.tokens, **self._made_of}
                 (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
+from trainkit.resuming import check_batch
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
-    TrainSettings,
+    AccumulatingSettings,
     check_number,
     family_device,
     fill_settings,
@@ -38,7 +39,7 @@ VOCAB_SIZES = range(300, 1_000_001)
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(TrainSettings):
+class Settings(AccumulatingSettings):
     """Settings of a run. The defaults are the walk-through's RoBERTa-large, on 16 V100 of two p3dn."""
 
     corpus: Literal["", "wikitext-103", "machine", "raw"] = ""
@@ -86,6 +87,11 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         width, heads = settings.roberta_width, settings.roberta_heads
         die(f"ROBERTA_WIDTH {width} is not a multiple of ROBERTA_HEADS {heads}.")
     return settings
+
+
+def check_job(settings: Settings, nodes: int) -> None:
+    """Die if the nodes cannot divide the global batch; `trainctl submit` calls it before nodes start."""
+    check_batch(settings, nodes)
 
 
 def layer_parameters(settings: Settings) -> int:

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from settings import DATA_FOLDER, read_settings
 from trainkit.data.indexed import read_indexed
-from trainkit.resuming import resumed_settings
+from trainkit.resuming import accumulated
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note, die
 
@@ -31,8 +31,7 @@ LOG_FORMAT = "%(asctime)s | %(name)s | %(message)s"
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
-    sequences = run.world_size * settings.gradient_accumulation * settings.batch_size
-    settings = resumed_settings(run, settings, sequences=sequences)
+    settings = accumulated(run, settings)
     device = torch.device(f"cuda:{run.local_rank}" if settings.device == "cuda" else "cpu")
     check_precision(settings.mixed_precision, device)
     folder = Path(data_note(run)["shards"]) / DATA_FOLDER

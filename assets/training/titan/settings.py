@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from options import RECIPE, check_options
 from texts import check_texts
 from trainkit.data.hf_weights import WeightsError, check_name
 from trainkit.fitting import Choice
+from trainkit.run.checkpoints import newest
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
@@ -144,6 +146,9 @@ def check_job(settings: Settings, nodes: int) -> None:
         nodes: number of nodes of the job. The rest about them is in the environment.
     """
     if settings.trains:
+        run_dir, checkpoint_dir = (os.environ.get(name) for name in ("RUN_DIR", "CHECKPOINT_DIR"))
+        if run_dir and checkpoint_dir and newest(Path(checkpoint_dir)):  # in a job
+            settings = settings.as_run_began(Path(run_dir))
         fit(settings, count=nodes)
 
 

@@ -4,14 +4,62 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from trainkit.run import checkpoints, outcome
 from trainkit.run.run import Run, die
-from trainkit.run.settings import TrainSettings
+from trainkit.run.settings import AccumulatingSettings, TrainSettings, ranks_of_node
 
 Settings = TypeVar("Settings", bound=TrainSettings)
+Accumulating = TypeVar("Accumulating", bound=AccumulatingSettings)
+
+
+def accumulated(run: Run, settings: Accumulating) -> Accumulating:
+    """Return what `resumed_settings` does, with the number of micro-steps that keeps the global batch.
+
+    The batch is GLOBAL_BATCH, else that of the checkpoint from which the run continues, so that it trains on
+    other nodes as before. Without both, GRADIENT_ACCUMULATION decides.
+    """
+    found, micro_step = checkpoints.resume_from(run), run.world_size * settings.batch_size
+    batch = settings.global_batch or (kept_batch(found, settings) if found else 0)
+    if rest := batch % micro_step:
+        near = max(batch - rest, micro_step)
+        _refuse(run, _does_not_divide(batch, micro_step, f"GLOBAL_BATCH={near} to continue with that"))
+    count = batch // micro_step or settings.gradient_accumulation
+    if count != settings.gradient_accumulation:
+        run.say(f"GRADIENT_ACCUMULATION is {count} on these ranks: a step has {batch} sequences")
+    settings = dataclasses.replace(settings, gradient_accumulation=count)
+    return resumed_settings(run, settings, sequences=micro_step * count)
+
+
+def check_batch(settings: AccumulatingSettings, nodes: int) -> None:
+    """Die if the global batch, of the settings or of the run so far, cannot be divided among the ranks.
+
+    Args:
+        nodes: number of nodes; the environment has the ranks of each, and in a job CHECKPOINT_DIR.
+    """
+    folder = os.environ.get("CHECKPOINT_DIR")
+    found = checkpoints.newest(Path(folder)) if folder else None
+    batch = settings.global_batch or (kept_batch(found, settings) if found else 0)
+    if batch % (micro_step := nodes * ranks_of_node() * settings.batch_size):
+        die(_does_not_divide(batch, micro_step, "another GLOBAL_BATCH"))
+
+
+def kept_batch(checkpoint: Path, settings: TrainSettings) -> int:
+    """Return the global batch that a run keeps; 0 if its checkpoint names none, or no step is left to do."""
+    if checkpoints.step_of(checkpoint) >= settings.max_steps:
+        return 0
+    return int(checkpoints.noted(checkpoint).get("settings", {}).get("global_batch", 0))
+
+
+def _does_not_divide(batch: int, micro_step: int, instead: str) -> str:
+    return (
+        f"a step has {batch} sequences, and a micro-step of these ranks {micro_step}, which does not divide "
+        f"them: give other nodes, another BATCH_SIZE, or {instead}."
+    )
 
 
 def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Settings:

@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from trainkit.run.files import write_whole
-from trainkit.run.run_files import step_options
 from trainkit.run.run import Run, die
+from trainkit.run.run_files import step_options
 
 PART = 64 * 2**20
 """Bytes of a part; sums of other parts are not comparable."""

@@ -301,13 +301,13 @@ def _write_step(folder: Path, step: int) -> None:
 
 
 def check_is_newest() -> None:
-    """Die if the run has a later start than that of these ranks, which job.slurm writes down before it begins."""
+    """Die if the run has a later start than that of these ranks, which job.slurm has written down."""
     number, started = os.environ.get("START_NUMBER"), lines_of(Path(os.environ.get("RUN_DIR", "")) / STARTS)
     if number and started:
-        found = started[-1].split()[:5]
-        if len(found) < 5:  # a line that a full disk has cut
+        try:
+            latest, _, _, _, job, *_ = started[-1].split()
+        except ValueError:  # a line that a full disk has cut
             return
-        latest, *_, job = found
         if (job, latest) != (os.environ.get("SLURM_JOB_ID"), number):
             die(f"start {latest} of job {job} has the run now: these older ranks save nothing, and end.")
 

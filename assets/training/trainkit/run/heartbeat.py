@@ -139,15 +139,17 @@ def write_stacks(folder: Path) -> None:
 def kill_steps() -> None:
     """Kill the job's steps, not job.slurm, which then starts the training again or reports the failure.
 
-    The steps that watch the nodes stay. Slurm's controller may be down meanwhile, so this tries again until it
-    succeeds.
+    The steps that watch the nodes stay. Slurm's controller may be down meanwhile, so this tries again until
+    it succeeds.
     """
     listing = ["squeue", "--noheader", "--steps", "--format=%i %j", f"--jobs={os.environ['THIS_JOB']}"]
     while True:
         try:
             listed = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.splitlines()
             named = [line.partition(" ") for line in listed]
-            steps = [step for step, _, name in named if step.rpartition(".")[2].isdecimal() and name != "watch"]
+            steps = [
+                step for step, _, name in named if step.rpartition(".")[2].isdecimal() and name != "watch"
+            ]
             subprocess.run(["scancel", "--ctld", "--signal=KILL", *steps], check=True, timeout=_SCANCEL_S)
         except subprocess.TimeoutExpired:
             return
@@ -193,7 +195,7 @@ def watch(run_dir: Path, ranks: int, *, timeout_s: float, ending_timeout_s: floa
         time.sleep(min(5.0, timeout_s / 10, ending_timeout_s / 10))
         now = time.time()
         if _failed_s(run_dir, now) >= ending_timeout_s:
-            _say(f"some ranks have not ended in the {ending_timeout_s:.0f} s since others failed: they are killed")
+            _say(f"ranks have not ended in the {ending_timeout_s:.0f} s since others failed: they are killed")
             kill_steps()
             end_group(ranks)
             return

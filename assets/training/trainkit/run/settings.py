@@ -31,7 +31,7 @@ class TrainSettings:
     log_every: int = 10
     """Steps between two printed lines; metrics.jsonl has every step."""
     global_batch: int = 0
-    """Sequences of a step over all ranks, given to confirm that a resume changes them."""
+    """Sequences of a step over all ranks; 0 for those of the run so far, or what the other settings make."""
     eval_every: int = 0
     """Steps between two validations; 0 for only the validation after the last step."""
     eval_batches: int = 20
@@ -44,6 +44,16 @@ class TrainSettings:
     def validates_after(self, step: int) -> bool:
         """Return True if a validation follows a step; one always follows the last step."""
         return self.eval_every > 0 and step % self.eval_every == 0 and step < self.max_steps
+
+
+@dataclass(frozen=True)
+class AccumulatingSettings(TrainSettings):
+    """Settings of a trainer that divides a rank's part of a step into micro-steps."""
+
+    batch_size: int = 1
+    """Sequences of a rank and micro-step."""
+    gradient_accumulation: int = 1
+    """Micro-steps of a step, unless the global batch decides: GLOBAL_BATCH, or that of the run so far."""
 
 
 MAY_BE_ZERO = frozenset({"warmup_steps", "global_batch", "eval_every", "eval_batches", "seed"})

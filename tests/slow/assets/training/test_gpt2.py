@@ -11,6 +11,7 @@ from tests.slow.assets.training.training import (
     NODES,
     Training,
     check_that_a_killed_run_resumes,
+    check_that_fewer_nodes_go_on,
     check_whole_run,
     hooked,
     in_environment,
@@ -88,6 +89,11 @@ def test_a_resume_has_its_own_settings(training: Training, whole_run: list[dict[
     assert training.metrics("decayed")[0]["learning_rate"] <= 1e-4
     state = training.checkpoints("decayed") / f"step-{STEPS:06d}" / "optimizer.bin"
     assert in_environment("gpt2", "weight_decay.py", str(state)) == "0.3\n"
+
+
+def test_fewer_nodes_train_the_same_batches(training: Training, whole_run: list[dict[str, Any]]) -> None:
+    said = check_that_fewer_nodes_go_on(training, f"step-{2 * SAVED_EVERY:06d}", GPT2_DROPOUT="0")
+    assert "\n0: GRADIENT_ACCUMULATION is 2 on these ranks: a step has 32 sequences\n" in said
 
 
 @pytest.mark.nightly

@@ -251,6 +251,21 @@ def test_a_spare_replaces_a_lost_node(training: Training) -> None:
     scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
 
 
+def test_fewer_nodes_go_on_after_a_loss(training: Training) -> None:
+    job_id = training.submit("fewer", "--nodes=1-3", MIN_NODES="2", HOLD_AT="6")
+    training.wait_for_step(job_id, "fewer", 5)
+    lost = node_of(int((training.run_dir("fewer") / "pid-1").read_text()))
+    lose_node(training, lost)
+    let_go(training, "fewer")
+    output = training.wait(job_id, state="COMPLETED")
+    assert f"lost or unhealthy: {lost}; continues from step " in output
+    assert restarts(training, "fewer") == ["0", "0"]
+    worlds = [row["world_size"] for row in training.metrics("fewer")]
+    assert (worlds[0], worlds[-1]) == (3, 2)
+    assert_whole(training, "fewer")
+    scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
+
+
 def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
     """Slurm would keep the job's other nodes without a script until the time limit."""
     job_id = training.submit("script", WATCH_S="6", HOLD_AT="6")

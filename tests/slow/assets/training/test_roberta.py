@@ -19,6 +19,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
+    check_that_fewer_nodes_go_on,
     check_whole_run,
     training_on_slurm,
 )
@@ -202,6 +203,13 @@ def test_data_files_equal_those_of_fairseq(
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: str) -> None:
     # In the second epoch, whose masks are others than the first's.
     check_that_a_killed_run_resumes(training, saved_at=2 * SAVED_EVERY)
+
+
+def test_fewer_nodes_train_the_same_batches(training: Training, whole_run: str) -> None:
+    """fairseq counts the batches of one rank; the text has more than one epoch."""
+    own = {"MAX_STEPS": str(STEPS + 4), "ROBERTA_DROPOUT": "0"}
+    said = check_that_fewer_nodes_go_on(training, f"step-{STEPS - 1:06d}", **own)
+    assert "GRADIENT_ACCUMULATION is 4 on these ranks: a step has 64 sequences\n" in said
 
 
 def test_a_run_that_diverges_ends(training: Training, whole_run: str) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from rehearsal.local_slurm import LocalSlurm, NodeShape, SlurmError, parse_partitions
 from training_cluster.paths import TRAINING
@@ -235,6 +236,25 @@ class Training:
         with self.ended_if_late(job_id):
             wait_until(is_there, timeout_s=timeout_s, what=f"{run}: step {step}")
         assert len(self.metrics(run)) >= step, self.output(job_id)
+
+
+def check_that_fewer_nodes_go_on(training: Training, checkpoint: str, **settings: str) -> str:
+    """Continue `whole` from a checkpoint on two nodes and on one, without dropout: the losses are equal.
+
+    Returns:
+        Output of the job on one node.
+    """
+    said, rows = "", []
+    for nodes in (2, 1):
+        run = f"on-{nodes}"
+        shutil.copytree(training.checkpoints("whole") / checkpoint, training.checkpoints(run) / checkpoint)
+        said = training.wait(training.submit(run, f"--nodes={nodes}", **settings), state="COMPLETED")
+        rows.append(training.metrics(run))
+    assert [row["world_size"] for row in (rows[0][0], rows[1][0])] == [2, 1]
+    assert [row["tokens"] for row in rows[0]] == [row["tokens"] for row in rows[1]]
+    losses_of = [[row["loss"] for row in each] for each in rows]
+    assert losses_of[0] == pytest.approx(losses_of[1], rel=1e-5)
+    return said
 
 
 def check_that_divergence_ends_a_run(training: Training, *, says: str = "the loss is ") -> None:

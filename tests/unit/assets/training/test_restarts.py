@@ -14,10 +14,12 @@ tell() {{ :; }}
 report() {{ log "the report"; }}
 find_python() {{ command -v python3; }}
 scontrol() {{ log "scontrol $*"; }}
-training=/fsx/training workload=tiny run=mine SLURM_JOB_NUM_NODES=2 MAX_RESTARTS=${{MAX_RESTARTS:-3}} SLURM_JOB_ID=7
+training=/fsx/training workload=tiny run=mine MAX_RESTARTS=${{MAX_RESTARTS:-3}}
+SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=7
 source "{TRAINING}/restarts.sh"
 train() {{ :; }}
-well=(n1 n2) wanted=2 NODES=n1,n2
+well=(n1 n2) wanted=2 least=2 NODES=n1,n2
+set_size
 start_step=4 job_step=4
 """
 NOTICE = "EC2 takes a node (n2: terminate)"

@@ -2,13 +2,16 @@
 
 import dataclasses
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from trainkit import loggers, resuming
-from trainkit.run.settings import TrainSettings
+from trainkit.run.settings import AccumulatingSettings, TrainSettings
 
 from tests.unit.assets.training.trainkit.run.runs import a_run, save
+from training_cluster.paths import TRAINING
 
 SETTINGS = TrainSettings(learning_rate=3e-4, max_steps=5000)
 
@@ -47,6 +50,46 @@ def test_another_global_batch_is_refused_unless_given(
     resuming.resumed_settings(run, SETTINGS, sequences=36)
     with pytest.raises(SystemExit, match="GLOBAL_BATCH is 36, and a step of this job has 24 sequences"):
         resuming.resumed_settings(run, given, sequences=24)
+
+
+def test_another_number_of_ranks_keeps_the_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = a_run(tmp_path)
+    settings = AccumulatingSettings(batch_size=4, gradient_accumulation=3)
+    begun = resuming.accumulated(run, settings)
+    batch = 12 * run.world_size
+    assert (begun.global_batch, begun.gradient_accumulation) == (batch, 3)
+    save(run, 40, made_with=begun)
+    fewer = dataclasses.replace(run, world_size=3 * run.world_size)
+    now = resuming.accumulated(fewer, settings)
+    assert (now.global_batch, now.gradient_accumulation) == (batch, 1)
+    said = capsys.readouterr().out
+    assert f"GRADIENT_ACCUMULATION is 1 on these ranks: a step has {batch} sequences\n" in said
+    given = dataclasses.replace(settings, global_batch=8 * run.world_size)
+    assert resuming.accumulated(run, given).gradient_accumulation == 2
+    with pytest.raises(
+        SystemExit, match=f"a step has {batch} sequences, .* {20 * run.world_size}, which does"
+    ):
+        resuming.accumulated(dataclasses.replace(run, world_size=5 * run.world_size), settings)
+    assert (run.run_dir / "outcome").read_text().startswith("refused a step has")
+
+
+def test_the_largest_number_of_nodes_is_found(tmp_path: Path) -> None:
+    """Of gpt2: the run so far has 24 sequences a step, and a node two in a micro-step."""
+    run = a_run(tmp_path)
+    save(run, 40, made_with=resuming.resumed_settings(run, SETTINGS, sequences=24))
+    given = {"CHECKPOINT_DIR": str(run.checkpoint_dir), "NPROC_PER_NODE": "2", "BATCH_SIZE": "1"}
+
+    def largest(least: int, most: int) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-I", "-B", TRAINING / "run_module.py", "trainkit.run.node_count"]
+        asked = [*program, TRAINING / "gpt2", str(least), str(most)]
+        return subprocess.run(asked, env=given, capture_output=True, text=True, check=False)
+
+    assert [largest(2, most).stdout for most in (3, 5, 11, 12, 13)] == ["3\n", "4\n", "6\n", "12\n", "12\n"]
+    refused = largest(9, 11)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (
+        "a step has 24 sequences, and a micro-step of these ranks 22, which does not divide" in refused.stderr
+    )
 
 
 def test_a_logger_has_a_key_and_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
