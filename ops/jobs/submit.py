@@ -228,7 +228,7 @@ def read_nodes(text: str) -> tuple[int, int | None]:
     least, most = (int(found["least"]), int(found["most"] or found["least"])) if found else (0, 0)
     if not 0 < least <= most:
         raise UsageError(
-            f'--nodes "{text}" is no number of nodes.\n'
+            f'--nodes "{text}" is not a number of nodes.\n'
             "  allowed: a number from 1 on, or the fewest and the most: MIN-MAX\n"
             "  type:    --nodes 2, or --nodes 48-64 to start on what is free"
         )
