@@ -149,6 +149,7 @@ def read_facts(partition: str, head_node: HeadNode) -> dict[str, str]:
 
 
 def parse_facts(text: str) -> dict[str, str]:
-    """Parse the lines `export NAME=value` of a partition's file."""
+    """Parse the lines `export NAME=value` of a partition's file, and the defaults `${NAME-value}`."""
     words = (word for line in text.splitlines() for word in shlex.split(line, comments=True))
-    return dict(word.split("=", 1) for word in words if "=" in word)
+    pairs = (word.split("=", 1) for word in words if "=" in word)
+    return {name: value.removeprefix(f"${{{name}-").removesuffix("}") for name, value in pairs}

@@ -2,7 +2,7 @@
 #
 # Gives a container the node's EFA software, if the image has none: libfabric, NCCL's plugin for it (aws-ofi-nccl), and
 # the libraries of the kernel's verbs, as Enroot's own hook 99-mellanox.sh does for other cards. An image with EFA
-# software keeps its own, and only its folders are added to LD_LIBRARY_PATH.
+# software keeps its own, and only its folders are added to LD_LIBRARY_PATH. NCCL's settings of the node are there too.
 #
 # Called by: enroot, as the user, before a container starts (/etc/enroot/hooks.d; doc/cmd/start.md). Must not fail: the
 #   container would not start. Environment: ENROOT_ROOTFS, the container's root; ENROOT_MOUNTS and ENROOT_ENVIRON, files
@@ -62,6 +62,7 @@ else
   mount_verbs
   printf 'CONTAINER_EFA=host\n' >>"$ENROOT_ENVIRON"
 fi
+if [[ -e $node/etc/nccl.conf && ! -e $ENROOT_ROOTFS/etc/nccl.conf ]]; then mount_in /etc/nccl.conf file; fi
 own="$(sed -n 's/^LD_LIBRARY_PATH=//p' "$ENROOT_ENVIRON" | tail -n 1)"
 # The image's own libraries come first.
 printf 'LD_LIBRARY_PATH=%s\n' "${own:+$own}${folders:+${own:+:}${folders#:}}" >>"$ENROOT_ENVIRON"

@@ -54,7 +54,9 @@ def _render(queue: Rendered, more: Mapping[str, object]) -> str:
     lines += [f"export {name}='{facts[name]}'" for name in FACTS]
     common = load_base().efa_environment if any(map(_has_efa, resources)) else ()
     for variable in (*common, *_shared_variables(types)):
-        lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
+        # A job's own value wins: this one only tunes.
+        line = f'export {variable.name}="${{{variable.name}-{variable.value}}}"'
+        lines += [f"# {variable.since}: {variable.reason}", line]
     return "\n".join(lines) + "\n"
 
 

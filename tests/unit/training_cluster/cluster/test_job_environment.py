@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+from ops.jobs.lookup import parse_facts
 from tests.unit.assets.bootstrap.step_machine import Machine
 from training_cluster.cluster.job_environment import render_job_environments, render_links
 from training_cluster.pcluster.check import config_before_deploy
@@ -15,9 +16,7 @@ def environments(**flags: str) -> dict[str, str]:
 
 
 def variables(partition: str, **flags: str) -> dict[str, str]:
-    text = environments(**flags)[partition]
-    pairs = [line.removeprefix("export ").split("=", 1) for line in text.splitlines() if line[0] != "#"]
-    return {name: value.strip("'") for name, value in pairs}
+    return parse_facts(environments(**flags)[partition])
 
 
 def test_ranks_a_node_are_gpus_cores_or_one() -> None:
@@ -44,6 +43,23 @@ def test_a_job_knows_what_its_nodes_should_reach() -> None:
     # Data workers can be forked where there is EFA.
     known = variables("gpu", family="p5")
     assert (known["EFA_INTERFACES"], known["FI_EFA_USE_HUGE_PAGE"]) == ("32", "0")
+
+
+def test_a_job_may_tune_its_own_network(tmp_path: Path) -> None:
+    """NCCL reads the defaults from its file, which containers have too; a variable wins over it."""
+    node = Machine(tmp_path)
+    (node.bundle / "partitions").mkdir()
+    (node.bundle / "partitions" / "gpu.env").write_text(environments(family="p5")["gpu"])
+    script = f"set -eu; source {node.bundle}/partitions/gpu.env; echo $NCCL_SOCKET_IFNAME $FAMILY"
+    given = {"NCCL_SOCKET_IFNAME": "ens32", "FAMILY": "mine"}
+    done = subprocess.run(["bash", "-c", script], env=given, capture_output=True, text=True, check=True)
+    assert done.stdout == "ens32 p5\n"
+    file = node.root / "etc/nccl.conf"
+    node.does("60", PARTITION="gpu")
+    assert file.read_text().splitlines()[1:] == ["NCCL_SOCKET_IFNAME=^docker,lo,veth"]
+    file.write_text("NCCL_DEBUG=WARN\n")
+    node.does("60", PARTITION="gpu")
+    assert file.read_text() == "NCCL_DEBUG=WARN\n", "an administrator's own"
 
 
 def test_a_job_knows_how_its_nodes_were_bought() -> None:

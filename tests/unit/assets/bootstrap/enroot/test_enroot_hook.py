@@ -17,7 +17,8 @@ VERBS, EFA, NL, RDMA = (
     for name in ("libibverbs.so.1", "libefa.so.1", "libnl-3.so.200", "libibverbs/libefa-rdmav34.so")
 )
 # As on Ubuntu.
-NODE = (CARD, FABRIC, INSTALLED, PLUGIN, VERBS, EFA, NL, RDMA, DRIVER)
+NCCL = "etc/nccl.conf"
+NODE = (CARD, FABRIC, INSTALLED, PLUGIN, VERBS, EFA, NL, RDMA, DRIVER, NCCL)
 FOLDERS = ("opt/amazon/efa", INSTALLED, "opt/amazon/ofi-nccl")
 PATHS = f"/opt/amazon/efa/lib:/opt/amazon/ofi-nccl/lib:/{Path(PLUGIN).parent}:/{LIB}"
 CUDA = "LD_LIBRARY_PATH=/usr/local/cuda/lib64"
@@ -28,17 +29,23 @@ CASES = (
         NODE,
         (),
         (),
-        (*FOLDERS, VERBS, EFA, NL, RDMA, DRIVER),
+        (*FOLDERS, VERBS, EFA, NL, RDMA, DRIVER, NCCL),
         ("CONTAINER_EFA=host", f"LD_LIBRARY_PATH={PATHS}"),
     ),
     # An image keeps its own libraries.
     (
         *(NODE, ("usr/lib64/libibverbs.so.1.14", "lib/x86_64-linux-gnu/libnl-3.so.200"), (CUDA,)),
-        (*FOLDERS, EFA, RDMA, DRIVER),
+        (*FOLDERS, EFA, RDMA, DRIVER, NCCL),
         ("CONTAINER_EFA=host", f"{CUDA}:{PATHS}"),
     ),
-    # An image keeps its own EFA software.
-    (NODE, (FABRIC, OWN), (), (), ("LD_LIBRARY_PATH=/opt/amazon/efa/lib:/opt/amazon/aws-ofi-nccl/lib",)),
+    # An image keeps its own EFA software, and its settings of NCCL.
+    (
+        NODE,
+        (FABRIC, OWN, NCCL),
+        (),
+        (),
+        ("LD_LIBRARY_PATH=/opt/amazon/efa/lib:/opt/amazon/aws-ofi-nccl/lib",),
+    ),
     # A node without EFA changes nothing.
     (NODE[1:], (), (), (), ()),
     ((CARD, *NODE[2:]), (), (), (), ()),
