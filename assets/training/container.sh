@@ -26,22 +26,10 @@ find_container() {
   CONTAINER_BYTES="$(stat --format %s "$CONTAINER_FILE")"
   CONTAINER_DIGEST="sha256:$(digest_of "$CONTAINER_FILE")" || die "the image $CONTAINER_FILE cannot be read." \
     "Look at it: ls -l $CONTAINER_FILE"
-  export CONTAINER_FILE CONTAINER_BYTES CONTAINER_DIGEST
+  export CONTAINER_FILE CONTAINER_BYTES CONTAINER_DIGEST JOB_OMP_NUM_THREADS="${OMP_NUM_THREADS:-}"
   log "container $CONTAINER_FILE, $((CONTAINER_BYTES >> 20)) MiB, $CONTAINER_DIGEST"
   check_container_environment
   set_container_options
-  remove_containers
-}
-
-# remove_containers: removes the containers of this job and of killed jobs from the nodes' disks. No other job uses the
-# nodes. Pyxis calls a container pyxis_NAME and keeps named ones, so preparation and ranks share one container, which
-# takes minutes to unpack.
-remove_containers() {
-  if ((${#container_options[@]} == 0)); then return; fi
-  step_on "${well[@]}"
-  # shellcheck disable=SC2016 # the node's shell expands it
-  "${each_node[@]}" /bin/bash -c \
-    'enroot list | grep "^pyxis_train-" | xargs --no-run-if-empty -n 1 enroot remove --force' >/dev/null 2>&1 || true
 }
 
 check_container_programs() {

@@ -54,6 +54,8 @@ describe() {
 # These variables name programs and folders of the node.
 unset TRAINING_PYTHON TRAINING_ROOT PIP_CONSTRAINT
 export CONTAINER_INSIDE=1
+# Enroot's hook for PyTorch images gives each task one thread; launch.sh divides the cores.
+if [[ -n ${JOB_OMP_NUM_THREADS:-} ]]; then export OMP_NUM_THREADS="$JOB_OMP_NUM_THREADS"; else unset OMP_NUM_THREADS; fi
 # Enroot starts a login shell, whose profile replaces the image's PATH on Debian.
 path="$(sed -n 's/^PATH=//p' "${CONTAINER_ROOT:-}/etc/environment" 2>/dev/null | tail -n 1 | tr -d "\"'")" || true
 export PATH="${path:-$PATH}"

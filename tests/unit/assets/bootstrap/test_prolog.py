@@ -1,5 +1,6 @@
 """prolog.sh as Slurm runs it: it judges nodes, updates old ones, drains none for its own faults."""
 
+import os
 import re
 import subprocess
 import time
@@ -34,6 +35,7 @@ class Prolog:
         """Run it or the epilog as slurmd does: with its own variables and nothing else."""
         program = self.path.parent.parent / f"{moment}.d" / self.path.name
         slurm = {"SLURMD_NODENAME": "gpu-dy-p4d-1", "SLURM_JOB_ID": "17", "SLURM_JOB_PARTITION": "other"}
+        slurm["SLURM_JOB_UID"] = str(os.getuid())
         done = subprocess.run([program], env=slurm, capture_output=True, text=True, timeout=60)
         assert done.stdout == ""
         return done.returncode
@@ -46,6 +48,16 @@ class Prolog:
 @pytest.fixture
 def prolog(tmp_path: Path) -> Prolog:
     return Prolog(tmp_path)
+
+
+def test_an_ended_jobs_containers_are_removed(prolog: Prolog) -> None:
+    """Of a cancelled job, too; those of another job on the node stay."""
+    listed = r"printf 'pyxis_train-%s-0\n' 17 170 16; echo mine"
+    prolog.node.stub(
+        "enroot", f'if [[ $1 == list ]]; then {listed}; else echo "$*" >>{prolog.node.folder}/removed; fi'
+    )
+    assert prolog.run("epilog") == 0
+    assert (prolog.node.folder / "removed").read_text() == "remove --force pyxis_train-17-0\n"
 
 
 def test_only_an_unhealthy_node_is_refused(prolog: Prolog) -> None:

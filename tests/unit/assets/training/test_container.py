@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.assets.training.shell import JOB
 from tests.unit.assets.training.waiting import LONG_S, read_until, until
+from training_cluster.paths import TRAINING
 
 SCRIPT = f"""\
 set -euo pipefail
@@ -193,3 +194,14 @@ def test_without_an_image_nothing_changes(job: Job) -> None:
     assert job.run(CONTAINER_IMAGE="") == (0, "")
     assert job.options() == ["", "", "", "", "bash"]
     assert list(job.shared.iterdir()) == []
+
+
+def test_a_container_computes_with_the_jobs_threads(tmp_path: Path) -> None:
+    """Enroot's hook for PyTorch images sets one thread in a step of several tasks a node."""
+    script = tmp_path / "train.sh"
+    script.write_text("echo ${OMP_NUM_THREADS-unset}\n")
+    for given, threads in (("", "unset"), ("6", "6")):
+        env = {"PATH": "/usr/bin:/bin", "CONTAINER_ROOT": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        env["JOB_OMP_NUM_THREADS"] = given
+        inside = ["bash", TRAINING / "inside.sh", script]
+        assert subprocess.run(inside, env=env, capture_output=True, text=True).stdout == f"{threads}\n"
