@@ -7,7 +7,7 @@
 #   nodes.sh watch
 # Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
-# Writes: $RUN_DIR/sign-<job>-<restart>.
+# Writes: $RUN_DIR/sign-<job>-<restart>, $RUN_DIR/watch.log, and a line into the job's output.
 #
 # With sbatch --no-kill a job keeps the nodes that are left when it loses one. Slurm then ends the steps that used the lost
 # node, but not steps with srun --no-kill; the ranks' step does not have it, since --kill-on-bad-exit has no effect with it.
@@ -153,7 +153,8 @@ start_lifeline() {
   done) 2>/dev/null &
   lifeline=("$!")
   step_on "${well[@]}"
-  "${each_node[@]}" --job-name=watch bash "$training/nodes.sh" watch &
+  # Slurm kills it at the end, which the job's output need not show.
+  "${each_node[@]}" --job-name=watch bash "$training/nodes.sh" watch 2>>"$RUN_DIR/watch.log" &
   lifeline+=("$!")
 }
 lifeline=()
@@ -163,7 +164,7 @@ lifeline=()
 watch() {
   local -r limit="${WATCH_S:-60}"
   local -i stale=0 place restarts
-  local last="" now others
+  local last="" now others output
   trap 'exit 0' TERM
   while sleep 2; do
     now="$(cat "$SIGN" 2>/dev/null)" || now=""
@@ -182,8 +183,9 @@ watch() {
       stale=0
       continue
     fi
+    output="$(scontrol show job "$THIS_JOB" | sed -n 's/^ *StdOut=//p')" || output=/dev/null
     printf '%s nodes.sh: %s gave no sign of life for %s s; %s queues the job again\n' "$(date +%H:%M:%S)" "$SCRIPT_NODE" \
-      "$stale" "$SLURMD_NODENAME" >&2
+      "$stale" "$SLURMD_NODENAME" >>"${output:-/dev/null}" || true
     trap '' TERM # Slurm's, before the start time is set
     requeue && return
     trap 'exit 0' TERM

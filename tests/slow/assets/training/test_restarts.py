@@ -275,7 +275,8 @@ def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
     let_go(training, "script")
     wait_until(lambda: training.slurm.job_state(job_id) != "RUNNING", timeout_s=180, what="not queued again")
     scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
-    training.wait(job_id, state="COMPLETED")
+    output = training.wait(job_id, state="COMPLETED")
+    assert f"{lost} gave no sign of life for 8 s; " in output
     assert restarts(training, "script") == ["0", "1"]
     assert_whole(training, "script")
 
