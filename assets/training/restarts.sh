@@ -69,11 +69,35 @@ check_checkpoints() {
   "$python" -I -B "$training/run_module.py" trainkit.run.checkpoints "$CHECKPOINT_DIR" || exit 1
 }
 
+# await_space: waits until the run's folder takes a file, at most SPACE_WAIT_S, since a restart on a full file system would fail
+# without a word: the ranks' output, the checkpoints and the files of job.slurm are all on it.
+await_space() {
+  local -ri end=$((SECONDS + ${SPACE_WAIT_S:-3600}))
+  local said full=""
+  # fsync: Lustre and NFS report a full quota when they write.
+  until said="$(LC_ALL=C dd if=/dev/zero of="$RUN_DIR/.space" bs=64k count=16 conv=fsync 2>&1)"; do
+    said="${said%%$'\n'*}"
+    if [[ -n $told ]]; then end_as_asked "waited for space in $RUN_DIR"; fi
+    if ((SECONDS >= end)); then
+      end_for_good 1 "$RUN_DIR takes no files (${said#dd: })" "no space came within ${SPACE_WAIT_S:-3600} s (SPACE_WAIT_S): make some"
+    fi
+    if [[ -z $full ]]; then
+      full="$RUN_DIR takes no files (${said#dd: })"
+      log "$full: waiting for space, at most ${SPACE_WAIT_S:-3600} s"
+      tell "waiting for space" "$full"
+    fi
+    sleep 10
+  done
+  if [[ -n $full ]]; then log "there is space again"; fi
+  rm -f "$RUN_DIR/.space"
+}
+
 # Counts the starts of this job since its newest checkpoint, and ends a job with too many.
 check_restart() {
   local job count step restart by not
   local -i newest=-1
   local -A ends=()
+  await_space
   check_checkpoints
   start_step="$(latest_step)"
   if ((starts_here == 0)); then job_step="$start_step"; fi
@@ -250,7 +274,7 @@ queue_again() {
 end_of_training() {
   local outcome="" failed="exit code $1"
   if [[ -f $RUN_DIR/outcome ]]; then outcome="$(<"$RUN_DIR/outcome")"; fi
-  if [[ -f $RUN_DIR/failed ]]; then failed="$(<"$RUN_DIR/failed")"; fi
+  if [[ -s $RUN_DIR/failed ]]; then failed="$(<"$RUN_DIR/failed")"; fi # empty on a full disk
   if [[ $outcome == finished ]]; then
     report
     (($1 == 0)) || log "the training finished, and a rank failed after that ($failed)"

@@ -117,6 +117,23 @@ def test_failed_ranks_repeat_once_on_their_nodes(job: Job) -> None:
     assert (code, is_queued, "step 9, on the same nodes\n" in output) == (0, False, True)
 
 
+def test_a_restart_waits_for_space(job: Job) -> None:
+    """Or ends with a sentence; a rank's own is on the full disk."""
+    full = "dd: error writing '.space': No space left on device"
+    disk = f"""\
+dd() {{ [[ -f $RUN_DIR/freed ]] || {{ echo "{full}" >&2; return 1; }}; }}
+sleep() {{ touch "$RUN_DIR/freed"; }}
+"""
+    code, is_queued, output = job.run(f"{disk}check_restart; log counted")
+    assert (code, is_queued) == (0, False)
+    said = f"{job.run_dir} takes no files (error writing '.space': No space left on device)"
+    assert output == f"{said}: waiting for space, at most 3600 s\nthere is space again\ncounted\n"
+    (job.run_dir / "freed").unlink()
+    code, is_queued, output = job.run(f"{disk}check_restart; log counted", SPACE_WAIT_S="0")
+    assert (code, is_queued) == (1, False)
+    assert f"{said}; not started again, since no space came within 0 s (SPACE_WAIT_S): make some\n" in output
+
+
 def test_max_restarts_0_ends_a_job(job: Job) -> None:
     job.note((2, ""))
     code, _, output = job.run("check_restart", MAX_RESTARTS="0", SLURM_RESTART_COUNT="1")
