@@ -126,7 +126,7 @@ set_size() {
     size=0
   elif ((least < wanted)); then
     python="$(find_python)" || exit 1
-    size="$("$python" -I -B "$training/run_module.py" trainkit.run.node_count "$training/$workload" "$least" "$size" \
+    size="$("$python" -I -B "$training/run_module.py" trainkit.node_count "$training/$workload" "$least" "$size" \
       "${arguments[@]}")" || size=0
   fi
 }

@@ -104,7 +104,7 @@ WRONG = {
     "users remove alice": "No such command 'remove'",
     # jobs
     "submit gpt2": "Missing option '--nodes'",
-    "submit gpt2 --nodes 0": "Invalid value for '--nodes'",
+    "submit gpt2 --nodes 0": '--nodes "0" is not a number of nodes.',
     "submit gpt2 --nodes 1 --set 1X=2": '--set "1X=2" is not KEY=VALUE',
     "submit gpt2 --nodes 1 --set LR": '--set "LR" is not KEY=VALUE',
     "submit gpt2 --nodes 1 --set 'LR=1\n2'": "--set LR: the value contains a control character",

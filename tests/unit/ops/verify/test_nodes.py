@@ -240,9 +240,12 @@ def test_drained_nodes_and_braked_checks_are_seen(
     )
 
 
-@pytest.mark.parametrize("workload", ["gpt2", "bert-trainium"])
-def test_a_training_takes_node_text_and_known_settings(cluster: PlayedCluster, workload: str) -> None:
+@pytest.mark.parametrize(("workload", "kind"), [("gpt2", "gpu"), ("bert-trainium", "neuron")])
+def test_a_training_takes_node_text_and_known_settings(
+    cluster: PlayedCluster, workload: str, kind: str
+) -> None:
     running(cluster, "COMPLETED")
+    cluster.has_nodes("p4d.24xlarge", recipe="gpu", ACCELERATOR_KIND=kind)
     (cluster.shared / "training" / "bert-trainium").mkdir()
     (cluster.shared / "training" / "bert-trainium" / "train.sh").touch()
     cluster.does("sbatch", 'echo "$CORPUS" >"$TRAINING_SHARED/corpus"; echo 31')

@@ -152,7 +152,7 @@ def test_every_command_of_a_page_is_taken() -> None:
 def test_refused_command_is_found() -> None:
     for command in (
         "trainctl submit gpt2",
-        "trainctl submit gpt2 --nodes none",
+        "trainctl submit gpt2 --nodes 2 --spares none",
         "trainctl submit gpt2 --nodes 2 --set LEARNING_RAT=1",
         "trainctl stats",
         "trainctl preflight -c familly=p4d",

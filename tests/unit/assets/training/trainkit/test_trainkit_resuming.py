@@ -80,7 +80,7 @@ def test_the_largest_number_of_nodes_is_found(tmp_path: Path) -> None:
     given = {"CHECKPOINT_DIR": str(run.checkpoint_dir), "NPROC_PER_NODE": "2", "BATCH_SIZE": "1"}
 
     def largest(least: int, most: int) -> subprocess.CompletedProcess[str]:
-        program = [sys.executable, "-I", "-B", TRAINING / "run_module.py", "trainkit.run.node_count"]
+        program = [sys.executable, "-I", "-B", TRAINING / "run_module.py", "trainkit.node_count"]
         asked = [*program, TRAINING / "gpt2", str(least), str(most)]
         return subprocess.run(asked, env=given, capture_output=True, text=True, check=False)
 

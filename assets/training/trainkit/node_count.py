@@ -1,4 +1,4 @@
-"""`trainkit.run.node_count FOLDER LEAST MOST [ARGUMENT...]` prints how many nodes a workload takes at most.
+"""`trainkit.node_count FOLDER LEAST MOST [ARGUMENT...]` prints how many nodes a workload takes at most.
 
 The arguments are the workload's. Its `check_job` in settings.py judges each number; without one it takes any.
 Exits with the sentence about the largest number if it takes none. Only the standard library.
