@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
-# After each job, on each of its nodes: removes the job's containers, and drains a node that the job left unhealthy, before
-# another job starts there.
+# After each job, on each of its nodes: drains a node that the job left unhealthy, before another job starts there, and removes
+# the containers of the user's jobs.
 #
 # Called by: Slurm (Epilog=/opt/slurm/etc/scripts/epilog.d/*), as root, on compute nodes, with no PATH, once all of the
 #   job's processes have ended. Step 90-install-prolog.sh installs it on the head node, which shares the folder with all
@@ -18,13 +18,13 @@ export TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
 export PATH="${TRAINING_ROOT:+$TRAINING_ROOT/usr/bin:}/opt/slurm/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 readonly JUDGE="${TRAINING_BUNDLES:-$TRAINING_ROOT/opt/training-cluster/bundles}/current/bootstrap/health/judge-node.sh"
 
-# Pyxis keeps named containers (container.sh), of tens of gigabytes, and a cancelled job takes no further step.
+if [[ -r $JUDGE ]]; then bash "$JUDGE" after; fi
+# Pyxis keeps named containers (container.sh), of tens of gigabytes, and a cancelled job takes no further step. Those of earlier
+# jobs are left over: job.slurm's nodes are exclusive. A disk that hangs must not keep the node from being judged.
 if command -v enroot >/dev/null && [[ -n ${SLURM_JOB_UID:-} ]]; then
   groups=() # tests are not root
   if ((EUID == 0)); then groups=(--regid="$(id -g "$SLURM_JOB_UID" || printf 65534)" --clear-groups); fi
-  # shellcheck disable=SC2016  # the inner shell expands it
-  setpriv --reuid="$SLURM_JOB_UID" "${groups[@]}" --no-new-privs bash -c 'enroot list | grep "^pyxis_train-$SLURM_JOB_ID-" | xargs --no-run-if-empty enroot remove --force' \
-    >/dev/null 2>&1 || true
+  timeout --kill-after=5 120 setpriv --reuid="$SLURM_JOB_UID" "${groups[@]}" --no-new-privs \
+    bash -c 'enroot list | grep "^pyxis_train-" | xargs --no-run-if-empty enroot remove --force' >/dev/null 2>&1 || true
 fi
-if [[ -r $JUDGE ]]; then bash "$JUDGE" after; fi
 exit 0

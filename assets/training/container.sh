@@ -27,10 +27,27 @@ find_container() {
   CONTAINER_DIGEST="sha256:$(digest_of "$CONTAINER_FILE")" || die "the image $CONTAINER_FILE cannot be read." \
     "Look at it: ls -l $CONTAINER_FILE"
   export CONTAINER_FILE CONTAINER_BYTES CONTAINER_DIGEST JOB_OMP_NUM_THREADS="${OMP_NUM_THREADS:-}"
+  export CONTAINER_MARKS="$RUN_DIR/containers/$(container_name)" # inside.sh
+  mkdir -p "$CONTAINER_MARKS"
   log "container $CONTAINER_FILE, $((CONTAINER_BYTES >> 20)) MiB, $CONTAINER_DIGEST"
   check_container_environment
   set_container_options
 }
+
+# remove_partial_containers: before a restart on the same nodes, removes containers in which no program has begun: their
+# unpacking may have been killed, and Pyxis would use what is there.
+remove_partial_containers() {
+  if ((${#container_options[@]} == 0)); then return; fi
+  step_on "${well[@]}"
+  # shellcheck disable=SC2016 # the node's shell expands it
+  "${each_node[@]}" /bin/bash -c '[[ -e $1/$SLURMD_NODENAME ]] || enroot remove --force "pyxis_$2"' remove \
+    "$CONTAINER_MARKS" "$(container_name)" >/dev/null 2>&1 || true
+}
+
+container_name() { printf 'train-%s-%s' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}"; }
+
+# For a job.slurm of before; the epilog removes them now.
+remove_containers() { :; }
 
 check_container_programs() {
   local program
@@ -184,7 +201,7 @@ set_container_options() {
     "${TRAINING_OPT:-/opt/training-cluster}/bundles/current/versions.env" 2>/dev/null | tr -d "'\"")" || true
   export EFA_FLOOR
   container_options=(
-    --container-image="$CONTAINER_FILE" --container-name="train-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+    --container-image="$CONTAINER_FILE" --container-name="$(container_name)"
     --container-mounts="${mounts%,}"
     --container-workdir="$RUN_DIR" --container-writable --no-container-mount-home --no-container-remap-root
   )

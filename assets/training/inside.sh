@@ -3,7 +3,7 @@
 #
 # Called by: job.slurm through srun, as the user, in the container: inside.sh SCRIPT [ARGUMENT...]. It replaces itself by
 #   the script, so the script gets Slurm's signals. Safe to run again.
-# Reads: CONTAINER_DIGEST, EFA_FLOOR (the oldest EFA installer that this project accepts; empty: unknown),
+# Writes: CONTAINER_MARKS/NODE. Reads: CONTAINER_DIGEST, EFA_FLOOR (the oldest EFA installer that this project accepts; empty: unknown),
 #   STRICT_NETWORK, TMPDIR, HOME; CONTAINER_ROOT (a folder in the place of /, in tests).
 # Prints, before a prepare.sh, the image's system and network software.
 set -euo pipefail
@@ -54,6 +54,8 @@ describe() {
 # These variables name programs and folders of the node.
 unset TRAINING_PYTHON TRAINING_ROOT PIP_CONSTRAINT
 export CONTAINER_INSIDE=1
+# The container is whole (remove_partial_containers).
+if [[ -d ${CONTAINER_MARKS:-} ]]; then : >"$CONTAINER_MARKS/${SLURMD_NODENAME:-}" || true; fi
 # Enroot's hook for PyTorch images gives each task one thread; launch.sh divides the cores.
 if [[ -n ${JOB_OMP_NUM_THREADS:-} ]]; then export OMP_NUM_THREADS="$JOB_OMP_NUM_THREADS"; else unset OMP_NUM_THREADS; fi
 # Enroot starts a login shell, whose profile replaces the image's PATH on Debian.

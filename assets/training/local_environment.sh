@@ -5,10 +5,10 @@
 #
 # Sourced by: environment.sh, which has what these functions call. Only defines functions.
 # Reads: LOCAL_ENVIRONMENT (auto: jobs of LOCAL_FROM_NODES nodes or more; yes; no), SLURM_JOB_NUM_NODES, SLURM_JOB_ID,
-#   SLURM_RESTART_COUNT, SCRATCH (the folder of the local disks, from the partition's file; without it the environment
+#   START_NUMBER, SCRATCH (the folder of the local disks, from the partition's file; without it the environment
 #   stays shared).
 # Writes: ENVIRONMENT.SUM.tar beside the shared environment; $SCRATCH/venvs-UID/NAME.SUM, once a node for each content;
-#   $SCRATCH/venvs-UID/scripts/JOB-RESTART, once a node for each start.
+#   $SCRATCH/venvs-UID/scripts/JOB-START, once a node for each start.
 
 readonly LOCAL_FROM_NODES=16
 
@@ -79,7 +79,7 @@ local_script() {
     return
   fi
   environment_here="$(dirname "$1")"
-  environment_scripts="$(local_folder)/scripts/$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+  environment_scripts="$(local_folder)/scripts/$SLURM_JOB_ID-${START_NUMBER:-0}"
   if environment_is_safe "$environment_scripts" && copy_scripts "$environment_here" "$environment_scripts"; then
     printf '%s/%s/%s\n' "$environment_scripts" "$(basename "$environment_here")" "$(basename "$1")"
   else

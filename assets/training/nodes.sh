@@ -3,7 +3,7 @@
 # Chooses the nodes of a start among the job's, and returns the job to the queue if the node of job.slurm is lost.
 #
 # Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses its log and address_of, and its variables RUN_DIR,
-#   SPARES, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
+#   SPARES, SPOT_NOTICE, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
 #   nodes.sh watch
 # Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
@@ -30,7 +30,7 @@ use_nodes() {
 # the last one may still hold its port. It stays below the range of outgoing ports (32768 up).
 set_port() { export MASTER_PORT=$((12000 + (SLURM_JOB_ID + 1009 * START_NUMBER) % 10000)); }
 
-# members: sets `all` to the nodes that the job has and that Slurm does not hold for lost, in Slurm's order, by which it
+# members: sets `all` to the nodes that the job has, without those that Slurm holds for lost or that EC2 takes, in Slurm's order, by which it
 # numbers the nodes of a step. Asks again while slurmctld does not answer. Returns 1 if this script's start of the job is over:
 # this node was out of reach, and Slurm has queued the job again.
 members() {
@@ -46,6 +46,7 @@ members() {
     fi
     sleep 2
   done
+  for node in "$SPOT_NOTICE".*; do bad[${node#"$SPOT_NOTICE".}]=1; done # EC2 is about to take them
   # %T ends with * if the node does not respond.
   while read -r node word; do
     if [[ $word =~ down|drain|fail|\* ]]; then bad[$node]=1; fi
@@ -118,16 +119,17 @@ choose_nodes() {
 }
 
 # set_size: sets `size` to the number of nodes of the next start: `wanted`, or the largest one from MIN_NODES on that the nodes
-# allow and the workload takes, 0 without one.
+# allow; 0 if there are too few. Ends this script if the workload takes none of the numbers.
 set_size() {
   local python
   size=$((${#well[@]} < wanted ? ${#well[@]} : wanted))
   if ((size < least)); then
     size=0
-  elif ((least < wanted)); then
+  elif [[ -n ${MIN_NODES:-} ]]; then
     python="$(find_python)" || exit 1
     size="$("$python" -I -B "$training/run_module.py" trainkit.node_count "$training/$workload" "$least" "$size" \
-      "${arguments[@]}")" || size=0
+      "${arguments[@]}")" || die "$workload takes no number of nodes from $least to $size: see the line above." \
+      "Give other numbers: MIN_NODES=$wanted sbatch --nodes $wanted ..."
   fi
 }
 size=0

@@ -52,8 +52,12 @@ latest_step() {
 how_to_go_on() {
   # Otherwise job.slurm would begin another run in /fsx.
   if [[ ${TRAINING_SHARED:-/fsx} != /fsx ]]; then printf 'TRAINING_SHARED=%q ' "$TRAINING_SHARED"; fi
-  if ((${SPARES:-0})); then printf 'SPARES=%s ' "$SPARES"; fi
-  printf 'RUN_NAME=%s sbatch --nodes %s %s/job.slurm %s' "$run" "$SLURM_JOB_NUM_NODES" "$training" "$workload"
+  local fewest="" name
+  for name in SPARES MIN_NODES; do
+    if [[ ${!name:-0} != 0 ]]; then printf '%s=%s ' "$name" "${!name}"; fi
+  done
+  if [[ -n ${MIN_NODES:-} ]]; then fewest="$((MIN_NODES + ${SPARES:-0}))-"; fi
+  printf 'RUN_NAME=%s sbatch --nodes %s%s %s/job.slurm %s' "$run" "$fewest" "$SLURM_JOB_NUM_NODES" "$training" "$workload"
 }
 
 # Corrects latest_step where the newest checkpoint has lost files, and reports it in a line.
@@ -77,6 +81,7 @@ await_space() {
   # fsync: Lustre and NFS report a full quota when they write.
   until said="$(LC_ALL=C dd if=/dev/zero of="$RUN_DIR/.space" bs=64k count=16 conv=fsync 2>&1)"; do
     said="${said%%$'\n'*}"
+    if [[ $said != *@("No space left on device"|"Disk quota exceeded") ]]; then return; fi # others have their own messages
     if [[ -n $told ]]; then end_as_asked "waited for space in $RUN_DIR"; fi
     if ((SECONDS >= end)); then
       end_for_good 1 "$RUN_DIR takes no files (${said#dd: })" "no space came within ${SPACE_WAIT_S:-3600} s (SPACE_WAIT_S): make some"
@@ -145,10 +150,8 @@ reach_nodes() {
   why="${#well[@]} nodes of the job took a step, and $least are needed"
   if ((size)); then
     use_nodes "${well[@]:0:size}"
+    ((size == wanted)) || log "trains on $size nodes, of $wanted"
     return
-  elif ((${#well[@]} >= least)); then
-    die "$workload takes no number of nodes from $least to $((${#well[@]} < wanted ? ${#well[@]} : wanted)): see the line above." \
-      "Give other numbers: MIN_NODES=$wanted sbatch --nodes $wanted ..."
   fi
   if ((${SLURM_RESTART_COUNT:-0} - counted > MAX_INTERRUPTIONS)); then
     end_for_good 1 "$why" "no training has begun in $MAX_INTERRUPTIONS restarts"
@@ -236,7 +239,7 @@ names_of_settings() {
 watch_for_spot_notice() {
   export SPOT_NOTICE="$RUN_DIR/spot-notice-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
   if [[ ${CAPACITY:-} != spot ]]; then return; fi
-  rm -f "$SPOT_NOTICE"
+  rm -f "$SPOT_NOTICE"{,.*}
   start_watch
 }
 
@@ -288,11 +291,12 @@ end_of_training() {
     log "not started again: ${outcome#refused }"
     log "when that is fixed, continue from step $(latest_step): $(how_to_go_on)"
     exit 1
-  elif [[ -n $lost ]]; then
-    restart_or_end "$1" "lost or unhealthy: $lost" slurm
-    return
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE && -z $told ]]; then # a notice does not tell this script
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }" slurm
+    return
+  elif [[ -n $lost && ! -f $SPOT_NOTICE ]]; then
+    restart_or_end "$1" "lost or unhealthy: $lost" slurm
+    return
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
     end_as_asked "stopped at step ${outcome#stopped } and saved"
   elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
@@ -300,6 +304,7 @@ end_of_training() {
     end_as_asked "ended without saving since the checkpoint of step $(latest_step)"
   elif (($1)) && [[ -f $SPOT_NOTICE && ! -f $RUN_DIR/failed ]]; then
     restart_or_end "$1" "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training could not save" slurm
+    return
   elif (($1)); then
     restart_or_end "$1" "the training failed ($failed)" "$(ended_by "$1")"
     return
@@ -346,7 +351,8 @@ restart_or_end() {
     failures+=1 tries=", restart $failures of $MAX_RESTARTS without a new checkpoint"
   fi
   not="$(why_not_again)"
-  if [[ -z $not && ($3 == ranks || -n $lost) ]] && stays "$tries"; then
+  if [[ -z $not && ($3 == ranks || -n $lost || -f $SPOT_NOTICE) ]] && stays "$tries"; then
+    rm -f "$SPOT_NOTICE"
     if [[ -n $lost ]]; then where="on ${well[*]:0:size}"; else repeats=yes; fi
     log "$2; continues from step $at$tries, $where"
     tell "started again" "$2; continues from step $at$tries, $where"

@@ -4,7 +4,7 @@
 #
 # Called by: job.slurm through srun, as the user, once on every node of a spot partition, as a step in addition to
 #   the training; it ends with the job. Safe to run again.
-# Environment: SPOT_NOTICE, the file to write the notice to; THIS_JOB, SLURMD_NODENAME;
+# Environment: SPOT_NOTICE, the file to write the notice to, and SPOT_NOTICE.NODE, which remains; THIS_JOB, SLURMD_NODENAME;
 #   AWS_EC2_METADATA_SERVICE_ENDPOINT, default http://169.254.169.254.
 #
 # After a notice it sends SIGTERM to the job's steps, but not to job.slurm, which then requeues the job.
@@ -27,7 +27,7 @@ until found="$(notice)"; do
 done
 readonly found partial="$SPOT_NOTICE.$SLURMD_NODENAME"
 printf '%s: %s\n' "$SLURMD_NODENAME" "$found" >"$partial"
-mv -f "$partial" "$SPOT_NOTICE"
+ln -f "$partial" "$SPOT_NOTICE"
 printf '%s spot_notice.sh: EC2 takes %s: %s\n' "$(date +%H:%M:%S)" "$SLURMD_NODENAME" "$found" >&2
 # Slurm's controller may be down meanwhile.
 until scancel --signal=TERM "$THIS_JOB"; do

@@ -114,9 +114,9 @@ def read_settings(
         (SPARES, "--spares"): spares,
         (MIN_NODES, "the fewest nodes of --nodes,"): fewest,
     }
-    for (name, given), value in values.items():
-        if value is not None and settings.setdefault(name, str(value)) != str(value):
-            raise UsageError(f"{given} {value} and --set {name}={settings[name]}: give one of them.")
+    for (name, given), wanted in values.items():
+        if wanted is not None and settings.setdefault(name, str(wanted)) != str(wanted):
+            raise UsageError(f"{given} {wanted} and --set {name}={settings[name]}: give one of them.")
     if RUN_NAME in settings and not _RUN.fullmatch(settings[RUN_NAME]):
         raise UsageError(
             f'"{settings[RUN_NAME]}" cannot name a run: the name becomes a folder.\n'
@@ -230,7 +230,7 @@ def read_nodes(text: str) -> tuple[int, int | None]:
         raise UsageError(
             f'--nodes "{text}" is not a number of nodes.\n'
             "  allowed: a number from 1 on, or the fewest and the most: MIN-MAX\n"
-            "  type:    --nodes 2, or --nodes 48-64 to start on what is free"
+            "  type:    --nodes 2, or --nodes 2-4 to start on what is free"
         )
     return most, least if least < most else None
 

@@ -2,7 +2,7 @@
 #
 # Gives a container the node's EFA software, if the image has none: libfabric, NCCL's plugin for it (aws-ofi-nccl), and
 # the libraries of the kernel's verbs, as Enroot's own hook 99-mellanox.sh does for other cards. An image with EFA
-# software keeps its own, and only its folders are added to LD_LIBRARY_PATH. NCCL's settings of the node are there too.
+# software keeps its own, and only its folders are added to LD_LIBRARY_PATH. It gets NCCL's settings of the node, too.
 #
 # Called by: enroot, as the user, before a container starts (/etc/enroot/hooks.d; doc/cmd/start.md). Must not fail: the
 #   container would not start. Environment: ENROOT_ROOTFS, the container's root; ENROOT_MOUNTS and ENROOT_ENVIRON, files
@@ -18,10 +18,14 @@ readonly etc="/etc/libibverbs.d"
 # mount_in PATH KIND: mounts the node's file or folder at the same path in the container.
 mount_in() { printf '%s %s none x-create=%s,bind,ro,nosuid,nodev,private,nofail,silent\n' "$node$1" "$1" "$2" >>"$ENROOT_MOUNTS"; }
 
-# image_library NAME: true if the image has such a library in a usual folder.
+# image_library NAME: true if the image has such a library in a usual folder. A container that starts again still has the empty
+# files and folders on which this hook mounted.
 image_library() {
-  local -ra found=("$ENROOT_ROOTFS"/{usr/,}lib{,64}/{,*-linux-gnu/}"$1"*)
-  ((${#found[@]} > 0))
+  local found
+  for found in "$ENROOT_ROOTFS"/{usr/,}lib{,64}/{,*-linux-gnu/}"$1"*; do
+    if [[ -s $found ]]; then return; fi
+  done
+  return 1
 }
 
 # Adds the libraries between libfabric and the kernel that the image lacks, each where the node has it.
@@ -38,7 +42,7 @@ mount_verbs() {
   done
   # libibverbs looks for its drivers in these.
   for library in "$node"/usr/lib{64,/*-linux-gnu}/libibverbs/libefa-*.so; do mount_in "${library#"$node"}" file; done
-  if [[ -e $node$etc/efa.driver && ! -e $ENROOT_ROOTFS$etc/efa.driver ]]; then mount_in "$etc/efa.driver" file; fi
+  if [[ -e $node$etc/efa.driver && ! -s $ENROOT_ROOTFS$etc/efa.driver ]]; then mount_in "$etc/efa.driver" file; fi
 }
 
 # Prints the folders of EFA's libraries and of NCCL's plugin below a root: lib on Ubuntu, lib64 on Amazon Linux.
@@ -50,9 +54,10 @@ library_folders() {
   done
 }
 
+if [[ -e $node/etc/nccl.conf && ! -s $ENROOT_ROOTFS/etc/nccl.conf ]]; then mount_in /etc/nccl.conf file; fi
 cards=("$node"/dev/infiniband/uverbs*)
 if ((${#cards[@]} == 0)) || [[ ! -d $node$amazon/efa ]]; then exit 0; fi
-if [[ -d $ENROOT_ROOTFS$amazon/efa ]]; then
+if compgen -G "$ENROOT_ROOTFS$amazon/efa/lib*/*" >/dev/null; then
   folders="$(library_folders "$ENROOT_ROOTFS")"
 else
   folders="$(library_folders "$node")"
@@ -62,7 +67,6 @@ else
   mount_verbs
   printf 'CONTAINER_EFA=host\n' >>"$ENROOT_ENVIRON"
 fi
-if [[ -e $node/etc/nccl.conf && ! -e $ENROOT_ROOTFS/etc/nccl.conf ]]; then mount_in /etc/nccl.conf file; fi
 own="$(sed -n 's/^LD_LIBRARY_PATH=//p' "$ENROOT_ENVIRON" | tail -n 1)"
 # The image's own libraries come first.
 printf 'LD_LIBRARY_PATH=%s\n' "${own:+$own}${folders:+${own:+:}${folders#:}}" >>"$ENROOT_ENVIRON"

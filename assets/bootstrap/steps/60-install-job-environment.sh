@@ -31,6 +31,6 @@ readonly OWN="# Training Cluster: steps/60-install-job-environment.sh" NCCL="$TR
 if [[ -n $PARTITION ]] && { [[ ! -e $NCCL ]] || grep -qxF "$OWN" "$NCCL"; }; then
   put "$NCCL" <<END
 $OWN
-$(sed -nE 's/^export (NCCL_[A-Z_]+)="\$\{[A-Z_]+-(.*)\}"$/\1=\2/p' "$BUNDLE/partitions/$PARTITION.env")
+$(sed -nE 's/^export (NCCL_[A-Z0-9_]+)="\$\{[A-Z0-9_]+-(.*)\}"$/\1=\2/p' "$BUNDLE/partitions/$PARTITION.env")
 END
 fi

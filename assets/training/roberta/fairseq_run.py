@@ -76,9 +76,10 @@ def patient(run: Run, work: str, function: Callable[..., Any]) -> Callable[..., 
 
 
 def load_position(iterator: Any, state: Mapping[str, Any]) -> None:
-    """Load the position in the data, which fairseq counts in batches of one rank, on any number of ranks."""
-    consumed = state.get("iterations_in_epoch", 0) * state.get("ranks", iterator.num_shards)
-    load_own_position(iterator, {**state, "iterations_in_epoch": consumed // iterator.num_shards})
+    """Load the position in the data, which fairseq counts in batches of one rank."""
+    own = iterator.num_shards * RecordedMaskedLM.recorder.settings.batch_size
+    consumed = state.get("iterations_in_epoch", 0) * state.get("micro_step", own)
+    load_own_position(iterator, {**state, "iterations_in_epoch": consumed // own})
 
 
 load_own_position = iterators.EpochBatchIterator.load_state_dict

@@ -151,7 +151,8 @@ class Recorder:
                 checkpoints.saving(run),
                 checkpoints.writing(run, self.step, settings=self.settings) as folder,
             ):
-                position = epoch_itr.state_dict() | {"ranks": run.world_size}
+                micro_step = run.world_size * self.settings.batch_size
+                position = epoch_itr.state_dict() | {"micro_step": micro_step}
                 state = {"train_iterator": position, "val_loss": val_loss}
                 trainer.save_checkpoint(str(folder / CHECKPOINT), state)
                 progress = {"step": self.step, "tokens": self.tokens, **self._made_of}

@@ -14,6 +14,7 @@ from options import RECIPE, check_options
 from texts import check_texts
 from trainkit.data.hf_weights import WeightsError, check_name
 from trainkit.fitting import Choice
+from trainkit.resuming import check_range
 from trainkit.run.checkpoints import newest
 from trainkit.run.run import die
 from trainkit.run.settings import (
@@ -149,6 +150,7 @@ def check_job(settings: Settings, nodes: int) -> None:
         run_dir, checkpoint_dir = (os.environ.get(name) for name in ("RUN_DIR", "CHECKPOINT_DIR"))
         if run_dir and checkpoint_dir and newest(Path(checkpoint_dir)):  # in a job
             settings = settings.as_run_began(Path(run_dir))
+        check_range(settings.global_batch)
         fit(settings, count=nodes)
 
 

@@ -30,7 +30,8 @@ def accumulated(run: Run, settings: Accumulating) -> Accumulating:
         _refuse(run, _does_not_divide(batch, micro_step, f"GLOBAL_BATCH={near} to continue with that"))
     count = batch // micro_step or settings.gradient_accumulation
     if count != settings.gradient_accumulation:
-        run.say(f"GRADIENT_ACCUMULATION is {count} on these ranks: a step has {batch} sequences")
+        was = settings.gradient_accumulation
+        run.say(f"GRADIENT_ACCUMULATION is {count}, not {was}: a step has {batch} sequences (GLOBAL_BATCH)")
     settings = dataclasses.replace(settings, gradient_accumulation=count)
     return resumed_settings(run, settings, sequences=micro_step * count)
 
@@ -44,8 +45,15 @@ def check_batch(settings: AccumulatingSettings, nodes: int) -> None:
     folder = os.environ.get("CHECKPOINT_DIR")
     found = checkpoints.newest(Path(folder)) if folder else None
     batch = settings.global_batch or (kept_batch(found, settings) if found else 0)
+    check_range(batch)
     if batch % (micro_step := nodes * ranks_of_node() * settings.batch_size):
         die(_does_not_divide(batch, micro_step, "another GLOBAL_BATCH"))
+
+
+def check_range(global_batch: int) -> None:
+    """Die if a job on a range of nodes has no global batch, which would depend on the nodes that are free."""
+    if not global_batch and os.environ.get("MIN_NODES"):
+        die("a job on a range of nodes (MIN_NODES) needs GLOBAL_BATCH, the sequences of a step.")
 
 
 def kept_batch(checkpoint: Path, settings: TrainSettings) -> int:

@@ -67,7 +67,7 @@ class EnvironmentVariable(Strict):
     """One variable of a job's environment, with its reader and the reason for its value."""
 
     name: str = Field(pattern=r"^[A-Z][A-Z0-9_]*$")
-    value: str = Field(pattern=r"^[^'\n]*$")
+    value: str = Field(pattern=r"""^[^'"$`\\}\n]*$""")
     since: str = Field(description="the software, and its version, that reads it")
     reason: str
 

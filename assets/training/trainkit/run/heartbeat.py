@@ -150,6 +150,8 @@ def kill_steps() -> None:
             steps = [
                 step for step, _, name in named if step.rpartition(".")[2].isdecimal() and name != "watch"
             ]
+            if not steps:  # Slurm has ended them, and srun may wait for a lost node
+                return
             subprocess.run(["scancel", "--ctld", "--signal=KILL", *steps], check=True, timeout=_SCANCEL_S)
         except subprocess.TimeoutExpired:
             return

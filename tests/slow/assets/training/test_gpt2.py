@@ -93,7 +93,7 @@ def test_a_resume_has_its_own_settings(training: Training, whole_run: list[dict[
 
 def test_fewer_nodes_train_the_same_batches(training: Training, whole_run: list[dict[str, Any]]) -> None:
     said = check_that_fewer_nodes_go_on(training, f"step-{2 * SAVED_EVERY:06d}", GPT2_DROPOUT="0")
-    assert "\n0: GRADIENT_ACCUMULATION is 2 on these ranks: a step has 32 sequences\n" in said
+    assert "\n0: GRADIENT_ACCUMULATION is 2, not 1: a step has 32 sequences (GLOBAL_BATCH)\n" in said
 
 
 @pytest.mark.nightly

@@ -51,13 +51,15 @@ def prolog(tmp_path: Path) -> Prolog:
 
 
 def test_an_ended_jobs_containers_are_removed(prolog: Prolog) -> None:
-    """Of a cancelled job, too; those of another job on the node stay."""
-    listed = r"printf 'pyxis_train-%s-0\n' 17 170 16; echo mine"
+    """Of a cancelled job, too; those that the user made stay."""
+    listed = r"printf 'pyxis_train-%s-0\n' 17 16; echo mine"
     prolog.node.stub(
         "enroot", f'if [[ $1 == list ]]; then {listed}; else echo "$*" >>{prolog.node.folder}/removed; fi'
     )
     assert prolog.run("epilog") == 0
-    assert (prolog.node.folder / "removed").read_text() == "remove --force pyxis_train-17-0\n"
+    assert (
+        prolog.node.folder / "removed"
+    ).read_text() == "remove --force pyxis_train-17-0 pyxis_train-16-0\n"
 
 
 def test_only_an_unhealthy_node_is_refused(prolog: Prolog) -> None:

@@ -203,5 +203,5 @@ def test_a_container_computes_with_the_jobs_threads(tmp_path: Path) -> None:
     for given, threads in (("", "unset"), ("6", "6")):
         env = {"PATH": "/usr/bin:/bin", "CONTAINER_ROOT": str(tmp_path), "OMP_NUM_THREADS": "1"}
         env["JOB_OMP_NUM_THREADS"] = given
-        inside = ["bash", TRAINING / "inside.sh", script]
+        inside = ["bash", str(TRAINING / "inside.sh"), str(script)]
         assert subprocess.run(inside, env=env, capture_output=True, text=True).stdout == f"{threads}\n"

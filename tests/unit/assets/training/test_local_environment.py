@@ -218,5 +218,5 @@ def test_large_jobs_run_scripts_of_local_disks(tmp_path: Path) -> None:
     (job.workload / "beside.py").write_text("changed = True")
     assert job.run(STARTED, **RANK).stdout == done.stdout
     assert (own / "tiny" / "beside.py").read_text() == "", "a start keeps the scripts with which it began"
-    again = job.run(STARTED, **RANK, SLURM_RESTART_COUNT="1")
+    again = job.run(STARTED, **RANK, START_NUMBER="1")
     assert str(job.local / "scripts" / "7-1" / "tiny") in again.stdout

@@ -134,6 +134,29 @@ sleep() {{ touch "$RUN_DIR/freed"; }}
     assert f"{said}; not started again, since no space came within 0 s (SPACE_WAIT_S): make some\n" in output
 
 
+def test_a_doomed_node_gives_way_to_a_spare(job: Job) -> None:
+    """EC2 takes n2 of three in two minutes, and Slurm still holds it for good."""
+    job.notice.write_text("n2: terminate\n")
+    job.notice.with_name(f"{job.notice.name}.n2").touch()
+    (job.run_dir / "outcome").write_text("stopped 6\n")
+    job.save(6)
+    slurm = """\
+squeue() { echo "RUNNING 0 n[1-3]"; }
+sinfo() { printf '%s mixed\n' n1 n2 n3; }
+scontrol() { printf '%s\n' n1 n2 n3; }
+answering() { well=("$@"); }
+wanted=2 least=2
+"""
+    code, is_queued, output = job.run(
+    line = "choose_nodes; lost=$(lost_nodes); end_of_training 0; echo ${well[*]}"
+    code, is_queued, output = job.run(f"{slurm}{line}")
+    )
+    assert (code, is_queued) == (0, False)
+    assert f"{NOTICE}, and the training saved at step 6; continues from step 6, on n1 n3\n" in output
+    assert output.endswith("\nn1 n3\n")
+    assert not job.notice.exists()
+
+
 def test_max_restarts_0_ends_a_job(job: Job) -> None:
     job.note((2, ""))
     code, _, output = job.run("check_restart", MAX_RESTARTS="0", SLURM_RESTART_COUNT="1")
@@ -186,7 +209,7 @@ def test_a_time_limit_without_checkpoint_ends_the_job(job: Job) -> None:
 def test_a_spot_notice_may_precede_the_first_step(job: Job) -> None:
     """Ranks that import torch do not yet save at SIGTERM: neither the data nor the code is at fault."""
     job.notice.write_text("n2: terminate\n")
-    code, is_queued, output = job.run("end_of_training 143")
+    code, is_queued, output = job.run("size=0; end_of_training 143")
     assert f"{NOTICE}, and the training could not save; continues from step 4, interruption 1 of 10" in output
     assert (code, is_queued) == (143, True)
 

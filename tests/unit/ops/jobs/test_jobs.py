@@ -90,11 +90,12 @@ def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
 
 def test_a_dry_run_checks_and_prints_its_command(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
-    asked = ("submit", "gpt2", "--dry-run", "--nodes", "2-3", "--spares", "1", "--set", "MAX_STEPS=5")
+    nodes = ("--nodes", "2-3", "--spares", "1", "--set", "GLOBAL_BATCH=576")
+    asked = ("submit", "gpt2", "--dry-run", *nodes, "--set", "MAX_STEPS=5")
     code, said, complaint = call(*asked, "--", "--seed", "1")
     assert (code, complaint) == (0, "")
     assert said == (
-        "env MAX_STEPS=5 SPARES=1 MIN_NODES=2 sbatch --parsable --nodes=3-4 --job-name=gpt2 "
+        "env GLOBAL_BATCH=576 MAX_STEPS=5 SPARES=1 MIN_NODES=2 sbatch --parsable --nodes=3-4 --job-name=gpt2 "
         "--output=/fsx/runs/job-%j.log /fsx/training/job.slurm gpt2 --seed 1\n"
     )
     code, said, _ = call(*asked, "--json")
@@ -117,7 +118,8 @@ def test_a_refused_size_names_the_deploy(cluster: PlayedCluster, call: Call) -> 
         (("trainkit",), 1, "allowed: gpt2, roberta"),
         (("../gpt2",), 1, "allowed: gpt2, roberta"),
         (("gpt2", "--nodes", "5"), 1, "allowed: 1 to 4"),
-        (("gpt2", "--nodes", "3-2"), 2, "or --nodes 48-64"),
+        (("gpt2", "--nodes", "3-2"), 2, "or --nodes 2-4"),
+        (("gpt2", "--nodes", "2-3"), 2, "a job on a range of nodes (MIN_NODES) needs GLOBAL_BATCH"),
         (("gpt2", "--nodes", "3", "--spares", "2"), 1, "5 nodes, 2 of them spare"),
         (("gpt2", "--spares", "1", "--set", "SPARES=2"), 2, "--spares 1 and --set SPARES=2: give one"),
         (("gpt2", "--partition", "gpus"), 1, 'Did you mean "gpu"?'),

@@ -29,13 +29,13 @@ CASES = (
         NODE,
         (),
         (),
-        (*FOLDERS, VERBS, EFA, NL, RDMA, DRIVER, NCCL),
+        (NCCL, *FOLDERS, VERBS, EFA, NL, RDMA, DRIVER),
         ("CONTAINER_EFA=host", f"LD_LIBRARY_PATH={PATHS}"),
     ),
     # An image keeps its own libraries.
     (
         *(NODE, ("usr/lib64/libibverbs.so.1.14", "lib/x86_64-linux-gnu/libnl-3.so.200"), (CUDA,)),
-        (*FOLDERS, EFA, RDMA, DRIVER, NCCL),
+        (NCCL, *FOLDERS, EFA, RDMA, DRIVER),
         ("CONTAINER_EFA=host", f"{CUDA}:{PATHS}"),
     ),
     # An image keeps its own EFA software, and its settings of NCCL.
@@ -46,9 +46,9 @@ CASES = (
         (),
         ("LD_LIBRARY_PATH=/opt/amazon/efa/lib:/opt/amazon/aws-ofi-nccl/lib",),
     ),
-    # A node without EFA changes nothing.
-    (NODE[1:], (), (), (), ()),
-    ((CARD, *NODE[2:]), (), (), (), ()),
+    # A node without EFA gives NCCL's settings alone.
+    (NODE[1:], (), (), (NCCL,), ()),
+    ((CARD, *NODE[2:]), (), (), (NCCL,), ()),
 )
 
 
@@ -59,10 +59,8 @@ def test_an_image_gets_what_it_lacks(tmp_path: Path) -> None:
             (folder / root).mkdir(parents=True)
             for file in (folder / root / name for name in names):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.touch()
-        (folder / "mounts").touch()
+                file.write_text("content")
         environ = folder / "environ"
-        environ.write_text("".join(f"{line}\n" for line in ("PATH=/usr/bin", *given)))
         env = {
             "PATH": "/usr/bin:/bin",
             "TRAINING_ROOT": str(folder / "node"),
@@ -70,8 +68,19 @@ def test_an_image_gets_what_it_lacks(tmp_path: Path) -> None:
             "ENROOT_MOUNTS": str(folder / "mounts"),
             "ENROOT_ENVIRON": str(environ),
         }
-        done = subprocess.run(["bash", HOOK], env=env, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        found = [line.split()[1] for line in (folder / "mounts").read_text().splitlines()]
-        assert found == [f"/{name}" for name in mounts], number
-        assert environ.read_text().splitlines()[1 + len(given) :] == list(added), number
+        for _ in range(2):
+            (folder / "mounts").write_text("")
+            environ.write_text("".join(f"{line}\n" for line in ("PATH=/usr/bin", *given)))
+            done = subprocess.run(["bash", HOOK], env=env, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            found = [line.split()[1] for line in (folder / "mounts").read_text().splitlines()]
+            assert found == [f"/{name}" for name in mounts], number
+            assert environ.read_text().splitlines()[1 + len(given) :] == list(added), number
+            # Enroot makes what it mounts on, and the container of a restart still has it.
+            for name in mounts:
+                target = folder / "image" / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if (folder / "node" / name).is_dir():
+                    target.mkdir(exist_ok=True)
+                else:
+                    target.touch()

@@ -63,7 +63,7 @@ def test_another_number_of_ranks_keeps_the_batch(tmp_path: Path, capsys: pytest.
     now = resuming.accumulated(fewer, settings)
     assert (now.global_batch, now.gradient_accumulation) == (batch, 1)
     said = capsys.readouterr().out
-    assert f"GRADIENT_ACCUMULATION is 1 on these ranks: a step has {batch} sequences\n" in said
+    assert f"GRADIENT_ACCUMULATION is 1, not 3: a step has {batch} sequences (GLOBAL_BATCH)\n" in said
     given = dataclasses.replace(settings, global_batch=8 * run.world_size)
     assert resuming.accumulated(run, given).gradient_accumulation == 2
     with pytest.raises(
@@ -80,8 +80,8 @@ def test_the_largest_number_of_nodes_is_found(tmp_path: Path) -> None:
     given = {"CHECKPOINT_DIR": str(run.checkpoint_dir), "NPROC_PER_NODE": "2", "BATCH_SIZE": "1"}
 
     def largest(least: int, most: int) -> subprocess.CompletedProcess[str]:
-        program = [sys.executable, "-I", "-B", TRAINING / "run_module.py", "trainkit.node_count"]
-        asked = [*program, TRAINING / "gpt2", str(least), str(most)]
+        program = [sys.executable, "-I", "-B", str(TRAINING / "run_module.py"), "trainkit.node_count"]
+        asked = [*program, str(TRAINING / "gpt2"), str(least), str(most)]
         return subprocess.run(asked, env=given, capture_output=True, text=True, check=False)
 
     assert [largest(2, most).stdout for most in (3, 5, 11, 12, 13)] == ["3\n", "4\n", "6\n", "12\n", "12\n"]
