@@ -195,9 +195,11 @@ watch() {
 }
 
 # requeue: returns this job to the queue. Slurm delays a requeued job by 71 s (cred_expire) unless its start time is in the
-# future when its nodes have ended it (batch_requeue_fini).
+# future when its nodes have ended it (batch_requeue_fini), which takes longer where the epilog removes a container.
 requeue() {
-  scontrol requeue "$THIS_JOB" && { scontrol update "jobid=$THIS_JOB" StartTime=now+10seconds || true; }
+  local seconds=10
+  if [[ -n ${CONTAINER_FILE:-} ]]; then seconds=60; fi
+  scontrol requeue "$THIS_JOB" && { scontrol update "jobid=$THIS_JOB" "StartTime=now+${seconds}seconds" || true; }
 }
 
 if [[ ${1:-} == watch && ${BASH_SOURCE[0]} == "$0" ]]; then watch; fi

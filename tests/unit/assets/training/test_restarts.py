@@ -147,10 +147,8 @@ scontrol() { printf '%s\n' n1 n2 n3; }
 answering() { well=("$@"); }
 wanted=2 least=2
 """
-    code, is_queued, output = job.run(
     line = "choose_nodes; lost=$(lost_nodes); end_of_training 0; echo ${well[*]}"
     code, is_queued, output = job.run(f"{slurm}{line}")
-    )
     assert (code, is_queued) == (0, False)
     assert f"{NOTICE}, and the training saved at step 6; continues from step 6, on n1 n3\n" in output
     assert output.endswith("\nn1 n3\n")
