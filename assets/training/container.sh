@@ -27,7 +27,8 @@ find_container() {
   CONTAINER_DIGEST="sha256:$(digest_of "$CONTAINER_FILE")" || die "the image $CONTAINER_FILE cannot be read." \
     "Look at it: ls -l $CONTAINER_FILE"
   export CONTAINER_FILE CONTAINER_BYTES CONTAINER_DIGEST JOB_OMP_NUM_THREADS="${OMP_NUM_THREADS:-}"
-  export CONTAINER_MARKS="$RUN_DIR/containers/$(container_name)" # inside.sh
+  CONTAINER_MARKS="$RUN_DIR/containers/$(container_name)" # inside.sh
+  export CONTAINER_MARKS
   mkdir -p "$CONTAINER_MARKS"
   log "container $CONTAINER_FILE, $((CONTAINER_BYTES >> 20)) MiB, $CONTAINER_DIGEST"
   check_container_environment
