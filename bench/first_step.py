@@ -33,15 +33,10 @@ class FirstStep:
     """A local Slurm with running nodes, the workload's data, and two ways to start a run."""
 
     def __init__(self, slurm: LocalSlurm, folder: Path) -> None:
-        self._slurm, self._shared, self._etc = slurm, folder / "fsx", folder / "etc"
+        self._slurm, self._variables = slurm, make_shared(folder)
+        self._shared = Path(self._variables["TRAINING_SHARED"])
         self._training = self._shared / "training"
-        shutil.copytree(TRAINING, self._training)
-        self._partition = self._etc / "partitions" / "train.env"
-        self._partition.parent.mkdir(parents=True)
-        settings = read_settings({"family": FAMILY})
-        config = config_before_deploy(settings)
-        rendered = render_job_environments(config, settings)[settings.family_facts.queue]
-        self._partition.write_text(rendered, encoding="utf-8")
+        self._partition = Path(self._variables["TRAINING_ETC"]) / "partitions" / "train.env"
         self._runs = 0
         # Makes the environment and the data, and powers the nodes up.
         self.by_sbatch()
@@ -50,14 +45,7 @@ class FirstStep:
     def by_sbatch(self) -> float:
         """Return the seconds from sbatch to the first step, with job.slurm's checks and no preparation."""
         self._runs += 1
-        variables = {
-            "TRAINING_SHARED": str(self._shared),
-            "TRAINING_ETC": str(self._etc),
-            "TRAINING_VENVS": str(VENVS),
-            "TRAINING_REHEARSAL": "1",
-            "RUN_NAME": str(self._runs),
-            **_RUN,
-        }
+        variables = {**self._variables, "RUN_NAME": str(self._runs), **_RUN}
         script = str(self._training / "job.slurm")
         began = time.time()
         job_id = self._slurm.submit([f"--nodes={NODES}", script, WORKLOAD], env=variables)
@@ -112,25 +100,52 @@ class FirstStep:
     def _first_row(self) -> float:
         """Return the time at which the first step ended, in seconds since 1970."""
         with (self._run_dir() / "metrics.jsonl").open(encoding="utf-8") as rows:
-            row = json.loads(rows.readline())
-        return datetime.datetime.fromisoformat(row["time"]).timestamp()
+            return time_of(rows.readline())
+
+
+def time_of(row: str) -> float:
+    """Return the time of a row of metrics.jsonl, in seconds since 1970."""
+    return datetime.datetime.fromisoformat(json.loads(row)["time"]).timestamp()
+
+
+def make_shared(folder: Path) -> dict[str, str]:
+    """Make a shared folder with the training scripts; return the variables of its jobs."""
+    shared, partitions = folder / "fsx", folder / "etc" / "partitions"
+    shutil.copytree(TRAINING, shared / "training")
+    partitions.mkdir(parents=True)
+    settings = read_settings({"family": FAMILY})
+    rendered = render_job_environments(config_before_deploy(settings), settings)
+    (partitions / "train.env").write_text(rendered[settings.family_facts.queue], encoding="utf-8")
+    return {
+        "TRAINING_SHARED": str(shared),
+        "TRAINING_ETC": str(partitions.parent),
+        "TRAINING_VENVS": str(VENVS),
+        "TRAINING_REHEARSAL": "1",
+    }
 
 
 @contextmanager
 def ready(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
     """Yield both ways to start a run, by their names on the page."""
+    with local_slurm(folder / "slurm", nodes=NODES) as slurm:
+        both = FirstStep(slurm, folder)
+        yield {"sbatch": both.by_sbatch, "bare torchrun": both.by_torchrun}
+
+
+@contextmanager
+def local_slurm(root: Path, *, nodes: int) -> Iterator[LocalSlurm]:
+    """Run a local Slurm with a partition `train` of dynamic nodes."""
     workload_python(WORKLOAD)
-    resource = {"Name": FAMILY, "InstanceType": "m6i.32xlarge", "MinCount": 0, "MaxCount": NODES}
+    resource = {"Name": FAMILY, "InstanceType": "m6i.32xlarge", "MinCount": 0, "MaxCount": nodes}
     queue = {"Name": "train", "ComputeResources": [resource]}
     partitions = parse_partitions(
         cluster_config={"Scheduling": {"SlurmQueues": [queue]}},
         shapes={"m6i.32xlarge": NodeShape(vcpus=128, memory_mib=524_288)},
     )
     with LocalSlurm(
-        root=folder / "slurm",
+        root=root,
         partitions=partitions,
         marker=("LOCAL_SLURM_BENCH", str(os.getpid())),
         suspend_time_s=_SUSPEND_TIME_S,
     ) as slurm:
-        both = FirstStep(slurm, folder)
-        yield {"sbatch": both.by_sbatch, "bare torchrun": both.by_torchrun}
+        yield slurm

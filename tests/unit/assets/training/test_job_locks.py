@@ -77,6 +77,7 @@ class Cluster:
             "TRAINING_ETC": str(self.folder / "etc"),
             "SLURM_JOB_ID": str(job),
             "SLURM_JOB_PARTITION": "cpu",
+            "SLURMD_NODENAME": "n1",
             "SLURM_JOB_NODELIST": "n1",
             "SLURM_JOB_NUM_NODES": "1",
             "PREPARE_ONLY": "1",

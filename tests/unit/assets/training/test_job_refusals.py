@@ -43,9 +43,10 @@ def test_a_wrong_job_is_refused(shared: Path) -> None:
     for name in ("..", "a/b", "-x", "two words", ".hidden"):
         words = (f"RUN_NAME is '{name}'", "RUN_NAME=small-model")
         assert_job_refused(shared, "gpt2", RUN_NAME=name, words=words)
-    assert_job_refused(shared, "gpt2", words=("this is no Slurm job", "sbatch --nodes 2"))
+    assert_job_refused(shared, "gpt2", words=("this is not a batch job of Slurm", "sbatch --nodes 2"))
     words = ("/nowhere/partitions/cpu.env of this partition", "TRAINING_ETC=/folder sbatch")
-    assert_job_refused(shared, "gpt2", TRAINING_ETC="/nowhere", SLURM_JOB_PARTITION="cpu", words=words)
+    batch = {"SLURM_JOB_PARTITION": "cpu", "SLURMD_NODENAME": "n1"}
+    assert_job_refused(shared, "gpt2", TRAINING_ETC="/nowhere", **batch, words=words)
 
 
 def test_a_wrong_shared_folder_is_refused(shared: Path) -> None:
@@ -59,7 +60,7 @@ def test_a_wrong_shared_folder_is_refused(shared: Path) -> None:
     for name in ("runs", "datasets", "checkpoints"):
         (shared / name).mkdir()
     shared.chmod(0o555)
-    assert_job_refused(shared, "gpt2", words=("this is no Slurm job",))
+    assert_job_refused(shared, "gpt2", words=("this is not a batch job of Slurm",))
     shared.chmod(0o755)
 
 
