@@ -133,10 +133,10 @@ def measure() -> Result:
 
 
 def _lose(slurm: LocalSlurm, job: Job) -> float:
-    """Set the second node of a job down; return the seconds to the next step. The node then comes back."""
+    """Set the second node of a job down; return the seconds to the next step. Another node then takes its name."""
     node = job.nodes()[1]
     seconds = job.to_next_step(lambda: _scontrol(slurm, f"nodename={node}", "state=down", "reason=bench"))
-    _scontrol(slurm, f"nodename={node}", "state=resume")
+    _scontrol(slurm, f"nodename={node}", "state=power_down_force")
     return seconds
 
 

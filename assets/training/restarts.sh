@@ -151,8 +151,10 @@ reach_nodes() {
   if ((size)); then
     use_nodes "${well[@]:0:size}"
     ((size == wanted)) || log "trains on $size nodes, of $wanted"
+    rm -f "$SPOT_NOTICE" # of a node that is left out
     return
   fi
+  leave_doomed_nodes
   if ((${SLURM_RESTART_COUNT:-0} - counted > MAX_INTERRUPTIONS)); then
     end_for_good 1 "$why" "no training has begun in $MAX_INTERRUPTIONS restarts"
   fi
