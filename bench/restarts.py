@@ -17,7 +17,7 @@ from bench.measuring.result import Result, Row, at_most, spread
 from rehearsal.local_slurm import LocalSlurm
 
 TITLE = "restarts, from a lost rank or node to the next step"
-ROUNDS = 3
+ROUNDS, _REQUEUES = 3, 2
 _NODES, _BUSY_NODES = 4, 4
 _HANG_S = 15
 """Seconds without a step after which ranks count as hung; the default is 480."""
@@ -94,8 +94,12 @@ def measure() -> Result:
         with _ended(slurm, Job(slurm, variables, "rank")) as job, _other(slurm) as other:
             ranks = [job.to_next_step(job.rank_of(job.nodes()[1]).kill) for _ in range(ROUNDS)]
             waits = slurm.job_state(other)
-        with _ended(slurm, Job(slurm, variables, "requeue")) as job:
-            requeued = [_lose(slurm, job) for _ in range(ROUNDS)]
+        requeued = []
+        for number in range(
+            _REQUEUES
+        ):  # Slurm 22.05 without a database takes a start time once in a job's life
+            with _ended(slurm, Job(slurm, variables, f"requeue-{number}")) as job:
+                requeued.append(_lose(slurm, job))
         with _ended(slurm, Job(slurm, variables, "silent", spares=1)) as job:
             node = job.nodes()[1]
             silent = job.to_next_step(lambda: _stop(node))
@@ -133,7 +137,7 @@ def measure() -> Result:
 
 
 def _lose(slurm: LocalSlurm, job: Job) -> float:
-    """Set the second node of a job down; return the seconds to the next step. Another node then takes its name."""
+    """Set the second node of a job down; return the seconds to the next step. Another one takes its name."""
     node = job.nodes()[1]
     seconds = job.to_next_step(lambda: _scontrol(slurm, f"nodename={node}", "state=down", "reason=bench"))
     _scontrol(slurm, f"nodename={node}", "state=power_down_force")
