@@ -39,7 +39,12 @@ class Job:
         (self.workload / "settings.py").write_text("class Settings:\n    max_steps: int = 100\n")
         words = 'echo "${BATCH_SIZE:-1} $HF_TOKEN $WEIGHTS_URL $PATH $RUN_DIR"\n'
         (self.workload / "train.sh").write_text(words)
-        self.env = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n-[1-2]", "SLURM_JOB_PARTITION": "train"} | {
+        self.env = {
+            "SLURM_JOB_ID": "7",
+            "SLURM_JOB_NODELIST": "n-[1-2]",
+            "SLURM_JOB_PARTITION": "train",
+            "SLURMD_NODENAME": "n-1",
+        } | {
             "RUN_DIR": str(self.run_dir),
             "SPOT_NOTICE": str(self.run_dir / "spot-notice-7-0"),
             "TRAINING_ETC": str(folder / "etc"),
