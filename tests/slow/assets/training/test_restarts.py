@@ -27,7 +27,8 @@ JOBS = {
     "hangs-srun": HANGS | {"LAUNCHER": "srun"},
     "early": {"DIES_AFTER": "1", "DEATHS": "9", "MAX_RESTARTS": "2", **NOTIFIED},
     "deaf": {"DEAF": "1", "AFTER_FAILURE_S": "5", "DIES_AFTER": "5"},
-    "alone": {"ALONE": "1", "DIES_AFTER": "3"},
+    # Its other rank must not finish before Slurm ends it.
+    "alone": {"ALONE": "1", "DIES_AFTER": "3", "STEP_S": "1"},
     "torn": {"MAX_STEPS": "6"},
     "changed": {"MAX_STEPS": "6"},
 }
