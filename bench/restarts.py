@@ -18,7 +18,7 @@ from rehearsal.local_slurm import LocalSlurm
 
 TITLE = "restarts, from a lost rank or node to the next step"
 ROUNDS, _REQUEUES = 3, 2
-_NODES, _BUSY_NODES = 4, 4
+_NODES = 4
 _HANG_S = 15
 """Seconds without a step after which ranks count as hung; the default is 480."""
 _START, _REQUEUE_S = 1.3, 15.0
@@ -95,9 +95,8 @@ def measure() -> Result:
             ranks = [job.to_next_step(job.rank_of(job.nodes()[1]).kill) for _ in range(ROUNDS)]
             waits = slurm.job_state(other)
         requeued = []
-        for number in range(
-            _REQUEUES
-        ):  # Slurm 22.05 without a database takes a start time once in a job's life
+        # Slurm 22.05 without accounting may refuse the start time, and a requeue then takes cred_expire.
+        for number in range(_REQUEUES):
             with _ended(slurm, Job(slurm, variables, f"requeue-{number}")) as job:
                 requeued.append(_lose(slurm, job))
         with _ended(slurm, Job(slurm, variables, "silent", spares=1)) as job:
@@ -160,7 +159,7 @@ def _ended(slurm: LocalSlurm, job: Job) -> Iterator[Job]:
 @contextlib.contextmanager
 def _other(slurm: LocalSlurm) -> Iterator[int]:
     """Let another job wait for all nodes."""
-    job_id = slurm.submit([f"--nodes={_BUSY_NODES}", "--exclusive", "--wrap", "sleep 600"])
+    job_id = slurm.submit([f"--nodes={_NODES}", "--exclusive", "--wrap", "sleep 600"])
     try:
         yield job_id
     finally:

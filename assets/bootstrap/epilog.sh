@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # After each job, on each of its nodes: drains a node that the job left unhealthy, before another job starts there, and removes
-# the containers of the user's jobs.
+# the containers that job.slurm made for the user's jobs.
 #
 # Called by: Slurm (Epilog=/opt/slurm/etc/scripts/epilog.d/*), as root, on compute nodes, with no PATH, once all of the
 #   job's processes have ended. Step 90-install-prolog.sh installs it on the head node, which shares the folder with all
@@ -25,6 +25,6 @@ if command -v enroot >/dev/null && [[ -n ${SLURM_JOB_UID:-} ]]; then
   groups=() # tests are not root
   if ((EUID == 0)); then groups=(--regid="$(id -g "$SLURM_JOB_UID" || printf 65534)" --clear-groups); fi
   timeout --kill-after=5 120 setpriv --reuid="$SLURM_JOB_UID" "${groups[@]}" --no-new-privs \
-    bash -c 'enroot list | grep "^pyxis_train-" | xargs --no-run-if-empty enroot remove --force' >/dev/null 2>&1 || true
+    bash -c 'enroot list | grep -E "^pyxis_train-[0-9]+-[0-9]+$" | xargs --no-run-if-empty enroot remove --force' >/dev/null 2>&1 || true
 fi
 exit 0

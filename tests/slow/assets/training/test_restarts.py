@@ -223,10 +223,7 @@ def test_damaged_and_changed_bytes_are_found(training: Training, jobs: dict[str,
 
 def test_a_lost_node_before_a_checkpoint_restarts(training: Training) -> None:
     job_id = training.submit("lost", CHECKPOINT_EVERY="1000", HOLD_AT="6")
-    training.wait_for_step(job_id, "lost", 5)
-    name = node_of(int((training.run_dir("lost") / "pid-1").read_text()))
-    lose_node(training, name)
-    let_go(training, "lost")
+    name = lose_node_of(training, job_id, "lost", rank=1)
     # ParallelCluster powers the lost node down, and another instance takes its name.
     wait_until(lambda: training.slurm.job_state(job_id) != "RUNNING", timeout_s=180, what="not queued again")
     scontrol(training, "update", f"nodename={name}", "state=power_down_force")
@@ -239,10 +236,7 @@ def test_a_lost_node_before_a_checkpoint_restarts(training: Training) -> None:
 
 def test_a_spare_replaces_a_lost_node(training: Training) -> None:
     job_id = training.submit("spare", "--nodes=3", SPARES="1", HOLD_AT="6")
-    training.wait_for_step(job_id, "spare", 5)
-    lost = node_of(int((training.run_dir("spare") / "pid-1").read_text()))
-    lose_node(training, lost)
-    let_go(training, "spare")
+    lost = lose_node_of(training, job_id, "spare", rank=1)
     output = training.wait(job_id, state="COMPLETED")
     at = int(starts(training, "spare")[1][1])
     assert at >= 4
@@ -254,10 +248,7 @@ def test_a_spare_replaces_a_lost_node(training: Training) -> None:
 
 def test_fewer_nodes_go_on_after_a_loss(training: Training) -> None:
     job_id = training.submit("fewer", "--nodes=1-3", MIN_NODES="2", HOLD_AT="6")
-    training.wait_for_step(job_id, "fewer", 5)
-    lost = node_of(int((training.run_dir("fewer") / "pid-1").read_text()))
-    lose_node(training, lost)
-    let_go(training, "fewer")
+    lost = lose_node_of(training, job_id, "fewer", rank=1)
     output = training.wait(job_id, state="COMPLETED")
     assert f"lost or unhealthy: {lost}; continues from step " in output
     assert restarts(training, "fewer") == ["0", "0"]
@@ -270,10 +261,7 @@ def test_fewer_nodes_go_on_after_a_loss(training: Training) -> None:
 def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
     """Slurm would keep the job's other nodes without a script until the time limit."""
     job_id = training.submit("script", WATCH_S="6", HOLD_AT="6")
-    training.wait_for_step(job_id, "script", 5)
-    lost = node_of(int((training.run_dir("script") / "pid-0").read_text()))
-    lose_node(training, lost)
-    let_go(training, "script")
+    lost = lose_node_of(training, job_id, "script", rank=0)
     wait_until(lambda: training.slurm.job_state(job_id) != "RUNNING", timeout_s=180, what="not queued again")
     scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
     output = training.wait(job_id, state="COMPLETED")
@@ -286,6 +274,15 @@ def node_of(pid: int) -> str:
     """Return the node of a rank."""
     (rank,) = (process for process in marked("tiny") if process.pid == pid)
     return rank.environ()["SLURMD_NODENAME"]
+
+
+def lose_node_of(training: Training, job_id: int, run: str, *, rank: int) -> str:
+    """Lose the node of a rank after step 5, at which the ranks wait; return its name."""
+    training.wait_for_step(job_id, run, 5)
+    name = node_of(int((training.run_dir(run) / f"pid-{rank}").read_text()))
+    lose_node(training, name)
+    let_go(training, run)
+    return name
 
 
 def lose_node(training: Training, name: str) -> None:

@@ -52,7 +52,7 @@ def prolog(tmp_path: Path) -> Prolog:
 
 def test_an_ended_jobs_containers_are_removed(prolog: Prolog) -> None:
     """Of a cancelled job, too; those that the user made stay."""
-    listed = r"printf 'pyxis_train-%s-0\n' 17 16; echo mine"
+    listed = r"printf 'pyxis_train-%s-0\n' 17 16; echo mine; echo pyxis_train-mine"
     prolog.node.stub(
         "enroot", f'if [[ $1 == list ]]; then {listed}; else echo "$*" >>{prolog.node.folder}/removed; fi'
     )
