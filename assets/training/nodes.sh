@@ -7,7 +7,7 @@
 #   nodes.sh watch
 # Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
-# Writes: $RUN_DIR/sign-<job>-<restart>, $RUN_DIR/watch.log, and a line into the job's output.
+# Writes: $RUN_DIR/sign-<job>-<restart>, $RUN_DIR/watch.log, $RUN_DIR/failed, and a line into the job's output.
 #
 # With sbatch --no-kill a job keeps the nodes that are left when it loses one. Slurm then ends the steps that used the lost
 # node, but not steps with srun --no-kill; the ranks' step does not have it, since --kill-on-bad-exit has no effect with it.
@@ -189,7 +189,11 @@ watch() {
     printf '%s nodes.sh: %s gave no sign of life for %s s; %s queues the job again\n' "$(date +%H:%M:%S)" "$SCRIPT_NODE" \
       "$stale" "$SLURMD_NODENAME" >>"${output:-/dev/null}" || true
     trap '' TERM # Slurm's, before the start time is set
-    requeue && return
+    if requeue; then
+      # Ranks that wait for those of the lost node would otherwise have KillWait to end (launch.sh).
+      printf '%s: no sign of life for %s s\n' "$SCRIPT_NODE" "$stale" >>"$RUN_DIR/failed" || true
+      return
+    fi
     trap 'exit 0' TERM
   done
 }

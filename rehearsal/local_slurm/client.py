@@ -26,16 +26,28 @@ class SlurmClient:
         """Return the environment in which sbatch, squeue, sinfo and scontrol use this cluster."""
         return dict(self._environment)
 
+    def user_env(self) -> dict[str, str]:
+        """Return the environment in which the second user's clients and jobs find slurm.conf."""
+        return self.client_env() | {"SLURM_CONF": str((self.layout.alias or self.layout.root) / "slurm.conf")}
+
     def submit(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        user: str = "",
     ) -> int:
         """Run `sbatch <argv>` and return the job id.
 
         `env` extends client_env() and reaches the job. `cwd` is the folder of the job and, unless argv
-        names another, of its output file; layout.jobs by default.
+        names another, of its output file; layout.jobs by default. `user` is the id of the second user.
         Raises SlurmError with sbatch's own message.
         """
-        answer = self._run(["sbatch", "--parsable", *argv], env=env, cwd=cwd or self.layout.jobs)
+        as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        if user:
+            env = self.user_env() | dict(env or {})
+        answer = self._run([*as_user, "sbatch", "--parsable", *argv], env=env, cwd=cwd or self.layout.jobs)
         return int(answer.strip().partition(";")[0])
 
     def job(self, job_id: int) -> Job:

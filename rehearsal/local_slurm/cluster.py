@@ -109,10 +109,6 @@ class LocalSlurm(SlurmClient):
         """Names of all nodes in the cluster config."""
         return tuple(name for partition in self._partitions for name in partition.node_names)
 
-    def user_env(self) -> dict[str, str]:
-        """Return the environment in which the second user's clients and jobs find slurm.conf."""
-        return self.client_env() | {"SLURM_CONF": str((self.layout.alias or self.layout.root) / "slurm.conf")}
-
     def __enter__(self) -> Self:
         self.start()
         return self

@@ -5,12 +5,24 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
-from tests.slow.assets.training.tiny import let_go, losses, restarts, starts, steps, tiny_on_slurm
+from tests.slow.assets.training.tiny import (
+    begin_again,
+    daemon,
+    let_go,
+    losses,
+    node_of,
+    of_node,
+    restarts,
+    scontrol,
+    starts,
+    steps,
+    tiny_on_slurm,
+)
 from tests.slow.assets.training.training import Training, marked, wait_until
 from tests.unit.assets.training.webhook import SECRET, Webhook, webhook_server
 
@@ -18,6 +30,12 @@ pytestmark = pytest.mark.slow
 
 NOTIFIED = {"NOTIFY": "webhook"}
 HANGS = {"HANG_TIMEOUT_S": "12", "DIES_BY": "SIGSTOP", "DIES_AFTER": "5"}
+# Slurm 22.05's srun may end with 0 before its tasks start: here, the first srun of the ranks.
+SRUN = """\
+#!/bin/bash
+if [[ $* == *--kill-on-bad-exit* ]] && mkdir "$RUN_DIR/unstarted" 2>/dev/null; then exit 0; fi
+exec /usr/bin/srun "$@"
+"""
 # By run, the settings of jobs that need no hand: they run side by side, and tests wait for their ends.
 JOBS = {
     "whole": {},
@@ -61,6 +79,9 @@ def training(tmp_path_factory: pytest.TempPathFactory, webhook: Webhook) -> Iter
 def jobs(training: Training) -> dict[str, int]:
     """Submit all jobs that need no hand, and return their ids; `whole` has ended."""
     submitted = {run: training.submit(run, **settings) for run, settings in JOBS.items()}
+    (training.shared / "srun").write_text(SRUN)
+    (training.shared / "srun").chmod(0o755)
+    submitted["unstarted"] = training.submit("unstarted", PATH=f"{training.shared}:{os.environ['PATH']}")
     training.wait(submitted["whole"], state="COMPLETED")
     return submitted
 
@@ -180,6 +201,13 @@ def test_deaf_ranks_are_ended(training: Training, jobs: dict[str, int]) -> None:
     assert_whole(training, "deaf", "alone")
 
 
+def test_ranks_that_never_began_start_again(training: Training, jobs: dict[str, int]) -> None:
+    output = training.wait(jobs["unstarted"], state="COMPLETED")
+    assert "srun ended before the ranks began" in output
+    assert starts(training, "unstarted") == [("0", "0"), ("1", "0")]
+    assert_whole(training, "unstarted")
+
+
 @pytest.mark.parametrize("launcher", ["torchrun", "srun"])
 def test_a_stopped_rank_ends_with_stacks(training: Training, jobs: dict[str, int], launcher: str) -> None:
     run = f"hangs-{launcher}"
@@ -259,10 +287,12 @@ def test_fewer_nodes_go_on_after_a_loss(training: Training) -> None:
 
 
 def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
-    """Slurm would keep the job's other nodes without a script until the time limit."""
-    job_id = training.submit("script", WATCH_S="6", HOLD_AT="6")
-    lost = lose_node_of(training, job_id, "script", rank=0)
-    wait_until(lambda: training.slurm.job_state(job_id) != "RUNNING", timeout_s=180, what="not queued again")
+    """Slurm would keep the other nodes without a script until the time limit, and ranks for KillWait."""
+    job_id = training.submit("script", WATCH_S="6", HOLD_AT="6", DEAF="1", AFTER_FAILURE_S="5")
+    lost = lose_node_of(training, job_id, "script", rank=0, is_down=False)
+    other = psutil.Process(int((training.run_dir("script") / "pid-1").read_text()))
+    other.wait(60)
+    scontrol(training, "update", f"nodename={lost}", "state=down", "reason=lost")
     scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
     output = training.wait(job_id, state="COMPLETED")
     assert f"{lost} gave no sign of life for 8 s; " in output
@@ -270,56 +300,22 @@ def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
     assert_whole(training, "script")
 
 
-def node_of(pid: int) -> str:
-    """Return the node of a rank."""
-    (rank,) = (process for process in marked("tiny") if process.pid == pid)
-    return rank.environ()["SLURMD_NODENAME"]
-
-
-def lose_node_of(training: Training, job_id: int, run: str, *, rank: int) -> str:
+def lose_node_of(training: Training, job_id: int, run: str, *, rank: int, is_down: bool = True) -> str:
     """Lose the node of a rank after step 5, at which the ranks wait; return its name."""
     training.wait_for_step(job_id, run, 5)
     name = node_of(int((training.run_dir(run) / f"pid-{rank}").read_text()))
     lose_node(training, name)
+    if is_down:
+        scontrol(training, "update", f"nodename={name}", "state=down", "reason=lost")
     let_go(training, run)
     return name
 
 
 def lose_node(training: Training, name: str) -> None:
-    """Kill all of a node at once, like a machine that is switched off; Slurm finds that it is gone."""
-    tasks = []
-    for process in marked("tiny"):
-        with contextlib.suppress(psutil.Error):  # it has just ended
-            tasks += [process] if process.environ().get("SLURMD_NODENAME") == name else []
-    above = [process.parent() for process in tasks]
-    stepds = [process for process in above if process and process.name().startswith("slurmstepd")]
-    for process in (daemon("slurmd", name), *stepds, *tasks):
+    """Kill all of a node at once, like a machine that is switched off."""
+    for process in of_node(name):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    scontrol(training, "update", f"nodename={name}", "state=down", "reason=lost")
-
-
-def scontrol(training: Training, *words: str) -> None:
-    subprocess.run(["scontrol", *words], env=training.slurm.client_env(), check=True)
-
-
-def daemon(name: str, node: str = "") -> psutil.Process:
-    """Return the process of a daemon, of a node for slurmd."""
-    (found,) = (
-        process
-        for process in marked("tiny")
-        if process.name() == name and (not node or node in process.cmdline())
-    )
-    return found
-
-
-def begin_again(process: psutil.Process, argv_of: Callable[[list[str]], list[str]]) -> None:
-    """Kill a daemon, and start it again as the service manager of a node does."""
-    argv, env, folder = process.cmdline(), process.environ(), process.cwd()
-    process.kill()
-    process.wait(10)
-    quiet = subprocess.DEVNULL
-    subprocess.Popen(argv_of(argv), env=env, cwd=folder, start_new_session=True, stdout=quiet, stderr=quiet)
 
 
 def test_killed_daemons_do_not_interrupt_the_training(training: Training) -> None:

@@ -1,11 +1,16 @@
 """Slurm with the tests' own workload, whose trainer takes seconds: what tests of job.slurm's parts share."""
 
+import contextlib
 import shutil
-from collections.abc import Iterator
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.slow.assets.training.training import Training, training_on_slurm, wait_until
+import psutil
+
+from tests.slow.assets.training.training import Training, marked, training_on_slurm, wait_until
 
 TINY = Path(__file__).parent / "tiny_workload"
 # As every workload's prepare.sh begins.
@@ -56,3 +61,53 @@ def wait_for_words(training: Training, job_id: int, words: str) -> None:
         wait_until(
             lambda: words in training.output(job_id), timeout_s=180, what=f"the job does not say: {words}"
         )
+
+
+def node_of(pid: int) -> str:
+    """Return the node of a rank."""
+    (rank,) = (process for process in marked("tiny") if process.pid == pid)
+    return rank.environ()["SLURMD_NODENAME"]
+
+
+def of_node(name: str) -> list[psutil.Process]:
+    """Return a node's slurmd and slurmstepds, which would report the end of tasks, and then its tasks."""
+    tasks, stepds = [], {}
+    for process in marked("tiny"):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if process.environ().get("SLURMD_NODENAME") == name:
+                tasks.append(process)
+                above = process.parent()
+                if above and above.name().startswith("slurmstepd"):
+                    stepds[above.pid] = above
+    return [*daemons("slurmd", name), *stepds.values(), *tasks]
+
+
+def scontrol(training: Training, *words: str) -> None:
+    subprocess.run(["scontrol", *words], env=training.slurm.client_env(), check=True)
+
+
+def daemon(name: str, node: str = "") -> psutil.Process:
+    """Return the process of a daemon, of a node for slurmd."""
+    (found,) = daemons(name, node)
+    return found
+
+
+def daemons(name: str, node: str = "") -> list[psutil.Process]:
+    """Return the processes of a daemon, of a node for slurmd; none of a node that does not run."""
+    found = []
+    for process in marked("tiny"):
+        with contextlib.suppress(psutil.Error):
+            if process.name() == name and (not node or node in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def begin_again(
+    process: psutil.Process, argv_of: Callable[[list[str]], list[str]], by: signal.Signals = signal.SIGKILL
+) -> None:
+    """End a daemon, and start it again as the service manager of a node does."""
+    argv, env, folder = process.cmdline(), process.environ(), process.cwd()
+    process.send_signal(by)
+    process.wait(20)
+    quiet = subprocess.DEVNULL
+    subprocess.Popen(argv_of(argv), env=env, cwd=folder, start_new_session=True, stdout=quiet, stderr=quiet)

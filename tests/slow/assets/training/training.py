@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from rehearsal.local_slurm import LocalSlurm, NodeShape, SlurmError, parse_partitions
+from training_cluster.cluster.config import JOB_SETTINGS
 from training_cluster.paths import TRAINING
 
 RESOURCE = {"Name": "p4d", "InstanceType": "p4d.24xlarge", "MinCount": 0, "MaxCount": 2}
@@ -45,6 +46,7 @@ def local_slurm(
     private: Collection[Path] = (),
     nodes: int = 2,
     prolog: Path | None = None,
+    settings: Sequence[Mapping[str, object]] = (JOB_SETTINGS,),
 ) -> LocalSlurm:
     """A Slurm of two nodes, or more, whose processes carry the test's mark."""
     queue = QUEUE | {"ComputeResources": [RESOURCE | {"MaxCount": nodes}]}
@@ -60,6 +62,8 @@ def local_slurm(
         second_user=second_user,
         private=private,
         prolog=prolog,
+        max_node_processes=max(nodes, 8),
+        settings=settings,
     )
 
 
@@ -147,12 +151,18 @@ class Training:
         return self.slurm.client_env() | self._env
 
     def submit(
-        self, run: str, *options: str, workload: str = "", arguments: Iterable[str] = (), **env: str
+        self,
+        run: str,
+        *options: str,
+        workload: str = "",
+        arguments: Iterable[str] = (),
+        user: str = "",
+        **env: str,
     ) -> int:
-        """`sbatch --nodes=2 <options> job.slurm <workload> <arguments>`; the job's id."""
+        """`sbatch --nodes=2 <options> job.slurm <workload> <arguments>`, as `user`; the job's id."""
         script = str(self.shared / "training" / "job.slurm")
         argv = ["--nodes=2", *options, script, workload or self.workload, *arguments]
-        return self.slurm.submit(argv, env=self._env | {"RUN_NAME": run} | env)
+        return self.slurm.submit(argv, env=self._env | {"RUN_NAME": run} | env, user=user)
 
     def wait(self, job_id: int, *, state: str, timeout_s: float = 600) -> str:
         """Wait for the end; what the job printed."""
