@@ -1,0 +1,373 @@
+"""A busy cluster by seed: jobs and arrays of two users on 32 nodes, and what happens to nodes and daemons.
+
+`python -m tests.slow.assets.training.soak FILE FIRST LAST [parallelcluster]` tries seeds and adds a line
+each to FILE; it continues where FILE ends. Without the last word, cred_expire, SlurmdTimeout and KillWait are
+a tenth of ParallelCluster's, so that a seed takes three minutes.
+"""
+
+import contextlib
+import itertools
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+
+from tests.slow.assets.training.tiny import TINY, begin_again, daemon, node_of, of_node, scontrol
+from tests.slow.assets.training.training import Training, local_slurm
+from training_cluster.cluster.config import JOB_SETTINGS
+
+NODES, STEPS, EVERY = 32, 60, 5
+# Seconds of an undisturbed step. Seconds in which events come, after which a node is replaced, and of a seed.
+STEP_S, EVENTS_S, REPLACED_S, LONGEST_S = 0.5, 60.0, 10.0, 600.0
+USER = "65534"
+OF_ALL = ("runs", "checkpoints", "datasets")
+# A job's name, its user, options of sbatch and settings. Together they ask for more nodes than there are.
+PLAIN: list[tuple[str, bool, list[str], dict[str, str]]] = [
+    (f"plain-{n}", n % 2 == 1, ["--nodes=4"], {}) for n in range(4)
+]
+JOBS: list[tuple[str, bool, list[str], dict[str, str]]] = [
+    *PLAIN,
+    ("spare", False, ["--nodes=4"], {"SPARES": "1"}),
+    ("range", True, ["--nodes=2-5"], {"MIN_NODES": "2"}),
+    ("srun", True, ["--nodes=3"], {"LAUNCHER": "srun"}),
+    ("alone", False, ["--nodes=1"], {}),
+    ("full", False, ["--nodes=2"], {}),
+    ("array", True, ["--nodes=1", "--array=0-2"], {}),
+]
+KINDS = (
+    "rank dies",
+    "rank hangs",
+    "node lost",
+    "node cut off",
+    "drain",
+    "prolog",
+    "requeue",
+    "controller",
+    "reconfigure",
+    "disk",
+)
+PROLOG = """\
+#!/bin/bash
+export PATH=/usr/bin:/bin
+if [[ -e {bad}/$SLURMD_NODENAME ]]; then
+  scontrol update nodename=$SLURMD_NODENAME state=drain reason=prolog
+  exit 1
+fi
+"""
+
+
+@dataclass(kw_only=True)
+class Result:
+    """What became of a seed. Shares are of the time in which jobs had their nodes; spares count for none."""
+
+    seed: int
+    seconds: int = 0
+    events: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    """Jobs that did not finish once with all steps and the right loss, and nodes drained without a reason."""
+    goodput: float = 0.0
+    """Useful steps as a share of those that jobs would have made in that time without an event."""
+    means: str = ""
+    bound: float = 0.0
+    """1 - (d/T + T/2M + R/M) with T = sqrt(2dM), from this seed's own means: d seconds of a save, M between
+    interruptions, R from a fault to the next step (Young 1974, and the time of restarts)."""
+
+    def line(self) -> str:
+        share = f"goodput {self.goodput:.3f} bound {self.bound:.3f} ({self.means})"
+        wrong = "; ".join(self.wrong) or "all finished once"
+        return f"{self.seed}\t{self.seconds} s\t{share}\t{wrong}\t{', '.join(self.events)}"
+
+
+class Soak:
+    """One seed on a cluster that runs."""
+
+    def __init__(self, training: Training, seed: int) -> None:
+        self.training, self.slurm = training, training.slurm
+        self.dice = random.Random(seed)
+        self.result = Result(seed=seed)
+        self.bad_since: dict[str, float] = {}
+        self.held: dict[int, float] = {}
+        self.first_seen: dict[int, float] = {}
+        self.faults: list[tuple[str, float]] = []
+        """Runs of which a rank or a node was hit, and when."""
+        self.tasks: dict[str, int] = {}
+        """Job id by run."""
+        self.disk = training.run_dir("full") / "others"
+
+    def submit(self) -> None:
+        for name, is_second, options, settings in JOBS:
+            env = settings | {"MAX_STEPS": str(STEPS), "STEP_S": str(STEP_S), "CHECKPOINT_EVERY": str(EVERY)}
+            env |= {"HANG_TIMEOUT_S": "12", "WATCH_S": "10", "CHECK_S": "10"}
+            run = "" if name == "array" else name
+            user = USER if is_second and os.geteuid() == 0 else ""
+            if user:
+                env["TRAINING_VENVS"] = str(self.training.shared / "venvs-of-another")
+            job_id = self.training.submit(run, *options, user=user, **env)
+            if name == "array":
+                self.tasks |= {f"job-{job_id + n}": job_id + n for n in range(1, 3)}
+                self.tasks[f"job-{job_id}"] = job_id
+            else:
+                self.tasks[name] = job_id
+
+    def states(self) -> dict[int, str]:
+        """Return the state of each job. Empty while slurmctld does not answer."""
+        done = subprocess.run(
+            ["squeue", "--noheader", "--array", "--states=all", "--format=%A %T"],
+            env=self.slurm.client_env(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        words = [line.split() for line in done.stdout.splitlines()]
+        return {int(job): state for job, state in words} if done.returncode == 0 else {}
+
+    def run(self) -> Result:
+        """Let jobs train while events come; return once all have ended, or after LONGEST_S."""
+        began = looked = time.monotonic()
+        next_event = began + 15
+        self.submit()
+        while True:
+            time.sleep(0.5)
+            now, states = time.monotonic(), self.states()
+            for job, state in states.items():
+                if state == "RUNNING":
+                    self.first_seen.setdefault(job, time.time())
+                    self.held[job] = self.held.get(job, 0.0) + now - looked
+            if states:  # slurmctld may just restart
+                looked = now
+            running = [run for run, job in self.tasks.items() if states.get(job) == "RUNNING"]
+            if running and next_event < now < began + 15 + EVENTS_S:
+                self.event(self.dice.choice(KINDS), self.dice.choice(running))
+                next_event = now + self.dice.uniform(2, 8)
+            self.replace(now)
+            if states and not set(states.values()) & {
+                "RUNNING",
+                "PENDING",
+                "COMPLETING",
+                "CONFIGURING",
+                "SUSPENDED",
+                "REQUEUED",
+            }:
+                break
+            if now > began + LONGEST_S:
+                break
+        self.result.seconds = round(time.monotonic() - began)
+        self.judge(states)
+        for wrong in self.result.wrong:
+            run = wrong.split()[0]
+            if run in self.tasks:
+                log = (self.slurm.layout.log / "slurmctld.log").read_text()
+                print(f"{wrong}\n{self.training.output(self.tasks[run])}\n{log}", file=sys.stderr)
+        return self.result
+
+    def event(self, kind: str, run: str) -> None:
+        """Do something to a run, to one of its nodes, or to Slurm; nothing if the run has no rank now."""
+        pids = sorted(self.training.run_dir(run).glob("pid-*"))
+        if kind in ("rank dies", "rank hangs", "node lost", "node cut off", "drain"):
+            try:
+                pid = int(self.dice.choice(pids).read_text())
+                node = node_of(pid)
+            except (IndexError, ValueError, OSError, psutil.Error):
+                return
+            if kind in ("rank dies", "rank hangs"):
+                os.kill(pid, signal.SIGKILL if kind == "rank dies" else signal.SIGSTOP)
+            elif kind == "drain":
+                self.say("update", f"nodename={node}", "state=drain", "reason=soak")
+            else:
+                self.lose(node, signal.SIGKILL if kind == "node lost" else signal.SIGSTOP)
+            if kind != "drain":
+                self.faults.append((run, time.time()))
+            run += f" on {node}"
+        elif kind == "prolog":
+            run = f"train-dy-p4d-{self.dice.randrange(1, NODES + 1)}"
+            (self.training.shared / "bad" / run).touch()
+        elif kind == "requeue":
+            self.say("requeue", "incomplete", str(self.tasks[run]))
+            self.faults.append((run, time.time()))
+        elif kind == "controller":
+            run = "slurmctld"
+            # Killed, it forgets the last 5 s, and an ended job holds its nodes for minutes.
+            begin_again(
+                daemon("slurmctld"), lambda argv: [word for word in argv if word != "-c"], signal.SIGTERM
+            )
+        elif kind == "reconfigure":
+            run = "slurmctld"
+            self.say("reconfigure")
+        elif self.disk.parent.is_mount():
+            run = "full"
+            with contextlib.suppress(OSError), self.disk.open("wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    pass
+        self.result.events.append(f"{kind} ({run})")
+
+    def say(self, *words: str) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):  # slurmctld restarts
+            scontrol(self.training, *words)
+
+    def lose(self, node: str, by: signal.Signals) -> None:
+        """Kill all of a node, as a power cut does, or stop its daemons alone, as a cut network does."""
+        for process in of_node(node):
+            with contextlib.suppress(psutil.Error):
+                if by is signal.SIGKILL or process.name().startswith("slurm"):
+                    process.send_signal(by)
+        self.bad_since[node] = time.monotonic()
+
+    def replace(self, now: float) -> None:
+        """Replace nodes that are down, drained or lost, as ParallelCluster does; free the full disk."""
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - self.disk.stat().st_mtime > 8:
+                self.disk.unlink()
+        done = subprocess.run(
+            ["sinfo", "--noheader", "--Node", "--format=%N %T"],
+            env=self.slurm.client_env(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        states = dict(line.split() for line in done.stdout.splitlines())
+        for node, state in states.items():
+            if state.startswith(("down", "drained")):
+                self.bad_since.setdefault(node, now)
+        for node, since in list(self.bad_since.items()):
+            if now - since < REPLACED_S or not states:
+                continue
+            del self.bad_since[node]
+            (self.training.shared / "bad" / node).unlink(missing_ok=True)
+            for process in of_node(node):
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            self.say("update", f"nodename={node}", "state=power_down_force", "reason=replaced")
+
+    def judge(self, states: dict[int, str]) -> None:
+        """Compare each run with an undisturbed one, and add up the time."""
+        useful, held, usual = 0, 0.0, list[float]()
+        saves, restarts = list[float](), list[float]()
+        for run, job in self.tasks.items():
+            rows = self.training.metrics(run)
+            right = [8.0 * 0.97**step for step in range(1, STEPS + 1)]
+            if states.get(job) != "COMPLETED":
+                self.result.wrong.append(f"{run} ({job}) is {states.get(job)}")
+            elif [row["step"] for row in rows] != list(range(1, STEPS + 1)):
+                self.result.wrong.append(f"{run} has other steps: {[row['step'] for row in rows]}")
+            elif any(abs(row["loss"] - loss) > 1e-6 for row, loss in zip(rows, right, strict=True)):
+                self.result.wrong.append(f"{run} has other losses")
+            times = [datetime.fromisoformat(row["time"]).timestamp() for row in rows]
+            if len(times) < 2:
+                continue
+            starts = self.words(run, "starts")
+            if len(starts) == 1:
+                usual.append((times[-1] - times[0]) / (len(times) - 1))
+            useful += len(rows)
+            # The preparation is no part of either. An undisturbed run starts its ranks as well.
+            held += self.held[job] - (datetime.fromisoformat(starts[0][2]).timestamp() - self.first_seen[job])
+            saves += [row["save_s"] for row in rows if row.get("save_s")]
+            restarts += self.restarts_s(run, times)
+        between = held / max(len(restarts), 1)
+        save, restart = statistics.mean(saves or [0.01]), statistics.mean(restarts or [0.0])
+        self.result.goodput = useful * statistics.median(usual or [STEP_S]) / held if held else 0.0
+        every = (2 * save * between) ** 0.5
+        self.result.bound = 1 - (save / every + every / 2 / between + restart / between)
+        self.result.means = f"d {save:.2f} s, R {restart:.1f} s, M {between:.0f} s"
+        reasons = subprocess.run(
+            ["sinfo", "--list-reasons", "--noheader", "--Node", "--format=%N %E"],
+            env=self.slurm.client_env(),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        self.result.wrong += [
+            line for line in reasons.splitlines() if line.split(" ", 1)[1:] in ([], ["none"])
+        ]
+
+    def words(self, run: str, name: str) -> list[list[str]]:
+        """Return the words of each line of a file of a run; none where a start never came so far."""
+        file = self.training.run_dir(run) / name
+        return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+
+    def restarts_s(self, run: str, times: list[float]) -> list[float]:
+        """Return the seconds from each fault to the next step (`times`), without those in the queue."""
+        ends = {words[1]: words[2] for words in self.words(run, "ends")}
+        found = []
+        for last, start in itertools.pairwise(self.words(run, "starts")):
+            began = datetime.fromisoformat(start[2]).timestamp()
+            ended = datetime.fromisoformat(ends.get(last[0], start[2])).timestamp()
+            faults = [at for hit, at in self.faults if hit == run and at <= ended + 1]
+            since = max(faults, default=ended)
+            queued = began - ended if last[5] != start[5] else 0.0
+            found += [at - since - queued for at in times if at > began][:1]
+        return found
+
+
+@contextlib.contextmanager
+def cluster(*, is_scaled: bool) -> Iterator[Training]:
+    """A Slurm with 32 nodes and job.slurm, in a folder that a second user can reach."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        prolog = folder / "prolog.d"
+        prolog.mkdir()
+        (folder / "epilog.d").mkdir()
+        (folder / "epilog.d" / "epilog").symlink_to("/bin/true")
+        (prolog / "prolog").write_text(PROLOG.format(bad=folder / "fsx" / "bad"))
+        (prolog / "prolog").chmod(0o755)
+        shared = folder / "fsx"
+        full = shared / "runs" / "tiny" / "full"
+        full.mkdir(parents=True)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(full)]
+        is_mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        fast = {"KillWait": 60, "SlurmdTimeout": 18} if is_scaled else {"SlurmdTimeout": 180}
+        try:
+            with local_slurm(
+                folder,
+                mark="tiny",
+                suspend_time_s=300,
+                credential_s=7 if is_scaled else 70,
+                second_user="nobody" if os.geteuid() == 0 else None,
+                nodes=NODES,
+                prolog=prolog,
+                settings=[{**JOB_SETTINGS, **fast}],
+            ) as slurm:
+                slurm.layout.jobs.chmod(0o1777)
+                training = Training(
+                    slurm, folder, workload="tiny", env={"TRAINING_VENVS": str(folder / "venvs")}
+                )
+                shutil.copytree(TINY, shared / "training" / "tiny")
+                written = ("bad", "venvs-of-another", *OF_ALL, *(f"{each}/tiny" for each in OF_ALL))
+                folders = [str(shared / each) for each in written]
+                subprocess.run(["install", "--directory", "--mode=1777", *folders], check=True)
+                yield training
+        finally:
+            if is_mounted:
+                subprocess.run(["umount", "--lazy", full], check=True)
+
+
+def soak(seed: int, *, is_scaled: bool) -> Result:
+    """Try one seed on a cluster of its own."""
+    with cluster(is_scaled=is_scaled) as training:
+        return Soak(training, seed).run()
+
+
+def main(file: Path, first: int, last: int, *, is_scaled: bool) -> None:
+    """Try the seeds that FILE does not have yet."""
+    tried = {int(line.split("\t")[0]) for line in file.read_text().splitlines()} if file.exists() else set()
+    for seed in range(first, last + 1):
+        if seed not in tried:
+            result = soak(seed, is_scaled=is_scaled)
+            with file.open("a") as stream:
+                stream.write(f"{result.line()}\n")
+            print(result.line(), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), is_scaled=len(sys.argv) == 4)
