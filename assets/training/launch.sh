@@ -3,7 +3,7 @@
 #
 # Sourced by: train.sh of the workloads, as the user, once a node (LAUNCHER=torchrun) or once a rank (srun, mpirun).
 #   Only defines functions.
-# Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
+# Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NODES, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
 #   TRAINING_VENVS, RUN_DIR, START_NUMBER), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
 #   SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
 #   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF: torch's own. NUMA_BINDING: binds
@@ -24,7 +24,10 @@ rank_environment() {
   case ${LAUNCHER:-torchrun} in
     torchrun) return ;;
     srun) export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" ;;
-    mpirun) export RANK="$PMI_RANK" LOCAL_RANK="$MPI_LOCALRANKID" ;;
+    mpirun) # it gives all ranks the name of job.slurm's node
+      SLURMD_NODENAME="$(cut -d , -f $((${SLURM_NODEID:-0} + 1)) <<<"${NODES:-}")"
+      export RANK="$PMI_RANK" LOCAL_RANK="$MPI_LOCALRANKID" SLURMD_NODENAME
+      ;;
   esac
   export WORLD_SIZE="$EXPECTED_WORLD_SIZE" LOCAL_WORLD_SIZE="$NPROC_PER_NODE"
 }

@@ -5,7 +5,7 @@
 # Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses its log and address_of, and its variables RUN_DIR,
 #   SPARES, SPOT_NOTICE, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
 #   nodes.sh watch
-# Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
+# Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE; $RUN_DIR/suspect-<job>.<node>. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
 # Writes: $RUN_DIR/sign-<job>-<restart>, $RUN_DIR/watch.log, $RUN_DIR/failed, and a line into the job's output.
 #
@@ -110,10 +110,19 @@ well=()
 # job is no longer its own.
 choose_nodes() {
   local -i tries
+  local mark node
   for ((tries = 0; tries < 3; tries++)); do # a check may coincide with a restart of slurmctld
     members || die "this job was queued again while its first node was out of reach." "Nothing is to be done."
     answering "${all[@]}"
     if ((${#well[@]})) || [[ -n $told ]]; then break; fi
+  done
+  # Nodes that the ranks suspect of wrong results (trainkit/suspects.py) give way to spares alone: a comparison may be wrong.
+  for mark in "$RUN_DIR/suspect-$SLURM_JOB_ID".*; do
+    node="${mark#"$RUN_DIR/suspect-$SLURM_JOB_ID".}"
+    if ((${#well[@]} > wanted)) && [[ " ${well[*]} " == *" $node "* ]]; then
+      log "$node is left out: $(<"$mark")"
+      mapfile -t well < <(printf '%s\n' "${well[@]}" | grep -vxF -- "$node")
+    fi
   done
   set_size
 }

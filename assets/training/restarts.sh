@@ -280,6 +280,8 @@ end_of_training() {
   local outcome="" failed="exit code $1"
   if [[ -f $RUN_DIR/outcome ]]; then outcome="$(<"$RUN_DIR/outcome")"; fi
   if [[ -s $RUN_DIR/failed ]]; then failed="$(<"$RUN_DIR/failed")"; fi # empty on a full disk
+  # The sentinel's sentences, which the ranks may have printed days ago.
+  cat "$RUN_DIR/suspect-$SLURM_JOB_ID".* 2>/dev/null | sort -u | while read -r suspect; do log "sentinel: $suspect"; done || true
   if [[ $outcome == finished ]]; then
     report
     (($1 == 0)) || log "the training finished, and a rank failed after that ($failed)"

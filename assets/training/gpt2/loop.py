@@ -32,6 +32,7 @@ from trainkit.run.run import Run, die
 from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
+from trainkit.sentinel import Sentinel
 
 GRADIENT_CLIP = 1.0
 # fp32 weights and AdamW's two moments.
@@ -83,6 +84,11 @@ class Rank:
         if self.accelerator.device.type == "cuda":
             rows = rows.pin_memory()
         return rows.to(self.accelerator.device, non_blocking=True)
+
+    def loss_of_first_batch(self, model: Any) -> Any:
+        """Return a model's loss of the first rank's first batch, on every rank."""
+        first_rank = dataclasses.replace(self, run=dataclasses.replace(self.run, rank=0))
+        return model(first_rank.batch("train", self.tokens("train"), first=0, micro_step=0))
 
     def ahead(self) -> Ahead:
         """Return the reader of the micro-batches of each step."""
@@ -162,6 +168,7 @@ def train_steps(
     rows = Steps(run=run, settings=settings, after=first, device=accelerator.device, flops_per_token=flops)
     record = partial(record_step, rank, rows, tokens_a_step=tokens_a_step)
     behind = Behind(record, ranks=run.world_size)
+    sentinel = Sentinel(run, every=settings.sentinel_every, model=model, loss_of=rank.loss_of_first_batch)
     for number in range(first + 1, settings.max_steps + 1):
         begin, started = behind.begin(accelerator.device), time.perf_counter()
         rate = learning_rate(number, settings, highest)
@@ -182,7 +189,10 @@ def train_steps(
             sums=sums,
         )
         is_due, validates = saves.due(number), settings.validates_after(number)
-        stopping = behind.add(step, at_once=is_due or validates)
+        compares = sentinel.due(number)
+        stopping = behind.add(step, at_once=is_due or validates or compares)
+        if compares and not stopping:
+            sentinel.compare(number)
         if is_due or stopping:
             started = time.perf_counter()
             with process_group.patient(run, "saving"), checkpoints.saving(run):

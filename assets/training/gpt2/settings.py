@@ -47,6 +47,8 @@ class Settings(AccumulatingSettings):
     """yes or no: torch.compile; empty for yes on GPUs."""
     prefetch: Literal["", "yes", "no"] = ""
     """yes or no: read the next step's batches while this one computes; empty for yes on GPUs."""
+    sentinel_every: int = 0
+    """Steps between two comparisons of the ranks (trainkit/sentinel.py); 0 for none."""
     device: Literal["", "cpu", "cuda"] = ""
     learning_rate: float = 0.0
     """Highest learning rate; the last one is a tenth of it. 0: 6e-4 from random weights, 3e-5 from others."""
@@ -76,7 +78,7 @@ class Prepared:
 def read_settings(arguments: list[str] | None = None) -> Settings:
     """Read the settings of this run; dies if one is invalid. 0 steps only validate."""
     settings = fill_settings(
-        Settings, arguments, about="Trains GPT-2.", may_be_zero=MAY_BE_ZERO | {"max_steps"}
+        Settings, arguments, about="Trains GPT-2.", may_be_zero=MAY_BE_ZERO | {"max_steps", "sentinel_every"}
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     on_gpus: Literal["yes", "no"] = "yes" if settings.device == "cuda" else "no"

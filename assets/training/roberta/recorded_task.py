@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairseq import utils
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters, shape
@@ -23,6 +24,7 @@ from trainkit.run.mfu import flops_per_token
 from trainkit.run.run import Run
 from trainkit.run.steps import Steps, peak_bytes
 from trainkit.run.stopping import Saves, Stop
+from trainkit.sentinel import Sentinel
 
 CHECKPOINT = "checkpoint.pt"
 PROGRESS = "progress.json"
@@ -184,17 +186,27 @@ class RecordedMaskedLM(MaskedLMTask):
     """The task that fairseq makes. Its recorder is an attribute of the class, set beforehand."""
 
     recorder: Recorder
+    sentinel: Sentinel | None = None
 
     def begin_epoch(self, *arguments: Any) -> None:
         """Record the start of an epoch; the time before the first is set-up."""
         super().begin_epoch(*arguments)
         self.recorder.start_clock()
 
-    def train_step(self, *arguments: Any, **named: Any) -> tuple[Any, Any, dict[str, Any]]:
+    def train_step(self, **named: Any) -> tuple[Any, Any, dict[str, Any]]:
         """Do forward and backward of one micro-step; fairseq sums the result over the ranks."""
         self.recorder.begin()
-        loss, sample_size, output = super().train_step(*arguments, **named)
+        if self.recorder.settings.sentinel_every and not self.sentinel:
+            self.sentinel = self._make_sentinel(**named)
+        loss, sample_size, output = super().train_step(**named)
         return loss, sample_size, {**output, "stop": int(self.recorder.asked_to_stop)}
+
+    def _make_sentinel(self, *, sample: Any, model: Any, criterion: Any, **_: Any) -> Sentinel:
+        """Return a sentinel whose batch is the first rank's first one."""
+        device, batch = next(model.parameters()).device, process_group.agree(utils.move_to_cpu(sample))
+        batch = utils.apply_to_sample(lambda tensor: tensor.to(device), batch)
+        run, every = self.recorder.run, self.recorder.settings.sentinel_every
+        return Sentinel(run, every=every, model=model, loss_of=lambda own: criterion(own, batch)[0])
 
     def optimizer_step(self, optimizer: Any, *arguments: Any, **named: Any) -> None:
         """Make the update, and record its learning rate."""
@@ -207,6 +219,9 @@ class RecordedMaskedLM(MaskedLMTask):
         super().reduce_metrics(logging_outputs, criterion)
         if any("stop" in output for output in logging_outputs):
             self.recorder.end(logging_outputs)
+            if self.sentinel and self.sentinel.due(self.recorder.step) and not self.recorder.stopped:
+                self.sentinel.compare(self.recorder.step)
+                self.recorder.restart_clock()
 
     def post_validate(self, _model: Any, stats: Mapping[str, Any], _agg: Any) -> None:
         """Record the loss of a validation, and exclude its time from a step; fairseq's loss is in bits."""

@@ -65,6 +65,8 @@ class Settings(AccumulatingSettings):
     device: Literal["", "cpu", "cuda"] = ""
     data_workers: int = 2
     """Processes of a rank that read and mask; 0: the rank itself."""
+    sentinel_every: int = 0
+    """Steps between two comparisons of the ranks (trainkit/sentinel.py); 0 for none."""
     bucket_cap_mb: int = 200
     """Size of the gradients that are exchanged together, on GPUs."""
     checkpoint_every: int = 100
@@ -79,7 +81,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         Settings,
         arguments,
         about="RoBERTa pretraining with fairseq.",
-        may_be_zero=MAY_BE_ZERO | {"data_workers"},
+        may_be_zero=MAY_BE_ZERO | {"data_workers", "sentinel_every"},
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)

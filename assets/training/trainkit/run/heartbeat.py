@@ -27,6 +27,7 @@ from trainkit.run.metrics import FILE, last_row
 from trainkit.run.run import Run
 from trainkit.run.run_files import seconds, step_options
 from trainkit.run.stacks import Stacks, folder_of, read
+from trainkit.suspects import notify
 
 BUSY = "busy"
 LONG_S = 3600.0
@@ -192,9 +193,10 @@ def watch(run_dir: Path, ranks: int, *, timeout_s: float, ending_timeout_s: floa
             longer answer, and the others would wait for them until KillWait.
     """
     heartbeat, has_stacks = Heartbeat(run_dir, timeout_s=timeout_s, started=time.time()), False
-    folder = folder_of(run_dir)
+    folder, told = folder_of(run_dir), notify(run_dir, None)
     while True:
         time.sleep(min(5.0, timeout_s / 10, ending_timeout_s / 10))
+        told = notify(run_dir, told)
         now = time.time()
         if _failed_s(run_dir, now) >= ending_timeout_s:
             _say(f"ranks have not ended in the {ending_timeout_s:.0f} s since others failed: they are killed")

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -19,6 +19,7 @@ from trainkit import network
 from trainkit.run import heartbeat, stacks
 from trainkit.run.run import Run
 
+Value = TypeVar("Value")
 START = timedelta(minutes=30)
 """Time that a rank waits for the others until the first step is done, and in a save or a validation."""
 STEP = timedelta(minutes=5)
@@ -73,9 +74,9 @@ def patient(run: Run, work: str) -> Iterator[None]:
     _set_timeout(STEP)
 
 
-def agree(number: int, group: dist.ProcessGroup | None = None) -> int:
-    """Return the number of the first rank on all ranks of a group; all of them call it."""
-    agreed = [number]
+def agree(value: Value, group: dist.ProcessGroup | None = None) -> Value:
+    """Return the value of the first rank on all ranks of a group; all of them call it."""
+    agreed = [value]
     if dist.is_initialized():
         dist.broadcast_object_list(agreed, src=0, group=group)
     return agreed[0]

@@ -102,6 +102,8 @@ def fill_settings(
         if (words := get_args(hint)) and (value := getattr(settings, name)) not in words:
             die(f'{name.upper()} is "{value}"; allowed: {", ".join(filter(None, words))}.')
     check_number("PREPARE_WORKERS", PREPARE_WORKERS)
+    if not hasattr(settings, "sentinel_every") and os.environ.get("SENTINEL_EVERY", "0") not in {"", "0"}:
+        die("SENTINEL_EVERY has no effect here, since gpt2 and roberta alone have a sentinel: leave it out.")
     return settings
 
 

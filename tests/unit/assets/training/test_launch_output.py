@@ -183,6 +183,13 @@ def test_ranks_that_sigterm_ends_do_not_fail(node: Node) -> None:
     assert not (node.run_dir / "failed").exists()
 
 
+def test_a_failed_rank_of_mpirun_names_its_node(node: Node) -> None:
+    node.rank("", then="sys.exit(3)")
+    world = {"PMI_RANK": "1", "MPI_LOCALRANKID": "0", "NODES": "n1,n2", "SLURM_NODEID": "1"}
+    assert node.start(LAUNCHER="mpirun", **world).wait(timeout=LONG_S) == 3
+    assert (node.run_dir / "failed").read_text() == "n2: exit code 3\n"
+
+
 def test_a_deaf_rank_ends_after_anothers_failure(node: Node) -> None:
     """NCCL over EFA may wait for a dead peer, and Slurm's SIGKILL comes after KillWait."""
     node.rank("signal.signal(signal.SIGTERM, signal.SIG_IGN)")

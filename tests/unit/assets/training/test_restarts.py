@@ -155,6 +155,19 @@ wanted=2 least=2
     assert not job.notice.exists()
 
 
+def test_a_suspect_node_gives_way_to_spares(job: Job) -> None:
+    for node in ("n1", "n3"):
+        (job.run_dir / f"suspect-7.{node}").write_text(f"step 6: {node} got other bits\n")
+    (job.run_dir / "suspect-8.n2").write_text("another job's\n")
+    slurm = "members() { all=(n1 n2 n3); }; answering() { well=(n1 n2 n3); }; "
+    assert job.run(f"{slurm}choose_nodes; echo $size ${{well[*]}}; lost_nodes")[2] == (
+        "n1 is left out: step 6: n1 got other bits\n2 n2 n3\nn1\n"
+    )
+    assert job.run(f"{slurm}wanted=3; choose_nodes; echo $size ${{well[*]}}")[2] == "3 n1 n2 n3\n"
+    said = job.run("end_of_training 0")[2]
+    assert said == "sentinel: step 6: n1 got other bits\nsentinel: step 6: n3 got other bits\ndone\n"
+
+
 def test_max_restarts_0_ends_a_job(job: Job) -> None:
     job.note((2, ""))
     code, _, output = job.run("check_restart", MAX_RESTARTS="0", SLURM_RESTART_COUNT="1")
