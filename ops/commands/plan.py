@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -72,14 +72,20 @@ def deploy(
 
     The exit code is 1 if the plan is refused or the answer is no, else that of `cdk deploy`.
     """
+    asked = {"diff": diff, "validate": validate, "offline_prices": offline_prices}
+    run_deploy(planned(context, cluster, yes=yes, as_json=as_json, **asked), as_json=as_json)
+
+
+def planned(
+    context: list[str] | None, cluster: str | None, *, yes: bool, as_json: bool, **asked: bool
+) -> list[str]:
+    """Show the plan of a deploy, ask, and return the words of the deploy. Raises typer.Exit if refused."""
     import shlex
-    import subprocess
     import sys
 
     from ops.account.deploy_command import cdk_words
     from ops.plan.render import show_plan
     from ops.usage import UsageError
-    from training_cluster.paths import ROOT
     from training_cluster.stack_names import CLUSTER_STACK
 
     given = _given(context, cluster)
@@ -87,9 +93,7 @@ def deploy(
         raise UsageError(
             "There is no terminal to ask on.\n  type:   trainctl deploy --yes, which does not ask"
         )
-    found, pairs = _make_plan(
-        given, of=cluster, must_know=True, diff=diff, validate=validate, offline_prices=offline_prices
-    )
+    found, pairs = _make_plan(given, of=cluster, must_know=True, **asked)
     words = [*cdk_words([CLUSTER_STACK], pairs), *(("--require-approval", "never") if yes else ())]
     if as_json:
         print_json({"plan": found, "refused": found.refused, "deploy": words})
@@ -98,7 +102,16 @@ def deploy(
         typer.echo(f"\n  runs:   {shlex.join(words)}")
     if found.refused or not (yes or typer.confirm("Deploy?", err=True)):
         raise typer.Exit(1)
-    # The region and the profile of this command line are in the environment.
+    return words
+
+
+def run_deploy(words: list[str], *, as_json: bool) -> NoReturn:
+    """Run the deploy with the region and profile of this command line, and exit with its exit code."""
+    import subprocess
+    import sys
+
+    from training_cluster.paths import ROOT
+
     shown = sys.stderr if as_json else None
     raise typer.Exit(subprocess.run(words, check=False, cwd=ROOT, stdout=shown).returncode)
 

@@ -4,7 +4,8 @@ A wrong result is not written.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +101,22 @@ def lock_user(file: Path, name: str, *, locked: bool) -> Users:
     return _write(file, text[:start] + piece + text[end:])
 
 
+@contextmanager
+def undone_on_error(file: Path, edit: Callable[[], str]) -> Iterator[str]:
+    """Edit a file, and undo it if the block fails, unless somebody else has edited the file since."""
+    former = file.read_bytes() if file.exists() else None
+    done = edit()
+    written = file.read_bytes()
+    try:
+        yield done
+    except BaseException:
+        if file.read_bytes() == written and former is None:
+            file.unlink()
+        elif file.read_bytes() == written:
+            _beside(file, former or b"").replace(file)
+        raise
+
+
 def _entry(new: NewUser, users: Users) -> list[str]:
     """Return the lines of a person, without indentation. A uid of former times is not given again."""
     taken = [*(each.uid for each in users.users.values()), *(each.gid for each in users.accounts.values())]
@@ -180,10 +197,15 @@ def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
     return next((value for name, value in pairs if name.value == key), None)
 
 
+def _beside(file: Path, content: bytes) -> Path:
+    fresh = file.with_name(f".{file.name}.new")
+    fresh.write_bytes(content)
+    return fresh
+
+
 def _write(file: Path, text: str) -> Users:
     """Write the file in one rename, if it can be read."""
-    fresh = file.with_name(f".{file.name}.new")
-    fresh.write_text(text, encoding="utf-8")
+    fresh = _beside(file, text.encode())
     try:
         users = read_users(str(fresh))
         fresh.replace(file)

@@ -1,6 +1,7 @@
 """The subcommands `trainctl users list`, `add` and `lock`."""
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,9 +75,11 @@ def add(
         iam=tuple(iam or []),
         admin=admin,
     )
-    users = add_user(where, new)
-    done = f"{name} has the uid {users.users[name].uid} in {where}."
-    _finish(done, pairs, apply=apply, as_json=as_json)
+
+    def edit() -> str:
+        return f"{name} has the uid {add_user(where, new).users[name].uid} in {where}."
+
+    _finish(edit, where, pairs, apply=apply, as_json=as_json)
 
 
 @app.command(cls=Command, epilog="Example: `trainctl users lock alice`")
@@ -94,10 +97,12 @@ def lock(
 
     where = _file(file, context)
     pairs = _deploy(where, context, will_run=apply)
-    lock_user(where, name, locked=not undo)
-    state = "no longer locked" if undo else "locked"
-    done = f"{name} is {state} in {where}."
-    _finish(done, pairs, apply=apply, as_json=as_json)
+
+    def edit() -> str:
+        lock_user(where, name, locked=not undo)
+        return f"{name} is {'no longer locked' if undo else 'locked'} in {where}."
+
+    _finish(edit, where, pairs, apply=apply, as_json=as_json)
 
 
 def _file(file: Path | None, context: list[str] | None) -> Path:
@@ -137,16 +142,20 @@ def _key(word: str) -> str:
     return file.read_text(encoding="utf-8", errors="replace").strip()
 
 
-def _finish(done: str, pairs: list[str], *, apply: bool, as_json: bool) -> None:
+def _finish(edit: Callable[[], str], file: Path, pairs: list[str], *, apply: bool, as_json: bool) -> None:
     from ops.account.deploy_command import deploy_command
     from ops.account.region_and_profile import with_account
-    from ops.commands.plan import deploy
+    from ops.commands.plan import planned, run_deploy
+    from ops.users.edit import undone_on_error
 
-    command = deploy_command(None, *pairs)
     if apply:
+        with undone_on_error(file, edit) as done:
+            quick = {"diff": False, "validate": False, "offline_prices": True}
+            words = planned(pairs, None, yes=True, as_json=as_json, **quick)
         typer.echo(done, err=as_json)
-        deploy(context=pairs, yes=True, diff=False, validate=False, offline_prices=True, as_json=as_json)
-    elif as_json:
+        run_deploy(words, as_json=as_json)
+    done, command = edit(), deploy_command(None, *pairs)
+    if as_json:
         print_json({"done": done, "deploy": shlex.split(command)})
     else:
         typer.echo(f"{done}\n" + with_account(f"  type:   {command}"))

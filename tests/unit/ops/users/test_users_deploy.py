@@ -1,6 +1,7 @@
 """`trainctl users add` and `lock` print and run `trainctl deploy` with the file."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -54,6 +55,17 @@ def test_unknown_flags_refuse_apply_before_edit(tmp_path: Path, account: Account
     assert isinstance(done.exception, OpsError)
     assert "recorded no flags" in str(done.exception)
     assert (runs, file.exists()) == ([], False)
+
+
+def test_an_interrupted_plan_leaves_the_file(tmp_path: Path, account: Account, runs: list[str]) -> None:
+    file = tmp_path / "users.yaml"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ops.plan.plan.read_plan", Mock(side_effect=KeyboardInterrupt))
+        users("add", "carol", "--file", str(file), "--apply")
+        assert (runs, [*tmp_path.iterdir()]) == ([], [])
+        file.write_text(text := "users:\r\n  carol: {uid: 5001}\r\n", newline="")
+        users("lock", "carol", "--file", str(file), "--apply")
+    assert (runs, file.read_bytes()) == ([], text.encode())
 
 
 def test_users_file_is_the_deployed_one(account: Account) -> None:
