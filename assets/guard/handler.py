@@ -35,7 +35,7 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
         _refuse_unless_the_stack_is_new(event["StackId"])
     if event["RequestType"] == "Update":
         old, new = event["OldResourceProperties"]["Values"], event["ResourceProperties"]["Values"]
-        changes = refused_changes(old, _with_clusters(old, new, cluster, event["StackId"]))
+        changes = refused_changes(old, _with_clusters(old, new, event["StackId"]))
         if changes := changes or _forgotten(event) or _taken_names(event):
             _refuse_unless_it_rolls_back(event["StackId"], changes)
     if event["RequestType"] == "Create" and (taken := _taken_names(event)):
@@ -43,20 +43,14 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     return {"PhysicalResourceId": PHYSICAL_ID}
 
 
-def _with_clusters(old: Values, new: Values, cluster: dict[str, str], stack_id: str) -> Values:
-    """Return the new values, of which some may change if no cluster exists. AWS is asked only for these.
-
-    They may also become what the roles of the cluster itself have: those of older releases may differ.
-    """
+def _with_clusters(old: Values, new: Values, stack_id: str) -> Values:
+    """Return the new values, of which some may change if no cluster exists. AWS is asked only for these."""
     some = {
         name: {**each, "may": "changes"}
         for name, each in new.items()
         if each["may"] == WITHOUT_CLUSTERS and name in old and old[name]["value"] != each["value"]
     }
-    if some and parent_stack.has_clusters(stack_id):
-        own = parent_stack.boundary(cluster["Stack"]) if cluster else None
-        some = {name: each for name, each in some.items() if each["value"] == own}
-    return {**new, **some}
+    return new if some and parent_stack.has_clusters(stack_id) else {**new, **some}
 
 
 def _refuse_unless_the_stack_is_new(stack_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Questions to CloudFormation about the guard's stack and clusters: status, flags, boundary, imports."""
+"""Questions to CloudFormation about the guard's stack and clusters: status, flags, imports."""
 
 from __future__ import annotations
 
@@ -64,27 +64,13 @@ def has_clusters(stack_id: str) -> bool:
 
 def recorded_flags(stack: str) -> dict[str, Any]:
     """Return the flags of the last deploy of a cluster; empty without one. Raises StatusUnknownError."""
-    flags: dict[str, Any] = _template(stack).get("Metadata", {}).get(_FLAGS, {})
-    return flags
-
-
-def boundary(stack: str) -> str | None:
-    """Return the permissions boundary of a cluster's roles, "" without one; None if it is unknown."""
-    try:
-        resources = _template(stack).get("Resources", {}).values()
-    except StatusUnknownError:
-        return None
-    roles = (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Role")
-    return next((str(role.get("PermissionsBoundary", "")) for role in roles), None)
-
-
-def _template(stack: str) -> dict[str, Any]:
     if not _status(stack).startswith(("CREATE_COMPLETE", "UPDATE_")):  # the first deploy did not succeed
         return {}
     client = boto3.client("cloudformation")
     body = ask(lambda: client.get_template(StackName=stack)["TemplateBody"])
-    template: dict[str, Any] = json.loads(body) if isinstance(body, str) else body
-    return template
+    template = json.loads(body) if isinstance(body, str) else body
+    flags: dict[str, Any] = template.get("Metadata", {}).get(_FLAGS, {})
+    return flags
 
 
 def find_stack(name: str, client: Any) -> dict[str, Any] | None:

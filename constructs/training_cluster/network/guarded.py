@@ -12,7 +12,8 @@ MOVE = (
 _BOUNDARY = (
     "Clusters keep their boundary for life, and the shared stacks have the same: type -c "
     "permissions_boundary={old} at every deploy, or leave it out if that is (own). To change it: type what "
-    "trainctl destroy --plan prints for the clusters (network and storage stay), then deploy."
+    "trainctl destroy --plan prints for the clusters (network and storage stay), then deploy. A cluster with "
+    "another boundary: add --exclusively to npx cdk deploy, which leaves the shared stacks as they are."
 )
 
 

@@ -332,23 +332,6 @@ def test_unknown_names_and_flags_are_refused(named: Guard) -> None:
         named.ask("Update", OldResourceProperties=last, ResourceProperties=new)
 
 
-def test_a_cluster_may_keep_its_own_boundary(named: Guard) -> None:
-    """Clusters of older releases may have different ones; the shared stacks' roles take the last deploy's."""
-    role = {"Type": "AWS::IAM::Role", "Properties": {"PermissionsBoundary": "mine"}}
-    own = FakeStack(template={"Resources": {"Role": role}}, members={"StackId": "arn/1"})
-    named.stacks["TrainingClusterStack"] = own
-    named.account.answers["ListImports"] = {"Imports": ["TrainingClusterStack"]}
-
-    def deploy(cluster: dict[str, str], new: str) -> None:
-        old, wanted = ({"boundary": _kept(value, "without clusters")} for value in ("theirs", new))
-        asked = {"Values": wanted, "Cluster": cluster}
-        named.ask("Update", OldResourceProperties={"Values": old}, ResourceProperties=asked)
-
-    deploy(TRAINING, "mine")
-    for cluster, new in ((TRAINING, ""), (TRAINING, "another"), (SECOND, "mine")):
-        assert "is not possible while a cluster exists" in refusal(deploy, cluster, new)
-
-
 def test_a_clusters_own_stack_asks_again(named: Guard) -> None:
     """A repeated deploy changes nothing in the first stack. An older release has no such guard."""
     own = {"StackId": STACK.replace("TrainingCluster-Storage", "TrainingClusterStack")}
