@@ -149,7 +149,9 @@ def parse_tags(text: str) -> dict[str, str]:
         key, equals, value = (each.strip() for each in part.partition("="))
         if not (key and equals and value):
             raise ValueError(f'"{part}" is not KEY=VALUE')
-        if problem := tag_problem(key, value):
+        # ParallelCluster takes this one: in overrides, where no resource of another stack gets it.
+        taken = '"Name": AWS and ParallelCluster name each resource by this tag' if key == "Name" else None
+        if problem := taken or tag_problem(key, value):
             raise ValueError(problem)
         if key in found:
             raise ValueError(f'"{key}" is given twice')
@@ -163,8 +165,6 @@ def tag_problem(key: str, value: str) -> str | None:
     """Return why a resource of the cluster cannot have a tag: IAM's roles are among them."""
     if key.lower().startswith(_RESERVED):
         return f'"{key}": keys that start with {", ".join(_RESERVED)} are taken'
-    if key == "Name":
-        return '"Name": AWS and ParallelCluster name each resource by this tag'
     if wrong := [each for each in key + value if not _is_taken_in_tags(each)]:
         return f'"{key}={value}": a tag takes letters, digits, spaces and {TAG_MARKS}, no {wrong[0]}'
     if len(key) > 128 or len(value) > 256:  # noqa: PLR2004  # AWS's limits
