@@ -119,7 +119,7 @@ def all_cases() -> Iterator[Case]:
 
 # Resources of an imported config that the local AWS lacks; the foundation has others of the same kind.
 NOT_THERE = (
-    *("vpc_id", "public_subnet_id", "private_subnet_id", "security_group_id", "ssh_from", "key_name"),
+    *("vpc_id", "public_subnet_id", "private_subnet_id", "security_group_id", "key_name"),
     *("fsx_id", "efs_id"),
 )
 # Configs that name such resources in the files of queues and overrides, or an OS that the import drops. A
