@@ -39,7 +39,7 @@ def refusal(cluster_name: str, refused: RefusedError) -> str:
     if refused.is_impossible:
         lines = [
             f"{cluster_name} cannot take this change; nothing was changed. Restore the former flags, or make "
-            f"a second cluster on the same network and storage: {_second_cluster_command(cluster_name)}"
+            f"a second cluster on the same network and storage: {second_cluster_command(cluster_name)}"
         ]
     for problem in content.get("update_validation_errors") or []:
         change = f"{problem.get('current_value')} -> {problem.get('requested_value')}"
@@ -77,7 +77,7 @@ def immutable(cluster_name: str, changes: list[Change]) -> str:
         f"{cluster_name} keeps its mounts and its permissions boundary for its life; nothing was changed "
         f"({listed}). Restore the former flag{'s' if len(flags) > 1 else ''} ({', '.join(flags)}), or "
         "create a second cluster with the new values: "
-        f"{_second_cluster_command(cluster_name)}{''.join(f' -c {flag}=NEW' for flag in flags)}"
+        f"{second_cluster_command(cluster_name)}{''.join(f' -c {flag}=NEW' for flag in flags)}"
     )
 
 
@@ -123,7 +123,7 @@ def not_ours(cluster_name: str) -> str:
     """Refuse to change a cluster, or another stack of its name, that this stack did not create."""
     return (
         f"A stack or cluster named {cluster_name} exists already and was not made by this stack. It was not "
-        f"touched. Use another name: {_second_cluster_command(cluster_name)}; or, if it is your own "
+        f"touched. Use another name: {second_cluster_command(cluster_name)}; or, if it is your own "
         f"abandoned cluster: pcluster delete-cluster --cluster-name {cluster_name}"
     )
 
@@ -210,7 +210,8 @@ def _replace_command(cluster_name: str) -> str:
     return f"type: {destroy} and then the deploy again."
 
 
-def _second_cluster_command(cluster_name: str) -> str:
+def second_cluster_command(cluster_name: str) -> str:
+    """Return the command that deploys another cluster with this one's flags, for trainctl, too."""
     return _deploy_command(cluster_name, f"{cluster_name[:38]}-2")
 
 

@@ -21,22 +21,26 @@ def taken(cluster: dict[str, str], cloudformation: Any, ec2: Any) -> list[str]:
         cluster: its `Name`, its own `Stack`, and the `KeyPair` that this stack creates, or "".
     """
     name, own, key = cluster["Name"], cluster["Stack"], cluster["KeyPair"]
-    another = f"-c cluster_name={name[:38]}-2"
     found = []
     if stack := find_stack(name, cloudformation):
         maker = find_stack(own, cloudformation)
         if maker is None or _tags(stack).get(_OWNER_TAG) != maker["StackId"]:
             found.append(
                 f"A stack named {name} exists already and was not made by {own}, whose cluster needs this "
-                f"name. Type: {another}"
+                f"name. Type: {another(name)}"
             )
     pairs = ec2.describe_key_pairs(Filters=[{"Name": "key-name", "Values": [key]}]) if key else {}
     if any(_tags(each).get(_CLUSTER_TAG) != name for each in pairs.get("KeyPairs", [])):
         found.append(
-            f"A key pair named {key} exists already and was not made by {own}. Type: {another}, or, to use "
-            f"it, if it is an ED25519 key: -c key_name={key}"
+            f"A key pair named {key} exists already and was not made by {own}. Type: {another(name)}, or, to "
+            f"use it, if it is an ED25519 key: -c key_name={key}"
         )
     return found
+
+
+def another(name: str) -> str:
+    """Return the flag of a cluster with another name, for trainctl, too."""
+    return f"-c cluster_name={name[:38]}-2"
 
 
 def _tags(resource: dict[str, Any]) -> dict[str, str]:

@@ -1,9 +1,10 @@
 """One change, and the way in which a deploy would make it."""
 
+import shlex
 from dataclasses import dataclass
 from typing import Literal
 
-from ops.account.deploy_command import deploy_command
+from ops.asset_code import asset_code
 from ops.pcluster.update_policies import Policy
 from training_cluster.flags.settings import Settings
 
@@ -57,6 +58,7 @@ def decide(
 
 def second_cluster(cluster_name: str, what: str = "", new: str = "") -> str:
     """Return the advice for a change that a cluster can never take: with the value, if `what` is a flag."""
-    changed = [f"{what}={new}"] if what in Settings.model_fields else []
-    command = deploy_command(cluster_name, *changed, f"cluster_name={cluster_name[:38]}-2")
+    messages = asset_code("cluster_provider", "cluster_state", "errors", "immutable", "messages").messages
+    changed = " -c " + shlex.quote(f"{what}={new}") if what in Settings.model_fields else ""
+    command = messages.second_cluster_command(cluster_name) + changed
     return f"a second cluster on the same network and storage: {command}; or keep the former value"

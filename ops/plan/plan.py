@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ops.account.session import ClientOf
+from ops.asset_code import asset_code
 from ops.pcluster.dry_run import DryRun
 from ops.pcluster.update_policies import Judge
 from ops.plan.change import REFUSED, Change
@@ -114,7 +115,7 @@ def _foreign(settings: Settings, deployed: Deployed) -> Change:
         new=name,
         verdict="impossible",
         why=f"a stack {name} exists ({deployed.pcluster_status}), not created by {settings.stack_name}",
-        mend=f"-c cluster_name={name[:38]}-2, with the same flags",
+        mend=f"{asset_code('guard', 'names').names.another(name)}, with the same flags",
     )
 
 
