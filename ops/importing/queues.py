@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
+
+from ops.importing.comparison import unlike
 from ops.importing.translation import Config, Translation
 from training_cluster.catalog.families import find_instance_type
+from training_cluster.overrides.reserved import QUEUES, flags_for
 from training_cluster.queues.queue import OFF, ON
 
-_CAPACITY = {"ONDEMAND": "ondemand", "SPOT": "spot"}
 _DEFAULT_MAX = 10
 """MaxCount of ParallelCluster without the key."""
 
@@ -33,56 +36,37 @@ def _entry(queue: Mapping[str, Any], path: str, to: Translation, ours: str | Non
     if not resources:
         to.lose(path, queue, "no compute resource of it can be carried over")
         return None
-    entry: dict[str, Any] = {"compute_resources": resources}
-    if (capacity := _capacity(queue)) != "ondemand":
-        entry["capacity"] = capacity
-    subnets = queue.get("Networking", {}).get("SubnetIds", [])
-    root = queue.get("ComputeSettings", {}).get("LocalStorage", {}).get("RootVolume", {})
-    given = {
-        "allocation_strategy": queue.get("AllocationStrategy"),
-        "partition": queue.get("CustomSlurmSettings"),
-        "exclusive": queue.get("JobExclusiveAllocation"),
-        "image": queue.get("Image", {}).get("CustomAmi"),
-        "root_gib": root.get("Size"),
-        "subnet_ids": subnets if ours and subnets != [ours] else None,
-        "placement_group": _placement_group(queue) or OFF,
-    }
-    return entry | {key: value for key, value in given.items() if value}
+    entry = _keys({**queue, "ComputeResources": []}, path)
+    if queue.get("CapacityType") == "CAPACITY_BLOCK":
+        each = next((each["reservation"] for each in resources if "reservation" in each), None)
+        entry["capacity"] = f"capacity-block:{entry['capacity'].partition(':')[2] or each}"
+    if not ours or entry.get("subnet_ids") == [ours]:
+        entry.pop("subnet_ids", None)
+    if partition := queue.get("CustomSlurmSettings"):
+        entry["partition"] = partition
+    return {"compute_resources": resources, **entry, "placement_group": _placement_group(queue) or OFF}
 
 
 def _resource(resource: Mapping[str, Any], path: str, to: Translation) -> dict[str, Any] | None:
-    types = [str(each.get("InstanceType")) for each in resource.get("Instances", [])]
-    types = types or [str(resource.get("InstanceType"))]
-    if unknown := [each for each in types if find_instance_type(each) is None]:
+    keys = {"name": resource.get("Name"), "nodes": _DEFAULT_MAX, **_keys(resource, path)}
+    known = {name: find_instance_type(name) for name in keys.get("instance_types", [])}
+    if unknown := [name for name, each in known.items() if each is None]:
         to.lose(path, resource, f"the catalog has no instance type {', '.join(unknown)}")
         return None
-    known = [each[1] for name in types if (each := find_instance_type(name))]
-    efa = bool(resource.get("Efa", {}).get("Enabled", False))
-    found = {
-        "name": resource.get("Name"),
-        "instance_types": types,
-        "nodes": resource.get("MaxCount", _DEFAULT_MAX),
-        "min_nodes": resource.get("MinCount"),
-        "efa": False if not efa and all(each.efa for each in known) else None,
-        "reservation": _reservation(resource),
-        "placement_group": _placement_group(resource),
-    }
-    return {key: value for key, value in found.items() if value not in (None, 0) or value is False}
+    if not resource.get("Efa", {}).get("Enabled") and all(each[1].efa for each in known.values() if each):
+        keys["efa"] = False
+    if group := _placement_group(resource):
+        keys["placement_group"] = group
+    return keys
 
 
-def _capacity(queue: Mapping[str, Any]) -> str:
-    kind, reserved = str(queue.get("CapacityType", "ONDEMAND")), _reservation(queue)
-    if kind == "CAPACITY_BLOCK":
-        ids = [_reservation(each) for each in queue.get("ComputeResources", [])]
-        return f"capacity-block:{reserved or next((each for each in ids if each), None)}"
-    return f"reservation:{reserved}" if reserved else _CAPACITY.get(kind, "ondemand")
-
-
-def _reservation(node: Mapping[str, Any]) -> str | None:
-    """Return the reservation of a queue or a compute resource, or the ARN of a group of them."""
-    target = node.get("CapacityReservationTarget", {})
-    found = target.get("CapacityReservationId") or target.get("CapacityReservationResourceGroupArn")
-    return str(found) if found else None
+def _keys(node: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the keys of an entry that render what a queue or a compute resource has."""
+    keys: dict[str, Any] = {}
+    for each in unlike(node, {}):
+        line = yaml.safe_load(dict(flags_for(f"{path}.{each.key}", each.value)).get(QUEUES, "{}"))
+        keys |= line.get("compute_resources", [line])[0]
+    return keys
 
 
 def _placement_group(node: Mapping[str, Any]) -> str | None:

@@ -90,12 +90,20 @@ class Row:
 
 
 def flag_for(path: str, value: Any) -> tuple[str, str] | None:
-    """Return the flag that sets a key, and what to type for a value; None if no value of a flag gives it.
+    """Return the first of `flags_for`; None if no value of a flag gives the key its value."""
+    return next(flags_for(path, value), None)
+
+
+def flags_for(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield each flag that sets a key, and what to type for a value.
 
     Of a queue's key it is the flag for the flags' own queue. With the flag `queues` it is the line of the
     queue's entry in the file.
     """
-    return next(_typed(path, value), None)
+    for row in table().get(general(path), ()):
+        text = row.typed(value)
+        if text is not None and (row.flag == QUEUES or _takes(row.flag, text)):
+            yield row.flag, text
 
 
 def general(path: str) -> str:
@@ -127,13 +135,6 @@ def table() -> Mapping[str, list[Row]]:
     return found
 
 
-def _typed(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    for row in table().get(general(path), ()):
-        text = row.typed(value)
-        if text is not None and (row.flag == QUEUES or _takes(row.flag, text)):
-            yield row.flag, text
-
-
 def _takes(flag: str, text: str) -> bool:
     try:
         Settings.model_validate({flag: text})
@@ -159,7 +160,7 @@ def _reason(path: str, value: Any) -> str | None:
 
 
 def _instead(rows: list[Row], path: str, value: Any) -> str:
-    typed = dict(reversed(list(_typed(path, value))))
+    typed = dict(reversed(list(flags_for(path, value))))
     flags = list(dict.fromkeys(row.flag for row in rows if row.flag != QUEUES))
     keys = {row.value.partition(":")[0] for row in rows if row.flag == QUEUES}
     line = f"`{typed.get(QUEUES) or ' or '.join(sorted(keys))}` of the queue in the file of -c queues"
@@ -174,8 +175,9 @@ def _instead(rows: list[Row], path: str, value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    text = str(value[0] if isinstance(value, list) and len(value) == 1 else value)
-    return text.lower() if isinstance(value, bool) else text
+    if isinstance(value, list | Mapping):
+        return ", ".join(map(_text, value.values() if isinstance(value, Mapping) else value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
