@@ -7,7 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ops.account.session import ClientOf, if_there
 from ops.account.stacks import parse_template
-from training_cluster.flags.flag import refused_with
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.given import read_given_flags
 from training_cluster.flags.network import is_wide
 from training_cluster.flags.settings import Settings
@@ -63,7 +63,7 @@ def flags_of(templates: Templates, cluster: str) -> dict[str, Any] | None:
 def _is_replaced(flag: str, flags: Mapping[str, Any]) -> bool:
     """Return True for a flag of a new resource in whose place the deploy of another cluster gave an id."""
     info = Settings.model_fields.get(flag)
-    return info is not None and refused_with(info) in flags
+    return info is not None and facts_of(info).refused_with in flags
 
 
 def guarded(template: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -5,13 +5,13 @@ from typing import Any
 
 from ops.account.deployed_flags import flags_of
 from ops.plan.deployed import Deployed
-from training_cluster.flags.flag import is_compared
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
 # Flags whose deployed values are unknown: the plan assumes the values of the next deploy.
-_NOT_COMPARED = tuple(flag for flag, info in Settings.model_fields.items() if not is_compared(info))
+_NOT_COMPARED = tuple(flag for flag, info in Settings.model_fields.items() if not facts_of(info).is_compared)
 
 
 def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | None, str]:

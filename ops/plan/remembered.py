@@ -10,7 +10,7 @@ from ops.account.deployed_flags import read_flags
 from ops.account.session import ClientOf
 from ops.context import read_context
 from ops.usage import OpsError
-from training_cluster.flags.flag import is_file, is_remembered
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
@@ -82,12 +82,12 @@ def _is_kept(flag: str, value: object) -> bool:
     info = Settings.model_fields.get(flag)
     if info is None:
         return False  # another release's, which this one cannot deploy with
-    return is_remembered(info) and (flag == "family" or str(value) != str(info.default))
+    return facts_of(info).is_remembered and (flag == "family" or str(value) != str(info.default))
 
 
 def _check_files(kept: Mapping[str, Any], name: str) -> None:
     for flag, value in kept.items():
-        if is_file(Settings.model_fields[flag]) and not (ROOT / str(value)).is_file():
+        if facts_of(Settings.model_fields[flag]).is_file and not (ROOT / str(value)).is_file():
             raise OpsError(
                 f"{name} was deployed with {flag}={value}, and there is no {ROOT / str(value)}.\n"
                 f"  type:   -c {flag}=FILE, or -c {flag}= to deploy without one"

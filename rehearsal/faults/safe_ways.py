@@ -12,7 +12,7 @@ from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import Case
 from rehearsal.faults.typed import deploy, plan_steps, type_commands
 from rehearsal.faults.verdict import Verdict, message
-from training_cluster.flags.flag import refused_with
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import CLUSTER_STACK, NETWORK_STACK, STORAGE_STACK
 
@@ -106,7 +106,9 @@ class _Person:
                 flags = {**self.flags, **(change if "new flags" in step["deploy"] or not typed else {})}
                 for flag, value in typed.items():
                     flags[flag] = known[flag] if value.isupper() or value == "fs-NEW" else value
-                kept = {flag for flag in flags if refused_with(Settings.model_fields[flag]) not in flags}
+                kept = {
+                    flag for flag in flags if facts_of(Settings.model_fields[flag]).refused_with not in flags
+                }
                 self.deploy(**{flag: flags[flag] for flag in kept})
 
     def _type_plan(self, step: re.Match[str]) -> None:

@@ -11,7 +11,7 @@ from ops.pcluster.update_policies import Refused
 from tools.docs.flag_changes import SAMPLES, Sample, refused_changes
 from tools.docs.table import table
 from training_cluster.catalog.alerts import alert_names
-from training_cluster.flags.flag import effect_of_change
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.settings import FLAG_GROUPS, Settings
 from training_cluster.functions.guarded import Guarded
 from training_cluster.network.guarded import guarded_network
@@ -109,7 +109,7 @@ def _safe_ways() -> Iterator[str]:
 def verdicts() -> dict[str, str]:
     """Return the effect of a change, by flag; the words on the field come first."""
     guarded = {flag: _BY_POLICY[value.policy] for flag, value in _guarded().items()}
-    on_fields = {flag: effect_of_change(info) for flag, info in Settings.model_fields.items()}
+    on_fields = {flag: facts_of(info).on_change for flag, info in Settings.model_fields.items()}
     return guarded | _of_the_cluster() | {flag: text for flag, text in on_fields.items() if text}
 
 

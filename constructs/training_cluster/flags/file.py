@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from training_cluster.flags.flag import is_file
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.messages import allowed_values
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
@@ -68,7 +68,7 @@ def read_flags(name: str) -> dict[str, Any]:
 
 
 def _is_path(flag: str, value: object) -> bool:
-    return isinstance(value, str) and value != "" and flag in _IN_FILES and is_file(_IN_FILES[flag])
+    return isinstance(value, str) and value != "" and flag in _IN_FILES and facts_of(_IN_FILES[flag]).is_file
 
 
 def _in_folder(folder: Path, value: str) -> str:

@@ -1,105 +1,70 @@
 """Declaration of a context flag: a field with its allowed values, its example and the effect of a change."""
 
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 from pydantic.fields import FieldInfo
 
-_TAKES, _ON_CHANGE, _IS_COMPARED, _REFUSED_WITH = "takes", "on_change", "is_compared", "refused_with"
-_IS_FILE, _IS_REMEMBERED = "is_file", "is_remembered"
 Default = TypeVar("Default")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Facts of a flag that pydantic has no place for."""
+
+    takes: str | None = None
+    """Allowed values in words, for errors and docs/flags.md; None if the type is enough."""
+    on_change: str | None = None
+    """Effect of a change on a deployed cluster, for docs/changes.md; None for the answer of ParallelCluster's
+    library (tools/docs/flag_changes.py) or of a guard."""
+    is_compared: bool = True
+    """False keeps the flag out of `trainctl plan`: no deployed resource shows its value, or it only controls
+    the deploy itself."""
+    refused_with: str | None = None
+    """Flag with the id of an existing resource, for a flag of a new one alone."""
+    is_file: bool = False
+    """True for the path of a YAML file."""
+    is_remembered: bool = True
+    """False for a flag of one deploy, which the next one neither repeats nor misses."""
 
 
 def flag(
     default: Default,
     *,
     description: str,
-    takes: str | None = None,
     example: str | None = None,
-    on_change: str | None = None,
-    is_compared: bool = True,
-    refused_with: str | None = None,
-    is_file: bool = False,
-    is_remembered: bool = True,
     pattern: str | None = None,
     ge: int | None = None,
     le: int | None = None,
+    **facts: Any,
 ) -> Default:
     """Declare a field of a group of flags.
 
     Args:
         description: meaning, for docs/flags.md.
-        takes: allowed values in words, for errors and docs/flags.md. Default: from the type.
         example: value to type after an error. Default: the default, unless it is None or not safe to type.
-        on_change: effect of a change on a deployed cluster, for docs/changes.md. Default: the answer of the
-            ParallelCluster library (tools/docs/flag_changes.py) or of a guard.
-        is_compared: False keeps the flag out of `trainctl plan`: no deployed resource shows its value, or
-            it only controls the deploy itself.
-        refused_with: flag with the id of an existing resource; this flag is for a new one alone.
-        is_file: True for the path of a YAML file, in the folder of cdk.json or absolute.
-        is_remembered: False for a flag of one deploy, which the next one neither repeats nor misses.
         pattern, ge, le: pydantic's own.
+        facts: fields of Facts.
     """
-    extra: dict[str, JsonValue] = {
-        _TAKES: "the path of a YAML file, in the folder of cdk.json or absolute" if is_file else takes,
-        _ON_CHANGE: on_change,
-        _IS_COMPARED: is_compared,
-        _REFUSED_WITH: refused_with,
-        _IS_FILE: is_file,
-        _IS_REMEMBERED: is_remembered,
-    }
+    if facts.get("is_file"):
+        facts["takes"] = "the path of a YAML file, in the folder of cdk.json or absolute"
+    extra: dict[str, Any] = {"facts": Facts(**facts)}
+    examples = [example] if example else None
+    limits: dict[str, Any] = {"pattern": pattern, "ge": ge, "le": le}
     field: Default = Field(
-        default,
-        description=description,
-        examples=[example] if example else None,
-        json_schema_extra=extra,
-        pattern=pattern,
-        ge=ge,
-        le=le,
+        default, description=description, examples=examples, json_schema_extra=extra, **limits
     )
     return field
 
 
-def takes_in_words(info: FieldInfo) -> str | None:
-    """Return the words for a flag's allowed values; None if its type is enough."""
-    return _text(info, _TAKES)
+def facts_of(info: FieldInfo) -> Facts:
+    """Return the facts of a flag."""
+    assert isinstance(info.json_schema_extra, dict), "each flag is declared with flag()"
+    facts: Any = info.json_schema_extra["facts"]
+    return facts  # type: ignore[no-any-return]
 
 
 def example_of(info: FieldInfo) -> object:
     """Return a value of a flag that is safe to type."""
     return info.examples[0] if info.examples else info.default
-
-
-def effect_of_change(info: FieldInfo) -> str | None:
-    """Return the effect of a flag's change; None if the ParallelCluster library or a guard decides it."""
-    return _text(info, _ON_CHANGE)
-
-
-def refused_with(info: FieldInfo) -> str | None:
-    """Return the flag with the id of an existing resource, for a flag of a new one; None for others."""
-    return _text(info, _REFUSED_WITH)
-
-
-def is_compared(info: FieldInfo) -> bool:
-    """Return True if `trainctl plan` compares a flag with its deployed value."""
-    return bool(_extra(info)[_IS_COMPARED])
-
-
-def is_file(info: FieldInfo) -> bool:
-    """Return True if a flag is the path of a file."""
-    return bool(_extra(info)[_IS_FILE])
-
-
-def is_remembered(info: FieldInfo) -> bool:
-    """Return True if a deploy has to repeat a flag of the last one, or to say that it goes."""
-    return bool(_extra(info)[_IS_REMEMBERED])
-
-
-def _text(info: FieldInfo, key: str) -> str | None:
-    text = _extra(info)[key]
-    return text if isinstance(text, str) else None
-
-
-def _extra(info: FieldInfo) -> dict[str, JsonValue]:
-    assert isinstance(info.json_schema_extra, dict), "each flag is declared with flag()"
-    return info.json_schema_extra

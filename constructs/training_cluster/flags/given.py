@@ -7,7 +7,7 @@ the shared stacks may be outdated here after another cluster's deploy: the value
 from collections.abc import Mapping
 from typing import Any
 
-from training_cluster.flags.flag import is_remembered
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.settings import Settings
 from training_cluster.flags.storage import StorageFlags
@@ -24,7 +24,7 @@ def given_flags(settings: Settings) -> dict[str, Any]:
     Those of one deploy alone are left out, and an image of the file of queues, which may drop it again. The
     file's other flags tell the next deploy what goes with the queue if the file no longer has it.
     """
-    of_one = {flag for flag, info in Settings.model_fields.items() if not is_remembered(info)}
+    of_one = {flag for flag, info in Settings.model_fields.items() if not facts_of(info).is_remembered}
     flags = settings.model_dump(mode="json", exclude_defaults=True, exclude=of_one)
     of_file = flags_of_file(settings.queues, settings.queue_name)
     if "image" in of_file:
@@ -46,7 +46,7 @@ def left_out(settings: Settings) -> dict[str, str]:
     return {
         flag: "" if info.default is None else str(info.default)
         for flag, info in Settings.model_fields.items()
-        if is_remembered(info) and flag not in settings.model_fields_set | _OF_SHARED_STACKS
+        if facts_of(info).is_remembered and flag not in settings.model_fields_set | _OF_SHARED_STACKS
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from training_cluster.flags.flag import example_of, takes_in_words
+from training_cluster.flags.flag import example_of, facts_of
 from training_cluster.problems import Contradiction, did_you_mean
 
 
@@ -18,7 +18,7 @@ def literal_choices(annotation: Any) -> list[str]:
 
 def allowed_values(info: FieldInfo) -> str:
     """Name the values that a flag takes: in its own words, else from its type."""
-    if words := takes_in_words(info) or ", ".join(literal_choices(info.annotation)):
+    if words := facts_of(info).takes or ", ".join(literal_choices(info.annotation)):
         return words
     low, high = (next((getattr(m, k) for m in info.metadata if hasattr(m, k)), None) for k in ("ge", "le"))
     return f"a whole number from {low}" + (f" to {high}" if high is not None else "")

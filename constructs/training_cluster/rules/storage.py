@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from training_cluster.flags.flag import refused_with
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.settings import Settings
 from training_cluster.flags.storage import EFA_STEPS_GIB, StorageFlags
 from training_cluster.problems import Contradiction
@@ -10,7 +10,9 @@ from training_cluster.problems import Contradiction
 
 def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
     for own in ("fsx_id", "efs_id"):
-        ours = (flag for flag, info in StorageFlags.model_fields.items() if refused_with(info) == own)
+        ours = (
+            flag for flag, info in StorageFlags.model_fields.items() if facts_of(info).refused_with == own
+        )
         asked = [flag for flag in ours if flag in settings.asked_flags]
         if getattr(settings, own) and asked:
             yield Contradiction(

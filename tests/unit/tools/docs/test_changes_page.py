@@ -2,7 +2,7 @@
 
 from ops.asset_code import asset_code
 from tools.docs.flag_changes import SAMPLES, configs
-from training_cluster.flags.flag import effect_of_change
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
 
@@ -18,5 +18,5 @@ def test_a_sample_changes_its_flag_and_no_other() -> None:
 def test_the_page_says_what_the_provider_keeps() -> None:
     for sample in SAMPLES:
         refused = asset_code("cluster_provider", "immutable").immutable.changes(*configs(sample))
-        assert bool(refused) is bool(effect_of_change(Settings.model_fields[sample.flag])), sample
+        assert bool(refused) is bool(facts_of(Settings.model_fields[sample.flag]).on_change), sample
         assert all(sample.flag in each.flags for each in refused), sample

@@ -7,7 +7,7 @@ import pytest
 
 from training_cluster.flags.account import TAG_MARKS
 from training_cluster.flags.cluster import PCLUSTER_VERSION
-from training_cluster.flags.flag import takes_in_words
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import PCLUSTER_PYTHON
 from training_cluster.problems import ConfigurationError
@@ -72,7 +72,7 @@ def test_tags_take_the_characters_of_iam() -> None:
 def test_every_pattern_has_its_words() -> None:
     for name, info in Settings.model_fields.items():
         if any(getattr(each, "pattern", None) for each in info.metadata):
-            assert takes_in_words(info)
+            assert facts_of(info).takes
             with pytest.raises(ConfigurationError, match=r"allowed: .*\n    type:    -c "):
                 read_settings({name: "\t"})
 
