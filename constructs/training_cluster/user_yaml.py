@@ -41,13 +41,18 @@ def read_user_yaml(file: Path, *, as_text: bool = False) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UserYamlError([f"{file}: {reason}"]) from None
+    return parse_user_yaml(text, yaml.BaseLoader if as_text else _Loader)
+
+
+def parse_user_yaml(text: str, loader: Any, *, of_names: bool = True) -> Any:
+    """Parse a text with a safe loader. Raises UserYamlError like `read_user_yaml`; a Name twice, of_names."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=loader)
         if node is None:
             raise UserYamlError(["the file is empty"])
-        if twice := list(duplicates(node)):
+        if twice := list(_duplicates(node, of_names=of_names)):
             raise UserYamlError(twice)
-        return yaml.load(text, Loader=yaml.BaseLoader if as_text else _Loader)  # noqa: S506 (safe loaders)
+        return yaml.load(text, Loader=loader)  # noqa: S506 (safe loaders)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise UserYamlError([f"{line}{error.problem or error.context}"]) from None
@@ -157,9 +162,7 @@ _Loader.add_implicit_resolver(
 )
 
 
-def duplicates(
-    node: yaml.Node, within: tuple[yaml.Node, ...] = (), *, of_names: bool = True
-) -> Iterator[str]:
+def _duplicates(node: yaml.Node, within: tuple[yaml.Node, ...] = (), *, of_names: bool) -> Iterator[str]:
     """Yield each key that is given twice, and each Name: YAML's reader takes the last key in silence."""
     line = node.start_mark.line + 1
     if any(node is each for each in within):
@@ -169,11 +172,11 @@ def duplicates(
     if isinstance(node, yaml.SequenceNode):
         yield from _twice((f"Name {key.value}", key) for key in (_names(node) if of_names else ()))
         for item in node.value:
-            yield from duplicates(item, inner, of_names=of_names)
+            yield from _duplicates(item, inner, of_names=of_names)
     elif isinstance(node, yaml.MappingNode):
         yield from _twice((f"key {key.value}", key) for key, _ in node.value)
         for _, value in node.value:
-            yield from duplicates(value, inner, of_names=of_names)
+            yield from _duplicates(value, inner, of_names=of_names)
 
 
 def _twice(given: Iterable[tuple[str, yaml.Node]]) -> Iterator[str]:

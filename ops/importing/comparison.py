@@ -9,15 +9,13 @@ from ops.importing.translation import Config, Translation, nodes_of
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders, with_existing
 from training_cluster.flags.settings import Settings
-from training_cluster.overrides.merge import UNITED, are_named, contrary_items, scripts_of
+from training_cluster.overrides.merge import ADDED_TO, UNITED, are_named, contrary_items, scripts_of
 from training_cluster.overrides.nodes import MORE_GROUPS
 from training_cluster.overrides.reserved import flag_for, reserved_reason
 from training_cluster.pcluster.config_diff import shown
 
 OUR_LUSTRE, OUR_EFS = "shared", "efs"
 """Names of our mounts in the cluster config."""
-_ACTIONS = ("OnNodeConfigured", "OnNodeUpdated")
-"""Custom actions whose scripts run after ours."""
 _UNITED = (*UNITED, MORE_GROUPS)
 """Ends of the paths of lists that are added to ours, item by item."""
 _NAMES = ("Key", "Policy", "BucketName")
@@ -100,7 +98,7 @@ def unlike(theirs: Any, ours: Any, path: tuple[str, ...] = ()) -> Iterator[Unlik
     here = Unlike(path, theirs, ours)
     if theirs in (None, {}, []) or theirs == ours:
         return
-    if path and path[-1] in _ACTIONS:
+    if path and path[-1] in ADDED_TO:
         if not all(each in scripts_of(ours) for each in scripts_of(theirs)):
             yield here
     elif isinstance(theirs, Mapping):

@@ -10,7 +10,7 @@ import yaml
 from ops.account.session import ClientOf
 from ops.plan.deployed import read_cluster_config
 from ops.usage import OpsError, UsageError
-from training_cluster.user_yaml import duplicates
+from training_cluster.user_yaml import UserYamlError, parse_user_yaml
 
 Config = dict[str, Any]
 """Cluster config with ParallelCluster's keys."""
@@ -19,10 +19,6 @@ _FUNCTIONS = ("Ref", "GetAtt", "Sub", "ImportValue", "Select", "Split", "FindInM
 _NOTHING = {"Ref": "AWS::NoValue"}
 _OLDER = re.compile(r"^\[(global|aws|cluster\b[^\]]*)\]", re.MULTILINE)
 """Section of a config of ParallelCluster 2, which has the form of an INI file."""
-
-
-class _DuplicateKeyError(Exception):
-    """A key that a file has twice: ParallelCluster refuses it, and YAML's reader takes the last one."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -51,18 +47,13 @@ def read_config_file(file: Path) -> Config:
         text = file.read_text(encoding="utf-8")
         if _OLDER.search(text):
             raise _of_version_2(file)
-        content = _load(text)
+        content = parse_user_yaml(text, _Loader, of_names=False)  # a template's list may have a Name twice
         found = [content] if _is_config(content) else list(_inside(content))
     except OSError as error:
         raise _none_in(file, error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise _none_in(file, "it is not UTF-8") from None
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise _none_in(file, f"{line}{error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise _none_in(file, " ".join(str(error).split())) from None
-    except _DuplicateKeyError as error:
+    except UserYamlError as error:
         raise _none_in(file, str(error)) from None
     if len(found) != 1:
         raise _none_in(file, f"{len(found)} cluster configs" if found else _what_lacks(content))
@@ -79,15 +70,6 @@ def read_running_config(name: str, client: ClientOf) -> Config:
     return dict(config)
 
 
-def _load(text: str) -> Any:
-    """Read YAML or JSON. Raises _DuplicateKeyError, and yaml.YAMLError."""
-    node = yaml.compose(text, Loader=_Loader)
-    # A list of a template may have a Name twice.
-    if node is not None and (twice := list(duplicates(node, of_names=False))):
-        raise _DuplicateKeyError("; ".join(twice))
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
-
-
 def _is_config(content: object) -> bool:
     return isinstance(content, Mapping) and "HeadNode" in content and "Scheduling" in content
 
@@ -101,10 +83,7 @@ def _inside(content: object) -> Iterator[Config]:
         config = resolved(config, parameters)
         text = joined_text(config)
         if text is not None:
-            try:
-                config = _load(text)
-            except yaml.YAMLError:
-                continue
+            config = parse_user_yaml(text, _Loader, of_names=False)
         if isinstance(config, Mapping) and _is_config(config):
             yield dict(config)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from training_cluster.cluster.bundle import bootstrap_budget_s
-from training_cluster.cluster.resource_ids import Database, ResourceIds, placeholders
+from training_cluster.cluster.resource_ids import Database, ResourceIds, placeholders, with_existing
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.nodes import nodes_of
-from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
+from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK, new_key_pair
 
 _HASH_LENGTH = 8
 """Length of the hash at the end of the CDK's logical ids."""
@@ -43,8 +43,8 @@ def deployed_ids(
     Placeholders stand for policies and placement groups that the deploy creates.
     """
 
-    def of(stack: str, output: str, flag: str | None) -> str:
-        return flag or existing.outputs.get(stack, {}).get(output, "unknown")
+    def of(stack: str, output: str) -> str:
+        return existing.outputs.get(stack, {}).get(output, "unknown")
 
     own = {logical_id[:-_HASH_LENGTH]: id_ for logical_id, id_ in existing.own.items()}
     policies: dict[str, Any] = {
@@ -52,15 +52,15 @@ def deployed_ids(
         for field, construct in ResourceIds.own_policies().items()
     }
     group = str(_PLACEHOLDERS.placement_group_name)
-    return ResourceIds(
+    ids = ResourceIds(
         region=existing.region,
-        public_subnet_id=of(NETWORK_STACK, "PublicSubnetId", settings.public_subnet_id),
-        private_subnet_id=of(NETWORK_STACK, "PrivateSubnetId", settings.private_subnet_id),
-        node_security_group_id=of(NETWORK_STACK, "NodeSecurityGroupId", settings.security_group_id),
-        key_name=settings.key_name or f"{settings.cluster_name}-key",
-        lustre_id=of(STORAGE_STACK, "FileSystemId", settings.fsx_id),
-        efs_id=of(STORAGE_STACK, "EfsId", settings.efs_id),
-        bucket_name=of(STORAGE_STACK, "BucketName", settings.bucket_name),
+        public_subnet_id=of(NETWORK_STACK, "PublicSubnetId"),
+        private_subnet_id=of(NETWORK_STACK, "PrivateSubnetId"),
+        node_security_group_id=of(NETWORK_STACK, "NodeSecurityGroupId"),
+        key_name=new_key_pair(settings.cluster_name),
+        lustre_id=of(STORAGE_STACK, "FileSystemId"),
+        efs_id=of(STORAGE_STACK, "EfsId"),
+        bucket_name=of(STORAGE_STACK, "BucketName"),
         bundle_sha256=bundle_sha256,
         bootstrap_budget_s=bootstrap_budget_s(settings),
         image_id=existing.image_id,
@@ -72,6 +72,7 @@ def deployed_ids(
         database=existing.database,
         **policies,
     )
+    return with_existing(ids, settings)
 
 
 def without_unmade(config: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
+from training_cluster.catalog.family import AWS_ID
+
 Default = TypeVar("Default")
 
 
@@ -56,6 +58,14 @@ def flag(
         default, description=description, examples=examples, json_schema_extra=extra, **limits
     )
     return field
+
+
+def id_flag(kind: str, what: str, *, description: str) -> str | None:
+    """Declare a field with the id of an existing resource; its kind begins the id, such as vpc."""
+    takes, example = f"{what} ({kind}- and 8 or 17 hex digits)", f"{kind}-0123456789abcdef0"
+    pattern = rf"^{kind}-{AWS_ID}$"
+    found: str | None = flag(None, pattern=pattern, takes=takes, example=example, description=description)
+    return found
 
 
 def facts_of(info: FieldInfo) -> Facts:

@@ -5,8 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, field_validator
 
-from training_cluster.catalog.family import AWS_ID
-from training_cluster.flags.flag import flag
+from training_cluster.flags.flag import flag, id_flag
 
 # APIs that nodes call, in addition to S3 and DynamoDB, whose gateway endpoints always exist. From
 # ParallelCluster's guide ("a single subnet with no internet access"), its cookbook, and the roles that it
@@ -61,32 +60,24 @@ class NetworkFlags(BaseModel):
         on_change="refused by NetworkStack, with the zones that would do; auto keeps the zone",
         is_compared=False,
     )
-    vpc_id: str | None = flag(
-        None,
-        pattern=rf"^vpc-{AWS_ID}$",
-        takes="a VPC id (vpc- and 8 or 17 hex digits)",
-        example="vpc-0123456789abcdef0",
+    vpc_id: str | None = id_flag(
+        "vpc",
+        "a VPC id",
         description="Your own VPC, with private_subnet_id and public_subnet_id. Default: a new one.",
     )
-    public_subnet_id: str | None = flag(
-        None,
-        pattern=rf"^subnet-{AWS_ID}$",
-        takes="a subnet id (subnet- and 8 or 17 hex digits)",
-        example="subnet-0123456789abcdef0",
+    public_subnet_id: str | None = id_flag(
+        "subnet",
+        "a subnet id",
         description="Subnet of head and login nodes, with a route to an internet gateway.",
     )
-    private_subnet_id: str | None = flag(
-        None,
-        pattern=rf"^subnet-{AWS_ID}$",
-        takes="a subnet id (subnet- and 8 or 17 hex digits)",
-        example="subnet-0123456789abcdef0",
+    private_subnet_id: str | None = id_flag(
+        "subnet",
+        "a subnet id",
         description="Subnet of compute nodes and file systems, with a route to a NAT gateway.",
     )
-    security_group_id: str | None = flag(
-        None,
-        pattern=rf"^sg-{AWS_ID}$",
-        takes="a security group id (sg- and 8 or 17 hex digits)",
-        example="sg-0123456789abcdef0",
+    security_group_id: str | None = id_flag(
+        "sg",
+        "a security group id",
         description="Security group of all nodes, open to itself in and out. Default: a new one in that VPC.",
     )
     endpoints: Literal["none", "private"] = flag(

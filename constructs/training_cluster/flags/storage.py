@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, field_validator
 
-from training_cluster.catalog.family import AWS_ID
-from training_cluster.flags.flag import flag
+from training_cluster.flags.flag import flag, id_flag
 
 # FSx's rule for SCRATCH_2 and PERSISTENT_2 SSD: 1200 GiB, or a multiple of 2400 (API reference,
 # CreateFileSystem's StorageCapacity). Only an account's quota limits the size.
@@ -58,11 +57,9 @@ class StorageFlags(BaseModel):
         "GiB at 1000 MB/s a TiB, 9600 at 500, 19200 at 250, 38400 at 125.",
         refused_with="fsx_id",
     )
-    efs_id: str | None = flag(
-        None,
-        pattern=rf"^fs-{AWS_ID}$",
-        takes="an EFS id (fs- and 8 or 17 hex digits)",
-        example="fs-0123456789abcdef0",
+    efs_id: str | None = id_flag(
+        "fs",
+        "an EFS id",
         description="An existing EFS file system. Default: a new one.",
     )
     efs_mibps: int | None = flag(

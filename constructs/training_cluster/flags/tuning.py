@@ -7,7 +7,7 @@ from pydantic import BaseModel, field_validator
 
 from training_cluster.catalog.family import AWS_ID
 from training_cluster.flags.account import split_list
-from training_cluster.flags.flag import flag
+from training_cluster.flags.flag import flag, id_flag
 
 
 class TuningFlags(BaseModel):
@@ -20,11 +20,9 @@ class TuningFlags(BaseModel):
         example="200",
         description="Root volume of the compute nodes of these flags, GiB. Default: the family's.",
     )
-    head_image: str | None = flag(
-        None,
-        pattern=rf"^ami-{AWS_ID}$",
-        takes="an AMI id (ami- and 8 or 17 hex digits)",
-        example="ami-0123456789abcdef0",
+    head_image: str | None = id_flag(
+        "ami",
+        "an AMI id",
         description="AMI of the head node, made from ParallelCluster's for the same version and os. Kept for "
         "a cluster's life. Default: ParallelCluster's own.",
     )

@@ -12,13 +12,13 @@ SLURM_KEYS = Path(__file__).with_name("slurm_keys.json")
 """Keys of slurm.conf, which tools/slurm_keys.py finds in Slurm's source and manual."""
 SLURM_CONF = "slurm.conf"
 """Name of the keys that begin a line; others follow one of these, such as NodeName, on its line."""
-_ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
+ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 """Custom actions whose scripts run after ours."""
 _RIGHTS = (".S3Access", ".AdditionalIamPolicies")
 """Lists that are added to ours, which nodes need; two items may have the same bucket, with other keys."""
 _WITH_NAMES = ("Tags", "Scheduling.SlurmSettings.CustomSlurmSettings")
 """Lists of tags, and of settings of slurm.conf: what is not in ours is added."""
-UNITED = (*_ADDED_TO, *_RIGHTS, *_WITH_NAMES)
+UNITED = (*ADDED_TO, *_RIGHTS, *_WITH_NAMES)
 """Ends of the paths of lists and custom actions whose items are added to ours."""
 _OURS = ("Scheduling.SlurmQueues", "ComputeResources")
 """Lists whose items are made by flags alone."""
@@ -49,7 +49,7 @@ def _mapping(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> d
         at = f"{path}.{key}" if path else key
         if value is None:
             merged.pop(key, None)
-        elif key in _ADDED_TO and key in ours:
+        elif key in ADDED_TO and key in ours:
             merged[key] = {"Sequence": [*scripts_of(ours[key]), *scripts_of(value)]}
         else:
             merged[key] = _value(ours.get(key), value, at)

@@ -402,7 +402,7 @@ def test_configs_in_templates_are_mappings_or_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no HeadNode and Scheduling"),
+        ("", "the file is empty"),
         ("HeadNode: {}", "it is a part of a config: HeadNode, without Scheduling.SlurmQueues"),
         (
             "HeadNode: {}\nScheduling: {SlurmSettings: {}}",
