@@ -35,6 +35,25 @@ def price(
             min=1, callback=finite, metavar="N", help="Tokens in an epoch, such as 9e9, to price it."
         ),
     ] = None,
+    days: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, callback=finite, metavar="N", help="Forecast the interruptions of a run of N days."
+        ),
+    ] = None,
+    save_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            callback=finite,
+            metavar="N",
+            help="With --days: seconds for which a save holds the training.",
+        ),
+    ] = None,
+    restart_s: Annotated[
+        float | None,
+        typer.Option(min=0.001, callback=finite, metavar="N", help="With --days: seconds of a restart."),
+    ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Use the catalog's dated prices instead of AWS's.")
     ] = False,
@@ -49,11 +68,12 @@ def price(
     """
     from ops.account.session import account_clients
     from ops.context import read_context
+    from ops.price.forecast import forecast
     from ops.price.metrics import metrics_cost, render_metrics_cost
     from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
     from ops.price.quote import make_quote
-    from ops.price.render import show_expected, show_quote, show_training
+    from ops.price.render import show_expected, show_forecast, show_quote, show_training
     from ops.price.training import given_speed, published_speeds, read_run, training_cost
     from ops.usage import UsageError
     from training_cluster.rules.context import read_settings
@@ -66,6 +86,8 @@ def price(
         raise UsageError(
             "price: the speed of a workload is estimated: give it, or --run or --tokens-per-s, not both."
         )
+    if (save_s or restart_s) and not days:
+        raise UsageError("price: --save-s and --restart-s are for a forecast\n  type:    --days 30")
     settings = read_settings(read_context(context or []))
     expected = None
     if workload:
@@ -83,6 +105,7 @@ def price(
         speeds = [given_speed(tokens_per_s, settings)]
     else:
         speeds = list(published_speeds(settings))
+    ahead = forecast(settings, days=days, save_s=save_s, restart_s=restart_s) if days else None
     book = (
         catalog_book() if offline else ask_prices([settings], client=account_clients, pricing=pricing_client)
     )
@@ -91,9 +114,12 @@ def price(
     costs = [cost for speed in speeds if (cost := training_cost(speed, quote, tokens))]
     if as_json:
         found = {"quote": quote, "training": costs, "metrics": metrics}
-        return print_json(found | ({"job": expected} if expected else {}))
+        more = {"job": expected, "forecast": ahead}
+        return print_json(found | {key: value for key, value in more.items() if value})
     show_quote(quote, console())
     console().print(render_metrics_cost(metrics))
     if expected:
         show_expected(expected, console())
+    if ahead:
+        show_forecast(ahead, console())
     return show_training(costs, console(), whole="the run" if expected and not dataset_tokens else "an epoch")

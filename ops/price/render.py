@@ -17,6 +17,7 @@ from training_cluster.catalog.families import load_base
 
 if TYPE_CHECKING:
     from ops.price.expected import Expected
+    from ops.price.forecast import Forecast
 
 
 def show_quote(quote: Quote, console: Console) -> None:
@@ -84,6 +85,20 @@ def show_expected(expected: Expected, console: Console) -> None:
         Text(f"Its {expected.tokens:,} tokens (MAX_STEPS) take {days:,.2f} days at an estimated speed:")
     )
     console.print(Text(f"  {expected.speed.per_s:,.0f} tokens/s: {expected.speed.what}"))
+
+
+def show_forecast(ahead: Forecast, console: Console) -> None:
+    """Print the interruptions to expect, and the share of paid time that trains."""
+    console.print(
+        Text(
+            f"In {ahead.days:g} days expect {ahead.interruptions:,.1f} interruptions. With a save every "
+            f"{ahead.save_every_s / 60:,.0f} min, {ahead.train_share:.1%} of the paid time trains. "
+            f"Spare nodes worth their price: {ahead.spares}."
+        )
+    )
+    for source in ahead.sources:
+        console.print(Text(f"  rate: {source}"))
+    console.print(Text(f"  assumed: {'; '.join(ahead.assumed)}"))
 
 
 def _usd(value: float | None) -> str:
