@@ -81,7 +81,7 @@ def rates_of(family: str, *, is_spot: bool) -> list[Rate]:
     rows = {row["family"]: row for row in csv.DictReader(lines, delimiter="\t")}
     found = []
     for name in [family if family in rows else _ANY, *([_SPOT] if is_spot else [])]:
-        prefix = f"none is published for {family}; used instead: " if name == _ANY else ""
+        prefix = f"no rate is recorded here for {family}; used instead: " if name == _ANY else ""
         found.append(
             Rate(
                 per_node_day=float(rows[name]["per_1000_node_days"]) / 1000,

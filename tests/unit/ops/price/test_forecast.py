@@ -35,7 +35,7 @@ def test_forecast_counts_llama_interruptions() -> None:
 
 
 def test_unpublished_family_is_named() -> None:
-    assert "none is published for trn2" in rates_of("trn2", is_spot=False)[0].source
+    assert "no rate is recorded here for trn2" in rates_of("trn2", is_spot=False)[0].source
     assert len(rates_of("p5", is_spot=True)) == 2
 
 
