@@ -185,8 +185,10 @@ def test_ranks_that_sigterm_ends_do_not_fail(node: Node) -> None:
 
 def test_a_failed_rank_of_mpirun_names_its_node(node: Node) -> None:
     node.rank("", then="sys.exit(3)")
-    world = {"PMI_RANK": "1", "MPI_LOCALRANKID": "0", "NODES": "n1,n2", "SLURM_NODEID": "1"}
-    assert node.start(LAUNCHER="mpirun", **world).wait(timeout=LONG_S) == 3
+    process = node.start(
+        LAUNCHER="mpirun", PMI_RANK="1", MPI_LOCALRANKID="0", NODES="n1,n2", SLURM_NODEID="1"
+    )
+    assert process.wait(timeout=LONG_S) == 3
     assert (node.run_dir / "failed").read_text() == "n2: exit code 3\n"
 
 
