@@ -23,7 +23,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.slow.assets.training.tiny import TINY, begin_again, daemon, node_of, of_node, scontrol
+from ops.price.forecast import best_interval, train_share
+from tests.slow.assets.training.tiny import TINY, begin_again, daemon, node_of, of_node, scontrol, switch_off
 from tests.slow.assets.training.training import Training, local_slurm
 from training_cluster.cluster.config import JOB_SETTINGS
 
@@ -31,13 +32,11 @@ NODES, STEPS, EVERY = 32, 60, 5
 # Seconds of an undisturbed step. Seconds in which events come, after which a node is replaced, and of a seed.
 STEP_S, EVENTS_S, REPLACED_S, LONGEST_S = 0.5, 60.0, 10.0, 600.0
 USER = "65534"
+UNFINISHED = {"RUNNING", "PENDING", "COMPLETING", "CONFIGURING", "REQUEUED"}
 OF_ALL = ("runs", "checkpoints", "datasets")
-# A job's name, its user, options of sbatch and settings. Together they ask for more nodes than there are.
-PLAIN: list[tuple[str, bool, list[str], dict[str, str]]] = [
-    (f"plain-{n}", n % 2 == 1, ["--nodes=4"], {}) for n in range(4)
-]
+# By name: whether the second user submits it, options of sbatch, settings. They want more nodes than exist.
 JOBS: list[tuple[str, bool, list[str], dict[str, str]]] = [
-    *PLAIN,
+    *((f"plain-{n}", n % 2 == 1, ["--nodes=4"], {}) for n in range(4)),
     ("spare", False, ["--nodes=4"], {"SPARES": "1"}),
     ("range", True, ["--nodes=2-5"], {"MIN_NODES": "2"}),
     ("srun", True, ["--nodes=3"], {"LAUNCHER": "srun"}),
@@ -69,7 +68,7 @@ fi
 
 @dataclass(kw_only=True)
 class Result:
-    """What became of a seed. Shares are of the time in which jobs had their nodes; spares count for none."""
+    """Outcome of a seed. Shares are of the seconds in which jobs had their nodes; a job counts once."""
 
     seed: int
     seconds: int = 0
@@ -79,9 +78,9 @@ class Result:
     goodput: float = 0.0
     """Useful steps as a share of those that jobs would have made in that time without an event."""
     means: str = ""
+    """Mean seconds of a save (d), from a fault to the next step (R), and between interruptions (M)."""
     bound: float = 0.0
-    """1 - (d/T + T/2M + R/M) with T = sqrt(2dM), from this seed's own means: d seconds of a save, M between
-    interruptions, R from a fault to the next step (Young 1974, and the time of restarts)."""
+    """Goodput that the forecast of `trainctl price --days` gives for these means."""
 
     def line(self) -> str:
         share = f"goodput {self.goodput:.3f} bound {self.bound:.3f} ({self.means})"
@@ -122,15 +121,14 @@ class Soak:
 
     def states(self) -> dict[int, str]:
         """Return the state of each job. Empty while slurmctld does not answer."""
-        done = subprocess.run(
-            ["squeue", "--noheader", "--array", "--states=all", "--format=%A %T"],
-            env=self.slurm.client_env(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        words = [line.split() for line in done.stdout.splitlines()]
-        return {int(job): state for job, state in words} if done.returncode == 0 else {}
+        lines = self.ask("squeue", "--array", "--states=all", "--format=%A %T")
+        return {int(job): state for job, state in (line.split() for line in lines)}
+
+    def ask(self, *argv: str) -> list[str]:
+        """Return the lines of squeue or sinfo; none while slurmctld does not answer."""
+        env = self.slurm.client_env()
+        done = subprocess.run([*argv, "--noheader"], env=env, capture_output=True, text=True, check=False)
+        return done.stdout.splitlines() if done.returncode == 0 else []
 
     def run(self) -> Result:
         """Let jobs train while events come; return once all have ended, or after LONGEST_S."""
@@ -151,16 +149,7 @@ class Soak:
                 self.event(self.dice.choice(KINDS), self.dice.choice(running))
                 next_event = now + self.dice.uniform(2, 8)
             self.replace(now)
-            if states and not set(states.values()) & {
-                "RUNNING",
-                "PENDING",
-                "COMPLETING",
-                "CONFIGURING",
-                "SUSPENDED",
-                "REQUEUED",
-            }:
-                break
-            if now > began + LONGEST_S:
+            if (states and not UNFINISHED.intersection(states.values())) or now > began + LONGEST_S:
                 break
         self.result.seconds = round(time.monotonic() - began)
         self.judge(states)
@@ -185,7 +174,7 @@ class Soak:
             elif kind == "drain":
                 self.say("update", f"nodename={node}", "state=drain", "reason=soak")
             else:
-                self.lose(node, signal.SIGKILL if kind == "node lost" else signal.SIGSTOP)
+                self.lose(node, is_cut=kind == "node cut off")
             if kind != "drain":
                 self.faults.append((run, time.time()))
             run += f" on {node}"
@@ -215,12 +204,15 @@ class Soak:
         with contextlib.suppress(subprocess.CalledProcessError):  # slurmctld restarts
             scontrol(self.training, *words)
 
-    def lose(self, node: str, by: signal.Signals) -> None:
-        """Kill all of a node, as a power cut does, or stop its daemons alone, as a cut network does."""
-        for process in of_node(node):
-            with contextlib.suppress(psutil.Error):
-                if by is signal.SIGKILL or process.name().startswith("slurm"):
-                    process.send_signal(by)
+    def lose(self, node: str, *, is_cut: bool) -> None:
+        """Switch a node off, or stop its daemons alone, as a cut network does."""
+        if is_cut:
+            for process in of_node(node):
+                with contextlib.suppress(psutil.Error):
+                    if process.name().startswith("slurm"):
+                        process.send_signal(signal.SIGSTOP)
+        else:
+            switch_off(node)
         self.bad_since[node] = time.monotonic()
 
     def replace(self, now: float) -> None:
@@ -228,14 +220,7 @@ class Soak:
         with contextlib.suppress(FileNotFoundError):
             if time.time() - self.disk.stat().st_mtime > 8:
                 self.disk.unlink()
-        done = subprocess.run(
-            ["sinfo", "--noheader", "--Node", "--format=%N %T"],
-            env=self.slurm.client_env(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        states = dict(line.split() for line in done.stdout.splitlines())
+        states = dict(line.split() for line in self.ask("sinfo", "--Node", "--format=%N %T"))
         for node, state in states.items():
             if state.startswith(("down", "drained")):
                 self.bad_since.setdefault(node, now)
@@ -244,9 +229,7 @@ class Soak:
                 continue
             del self.bad_since[node]
             (self.training.shared / "bad" / node).unlink(missing_ok=True)
-            for process in of_node(node):
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
+            switch_off(node)
             self.say("update", f"nodename={node}", "state=power_down_force", "reason=replaced")
 
     def judge(self, states: dict[int, str]) -> None:
@@ -276,18 +259,12 @@ class Soak:
         between = held / max(len(restarts), 1)
         save, restart = statistics.mean(saves or [0.01]), statistics.mean(restarts or [0.0])
         self.result.goodput = useful * statistics.median(usual or [STEP_S]) / held if held else 0.0
-        every = (2 * save * between) ** 0.5
-        self.result.bound = 1 - (save / every + every / 2 / between + restart / between)
+        every = best_interval(save_s=save, between_s=between)
+        self.result.bound = train_share(every_s=every, save_s=save, between_s=between, restart_s=restart)
         self.result.means = f"d {save:.2f} s, R {restart:.1f} s, M {between:.0f} s"
-        reasons = subprocess.run(
-            ["sinfo", "--list-reasons", "--noheader", "--Node", "--format=%N %E"],
-            env=self.slurm.client_env(),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        reasons = self.ask("sinfo", "--list-reasons", "--Node", "--format=%N %E")
         self.result.wrong += [
-            line for line in reasons.splitlines() if line.split(" ", 1)[1:] in ([], ["none"])
+            f"{line}: drained without a reason" for line in reasons if line.endswith(" none")
         ]
 
     def words(self, run: str, name: str) -> list[list[str]]:

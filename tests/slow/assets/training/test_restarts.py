@@ -16,11 +16,11 @@ from tests.slow.assets.training.tiny import (
     let_go,
     losses,
     node_of,
-    of_node,
     restarts,
     scontrol,
     starts,
     steps,
+    switch_off,
     tiny_on_slurm,
 )
 from tests.slow.assets.training.training import Training, marked, wait_until
@@ -287,10 +287,12 @@ def test_fewer_nodes_go_on_after_a_loss(training: Training) -> None:
 
 
 def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
-    """Slurm would keep the job's other nodes without a script until the time limit."""
-    job_id = training.submit("script", WATCH_S="6", HOLD_AT="6")
-    lost = lose_node_of(training, job_id, "script", rank=0)
-    wait_until(lambda: training.slurm.job_state(job_id) != "RUNNING", timeout_s=180, what="not queued again")
+    """Slurm would keep the other nodes without a script until the time limit, and ranks for KillWait."""
+    job_id = training.submit("script", WATCH_S="6", HOLD_AT="6", DEAF="1", AFTER_FAILURE_S="5")
+    lost = lose_node_of(training, job_id, "script", rank=0, is_down=False)
+    other = psutil.Process(int((training.run_dir("script") / "pid-1").read_text()))
+    other.wait(60)
+    scontrol(training, "update", f"nodename={lost}", "state=down", "reason=lost")
     scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
     output = training.wait(job_id, state="COMPLETED")
     assert f"{lost} gave no sign of life for 8 s; " in output
@@ -298,21 +300,15 @@ def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
     assert_whole(training, "script")
 
 
-def lose_node_of(training: Training, job_id: int, run: str, *, rank: int) -> str:
+def lose_node_of(training: Training, job_id: int, run: str, *, rank: int, is_down: bool = True) -> str:
     """Lose the node of a rank after step 5, at which the ranks wait; return its name."""
     training.wait_for_step(job_id, run, 5)
     name = node_of(int((training.run_dir(run) / f"pid-{rank}").read_text()))
-    lose_node(training, name)
-    scontrol(training, "update", f"nodename={name}", "state=down", "reason=lost")
+    switch_off(name)
+    if is_down:
+        scontrol(training, "update", f"nodename={name}", "state=down", "reason=lost")
     let_go(training, run)
     return name
-
-
-def lose_node(training: Training, name: str) -> None:
-    """Kill all of a node at once, like a machine that is switched off."""
-    for process in of_node(name):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
 
 
 def test_killed_daemons_do_not_interrupt_the_training(training: Training) -> None:
