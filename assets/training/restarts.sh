@@ -177,7 +177,7 @@ note_start() {
     ((10#$number >= START_NUMBER || 10#$restart > ${SLURM_RESTART_COUNT:-0})); then
     die "a later start of this job has the run." "Nothing is to be done."
   fi
-  rm -f "$RUN_DIR"/{outcome,failed,began,network.json}
+  rm -f "$RUN_DIR"/{outcome,failed,network.json}
   # Otherwise all nodes make these folders of launch.sh at once.
   mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER"
   nodes="$(scontrol show hostlist "$NODES")" || nodes="$NODES"

@@ -27,7 +27,7 @@ EFA = {"EFA_INTERFACES": "4", "NCCL_LINES": str(LOGS / "good-p4d-2-nodes.log")}
 
 
 SPAWNS = """\
-cp "$here/torchrun.py" "$venv/bin/torchrun"
+cp -n "$here/torchrun.py" "$venv/bin/torchrun"
 cat >"$RUN_DIR/spawns.py" <<'END'
 import multiprocessing
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ WITH_SHIMS = {"PYTHONPATH": str(SHIMS)}
 PREPARE = (
     WITH_REQUIREMENTS
     + """\
-cp "$here/torchrun.py" "$venv/bin/torchrun"
+cp -n "$here/torchrun.py" "$venv/bin/torchrun"
 if [[ -z $CONTAINER_IMAGE ]]; then exit; fi
 { id -u; stat --format %u "$TRAINING_SHARED/training" /etc/passwd; ls -d /opt /etc/image-of-the-rehearsal
   printf '%s\\n' "$MAX_STEPS" "$IMAGE_OF" "$PATH" "$PWD"; } >"$RUN_DIR/seen"

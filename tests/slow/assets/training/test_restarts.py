@@ -30,12 +30,6 @@ pytestmark = pytest.mark.slow
 
 NOTIFIED = {"NOTIFY": "webhook"}
 HANGS = {"HANG_TIMEOUT_S": "12", "DIES_BY": "SIGSTOP", "DIES_AFTER": "5"}
-# Slurm 22.05's srun may end with 0 before its tasks start: here, the first srun of the ranks.
-SRUN = """\
-#!/bin/bash
-if [[ $* == *--kill-on-bad-exit* ]] && mkdir "$RUN_DIR/unstarted" 2>/dev/null; then exit 0; fi
-exec /usr/bin/srun "$@"
-"""
 # By run, the settings of jobs that need no hand: they run side by side, and tests wait for their ends.
 JOBS = {
     "whole": {},
@@ -79,9 +73,6 @@ def training(tmp_path_factory: pytest.TempPathFactory, webhook: Webhook) -> Iter
 def jobs(training: Training) -> dict[str, int]:
     """Submit all jobs that need no hand, and return their ids; `whole` has ended."""
     submitted = {run: training.submit(run, **settings) for run, settings in JOBS.items()}
-    (training.shared / "srun").write_text(SRUN)
-    (training.shared / "srun").chmod(0o755)
-    submitted["unstarted"] = training.submit("unstarted", PATH=f"{training.shared}:{os.environ['PATH']}")
     training.wait(submitted["whole"], state="COMPLETED")
     return submitted
 
@@ -199,13 +190,6 @@ def test_deaf_ranks_are_ended(training: Training, jobs: dict[str, int]) -> None:
             r"the training failed \(train-dy-p4d-\d: exit code \d+\); continues from step", output
         )
     assert_whole(training, "deaf", "alone")
-
-
-def test_ranks_that_never_began_start_again(training: Training, jobs: dict[str, int]) -> None:
-    output = training.wait(jobs["unstarted"], state="COMPLETED")
-    assert "srun ended before the ranks began" in output
-    assert starts(training, "unstarted") == [("0", "0"), ("1", "0")]
-    assert_whole(training, "unstarted")
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "srun"])

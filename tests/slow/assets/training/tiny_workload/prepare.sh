@@ -7,6 +7,7 @@ set -euo pipefail
 # A test removes this file.
 while [[ -e ${PREPARE_HOLD:-} ]]; do sleep 0.1; done
 readonly bin="${TRAINING_VENVS:?}/tiny/bin"
+if [[ -e $bin/torchrun ]]; then exit; fi # another job may be starting it
 mkdir -p "$bin"
 ln -sfn "$(command -v python3)" "$bin/python"
-cp "$(dirname "${BASH_SOURCE[0]}")/torchrun.py" "$bin/torchrun"
+ln -s "$(dirname "${BASH_SOURCE[0]}")/torchrun.py" "$bin/torchrun"
