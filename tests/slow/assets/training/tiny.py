@@ -83,12 +83,20 @@ def of_node(name: str) -> list[psutil.Process]:
 
 
 def switch_off(node: str) -> None:
-    """Kill all of a node; first all is stopped, since a process that is left for a moment would react."""
+    """Kill all of a node, without a reaction: all is stopped first, and children die before parents.
+
+    Otherwise the kernel continues srun with a SIGHUP, at which it ends its step on the other nodes: its
+    process group is stopped and becomes orphaned (setpgid(2)).
+    """
     found = of_node(node)
     for by in (signal.SIGSTOP, signal.SIGKILL):
-        for process in found:
+        for process in sorted(found, key=_age, reverse=True):
             with contextlib.suppress(psutil.Error):
                 process.send_signal(by)
+
+
+def _age(process: psutil.Process) -> tuple[float, int]:
+    return process.create_time(), process.pid
 
 
 def scontrol(training: Training, *words: str) -> None:
