@@ -5,7 +5,7 @@
 # Called by: Slurm (Prolog=/opt/slurm/etc/scripts/prolog.d/*), as root, on compute nodes, with no PATH. Step
 #   90-install-prolog.sh installs it on the head node, which shares the folder with all nodes, and writes the
 #   TRAINING_ variables below the first line. Environment by Slurm: SLURMD_NODENAME, SLURM_JOB_ID,
-#   SLURM_JOB_PARTITION. Safe to run again, and twice at a time.
+#   SLURM_JOB_UID, SLURM_JOB_PARTITION. Safe to run again, and twice at a time.
 #
 # 1. If the cluster config names another bundle than this node runs, the node's own bootstrap.sh fetches it.
 # 2. judge-node.sh of that bundle checks the node. An unhealthy node is drained with the reason, which `sinfo -R`
@@ -84,9 +84,17 @@ run_bootstrap() {
   return "$status"
 }
 
+# Notes that the user has a job here: the epilog of the last one removes the user's files. Again, since the epilog of another
+# job may just remove the user's folder.
+note_job() {
+  local -r job="$TRAINING_ROOT/run/training-cluster/jobs-${SLURMD_NODENAME:-}/${SLURM_JOB_UID:-}/${SLURM_JOB_ID:-}"
+  mkdir -p "$job" 2>/dev/null || mkdir -p "$job" || log "$job cannot be made: the job's files stay on the node"
+}
+
 main() {
   local status=0
   mkdir -p "$LOGS" 2>/dev/null
+  if [[ -n ${SLURM_JOB_UID:-} ]]; then note_job; fi
   if [[ ! -r $CURRENT/bootstrap/health/check-node.sh ]]; then
     log "$CURRENT has no health/check-node.sh: the job starts unchecked"
     return
