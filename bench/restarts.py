@@ -86,7 +86,12 @@ class Job:
 
 def measure() -> Result:
     """Measure a start of the ranks alone, and three kinds of restarts."""
-    with tempfile.TemporaryDirectory() as name, local_slurm(Path(name) / "slurm", nodes=_NODES) as slurm:
+    # After a lost node, Slurm 22.05 takes a start time only with accounting (job_post_resize_acctg); 25.11
+    # always does.
+    with (
+        tempfile.TemporaryDirectory() as name,
+        local_slurm(Path(name) / "slurm", nodes=_NODES, accounting=True) as slurm,
+    ):
         folder = Path(name)
         alone = FirstStep(slurm, folder / "alone")
         starts = [alone.by_torchrun() for _ in range(ROUNDS)]
@@ -95,7 +100,6 @@ def measure() -> Result:
             ranks = [job.to_next_step(job.rank_of(job.nodes()[1]).kill) for _ in range(ROUNDS)]
             waits = slurm.job_state(other)
         requeued = []
-        # Slurm 22.05 without accounting may refuse the start time, and a requeue then takes cred_expire.
         for number in range(_REQUEUES):
             with _ended(slurm, Job(slurm, variables, f"requeue-{number}")) as job:
                 requeued.append(_lose(slurm, job))
@@ -170,8 +174,11 @@ def _processes(node: str) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             of_node = process.environ().get("SLURMD_NODENAME") == node
-            if of_node or (process.name().startswith("slurm") and node in process.cmdline()):
+            if of_node or (process.name() == "slurmd" and node in process.cmdline()):
                 yield process
+            above = process.parent() if of_node else None
+            if above and above.name().startswith("slurmstepd"):
+                yield above
 
 
 def _stop(node: str) -> None:

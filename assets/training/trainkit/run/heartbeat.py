@@ -52,29 +52,31 @@ def busy(run: Run, work: str) -> Iterator[None]:
 
 
 class Heartbeat:
-    """Age and usual length of the steps of one start."""
+    """Age and usual length of the steps of one start; `now` is of a monotonic clock."""
 
-    def __init__(self, run_dir: Path, *, timeout_s: float, started: float) -> None:
-        self._run_dir, self._timeout_s, self._started = run_dir, timeout_s, started
-        self._row_time, self._beat = "", started
+    def __init__(self, run_dir: Path, *, timeout_s: float, now: float) -> None:
+        self._run_dir, self._timeout_s = run_dir, timeout_s
+        self._row = last_row(run_dir / FILE)  # of an earlier start
+        self._began, self._beat, self._busy_from = False, now, now
         self._lengths: list[float] = []
         self._first_s = 0.0
 
     def look(self, now: float) -> None:
         """Read the newest row, and record a new step."""
         row = last_row(self._run_dir / FILE)
-        time_of_row = str(row.get("time") or "")
-        if time_of_row and time_of_row != self._row_time and seconds(time_of_row) >= self._started:
-            if self._row_time:
+        if row and row != self._row:
+            if self._began:
                 # The interval between rows, since a workload may write one row for many steps.
-                between_s = seconds(time_of_row) - seconds(self._row_time)
+                between_s = seconds(str(row.get("time"))) - seconds(str(self._row.get("time")))
                 self._lengths = [*self._lengths[-_KEPT_STEPS:], between_s]
             else:
                 self._first_s = float(row.get("step_s") or 0.0)
-            self._row_time, self._beat = time_of_row, now
-        if self._busy_since() > 0:
+            self._row, self._beat, self._busy_from, self._began = row, now, now, True
+        if any((self._run_dir / name).exists() for name in (BUSY, outcome.FILE)):
             # After the work, the next step gets its full time again.
-            self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))
+            self._beat = max(self._beat, min(now, self._busy_from + LONG_S))
+        else:
+            self._busy_from = now
 
     def limit_s(self, timeout_s: float = 0.0) -> float:
         """Return the seconds without a step that are a hang; after one row the length of its step is taken.
@@ -82,7 +84,7 @@ class Heartbeat:
         Args:
             timeout_s: least number of seconds after the first step, by default this watch's.
         """
-        if not self._row_time:
+        if not self._began:
             return max(LONG_S, self._timeout_s)
         usual_s = median(self._lengths) if self._lengths else self._first_s
         return max(timeout_s or self._timeout_s, MEDIANS * usual_s)
@@ -90,13 +92,6 @@ class Heartbeat:
     def silence_s(self, now: float) -> float:
         """Return the seconds since the last step of this start, before the first since the start."""
         return now - self._beat
-
-    def _busy_since(self) -> float:
-        times = [0.0]
-        for name in (BUSY, outcome.FILE):
-            with contextlib.suppress(FileNotFoundError):
-                times.append((self._run_dir / name).stat().st_mtime)
-        return max(times)
 
 
 def suspects(ranks: list[Stacks]) -> list[tuple[Stacks, str]]:
@@ -126,13 +121,13 @@ def sentence(ranks: list[Stacks], silence_s: float) -> str:
     return named + (f"; and {len(found) - _MOST_NAMED} more ranks" if len(found) > _MOST_NAMED else "")
 
 
-def write_stacks(folder: Path) -> None:
-    """Let all ranks of the job write their stacks."""
+def write_stacks(folder: Path, timeout_s: float) -> None:
+    """Let all ranks of the job write their stacks, for at most timeout_s: a node may not answer."""
     starter = Path(__file__).parents[2] / "run_module.py"
     module = [sys.executable, "-I", "-B", str(starter), "trainkit.run.stacks", str(folder)]
     step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1", *step_options()]
     try:
-        subprocess.run([*step, *module], timeout=_SIGNAL_TIMEOUT_S, check=True)
+        subprocess.run([*step, *module], timeout=min(timeout_s, _SIGNAL_TIMEOUT_S), check=True)
     except (subprocess.SubprocessError, OSError) as error:
         _say(f"not all ranks could be asked for their stacks: {error}")
 
@@ -192,13 +187,15 @@ def watch(run_dir: Path, ranks: int, *, timeout_s: float, ending_timeout_s: floa
         ending_timeout_s: the same while Slurm ends the job, usually shorter. The ranks of a lost node no
             longer answer, and the others would wait for them until KillWait.
     """
-    heartbeat, has_stacks = Heartbeat(run_dir, timeout_s=timeout_s, started=time.time()), False
-    folder, told = folder_of(run_dir), notify(run_dir, None)
+    heartbeat, has_stacks = Heartbeat(run_dir, timeout_s=timeout_s, now=time.monotonic()), False
+    folder, told, failed = folder_of(run_dir), notify(run_dir, None), 0.0
     while True:
         time.sleep(min(5.0, timeout_s / 10, ending_timeout_s / 10))
         told = notify(run_dir, told)
-        now = time.time()
-        if _failed_s(run_dir, now) >= ending_timeout_s:
+        now = time.monotonic()
+        if not failed and (run_dir / FAILED).exists():
+            failed = now
+        if failed and now - failed >= ending_timeout_s:
             _say(f"ranks have not ended in the {ending_timeout_s:.0f} s since others failed: they are killed")
             kill_steps()
             end_group(ranks)
@@ -212,7 +209,7 @@ def watch(run_dir: Path, ranks: int, *, timeout_s: float, ending_timeout_s: floa
         elif not has_stacks:
             has_stacks = True
             _say(f"no step for {silence_s:.0f} s: the ranks write their stacks into {folder}")
-            write_stacks(folder)
+            write_stacks(folder, limit_s / 2)
         if silence_s >= limit_s:
             text = sentence(read(folder), silence_s)
             _say(f"{text}; the ranks are ended, their stacks are in {folder}")
@@ -225,13 +222,6 @@ def watch(run_dir: Path, ranks: int, *, timeout_s: float, ending_timeout_s: floa
             kill_steps()
             end_group(ranks)
             return
-
-
-def _failed_s(run_dir: Path, now: float) -> float:
-    """Return the seconds since the first failure of a rank; 0 without one."""
-    with contextlib.suppress(FileNotFoundError):
-        return now - (run_dir / FAILED).stat().st_mtime
-    return 0.0
 
 
 def _say(text: str) -> None:
