@@ -67,9 +67,10 @@ step_on() {
 each_node=()
 
 # answering NODE...: sets `well` to those of the nodes on which a step starts within CHECK_S, and whose checks find them
-# healthy. The prologs have checked the nodes of the first start.
+# healthy. Enough nodes for a start do not wait as long for the others. The prologs have checked the nodes of the first start.
 answering() {
-  local -ri end=$((SECONDS + ${CHECK_S:-75})) # more than ParallelCluster's MessageTimeout, 60 s
+  local -ri began=$SECONDS
+  local -i end=$((SECONDS + ${CHECK_S:-75})) enough=0 # more than ParallelCluster's MessageTimeout, 60 s
   local check="" answers step node said
   local -A healthy=() sick=()
   well=()
@@ -87,6 +88,9 @@ answering() {
   while kill -0 "$step" 2>/dev/null && ((SECONDS < end)); do
     sleep 0.1
     if (($(wc -l <"$answers") == $#)); then break; fi
+    if ((! enough && $(grep -c ' $' "$answers") >= wanted)); then
+      enough=1 end=$((SECONDS + 2 * (SECONDS - began) + 5 < end ? SECONDS + 2 * (SECONDS - began) + 5 : end))
+    fi
   done
   { kill -KILL -- "-$step" && wait "$step"; } 2>/dev/null || true
   while read -r node said; do

@@ -1,5 +1,6 @@
 """restarts.sh: what a job does when its training has ended, with Slurm's programs in functions."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,19 @@ wanted=2 least=2
     assert f"{NOTICE}, and the training saved at step 6; continues from step 6, on n1 n3\n" in output
     assert output.endswith("\nn1 n3\n")
     assert not job.notice.exists()
+
+
+def test_a_silent_node_delays_spares_little(job: Job, tmp_path: Path) -> None:
+    srun = tmp_path / "srun"
+    srun.write_text("#!/bin/bash\nprintf 'n1 \\nn3 \\n'; exec sleep 60\n")
+    srun.chmod(0o755)
+    clock = "sleep() { SECONDS=$((SECONDS + 1)); command sleep 0.01; }; SECONDS=0"
+    settings = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for wanted, least, most in ((2, 0, 20), (3, 70, 90)):
+        line = f"{clock}; wanted={wanted}; answering n1 n2 n3; echo ${{well[*]}} $SECONDS"
+        n1, n3, seconds = job.run(line, **settings)[2].split()
+        assert (n1, n3) == ("n1", "n3")
+        assert least < int(seconds) < most
 
 
 def test_a_suspect_node_gives_way_to_spares(job: Job) -> None:
