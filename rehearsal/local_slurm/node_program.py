@@ -25,7 +25,7 @@ hide() {
   chmod 1777 "$own"
   for name; do
     mkdir -p "$own/$name"
-    mount --bind "$folder/$name" "$own/$name"
+    mount --rbind "$folder/$name" "$own/$name"
   done
   mount --rbind "$own" "$folder"
 }
