@@ -201,22 +201,14 @@ watch() {
     output="$(scontrol show job "$THIS_JOB" | sed -n 's/^ *StdOut=//p')" || output=/dev/null
     printf '%s nodes.sh: %s gave no sign of life for %s s; %s queues the job again\n' "$(date +%H:%M:%S)" "$SCRIPT_NODE" \
       "$stale" "$SLURMD_NODENAME" >>"${output:-/dev/null}" || true
-    trap '' TERM # Slurm's, before the start time is set
-    if requeue; then
+    trap '' TERM # Slurm's
+    if scontrol requeue "$THIS_JOB"; then
       # Ranks that wait for those of the lost node would otherwise have KillWait to end (launch.sh).
       printf '%s: no sign of life for %s s\n' "$SCRIPT_NODE" "$stale" >>"$RUN_DIR/failed" || true
       return
     fi
     trap 'exit 0' TERM
   done
-}
-
-# requeue: returns this job to the queue. Slurm delays a requeued job by 71 s (cred_expire) unless its start time is in the
-# future when its nodes have ended it (batch_requeue_fini), which takes longer where the epilog removes a container.
-requeue() {
-  local seconds=10
-  if [[ -n ${CONTAINER_FILE:-} ]]; then seconds=60; fi
-  scontrol requeue "$THIS_JOB" && { scontrol update "jobid=$THIS_JOB" "StartTime=now+${seconds}seconds" || true; }
 }
 
 if [[ ${1:-} == watch && ${BASH_SOURCE[0]} == "$0" ]]; then watch; fi

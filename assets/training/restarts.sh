@@ -32,7 +32,7 @@ declare -i starts_here=0                           # in this allocation
 repeats=""                                         # set if the ranks of the last start failed on the same nodes
 lost=""                                            # nodes of the last start that are not well
 ended_at=""
-readonly MAX_INTERRUPTIONS=10
+readonly MAX_INTERRUPTIONS=10 MAX_FAILURES_A_DAY=24
 watch="" # process that waits for spot notices
 told=""  # set by job.slurm's trap if Slurm asked this script to end
 readonly ENDED_BY_SIGTERM=143
@@ -78,6 +78,7 @@ check_checkpoints() {
 await_space() {
   local -ri end=$((SECONDS + ${SPACE_WAIT_S:-3600}))
   local said full=""
+  rm -rf "$CHECKPOINT_DIR"/.step-*.partial # of a save that the full disk ended
   # fsync: Lustre and NFS report a full quota when they write.
   until said="$(LC_ALL=C dd if=/dev/zero of="$RUN_DIR/.space" bs=64k count=16 conv=fsync 2>&1)"; do
     said="${said%%$'\n'*}"
@@ -130,7 +131,13 @@ lines_of() {
   if [[ -f $RUN_DIR/$1 ]]; then tr '\0' '?' <"$RUN_DIR/$1"; fi
 }
 
-# Prints why the job may not start again, by the counts since its newest checkpoint; nothing if it may.
+# Prints the number of starts in the last day whose ranks ended by themselves.
+failed_today() {
+  lines_of ends | awk -v job="$SLURM_JOB_ID" -v since="$(date -u -d '1 day ago' +%FT%TZ)" \
+    '$1 == job && $3 >= since && $5 == "ranks" { count++ } END { print count + 0 }'
+}
+
+# Prints why the job may not start again, by the counts since its newest checkpoint and in a day; nothing if it may.
 why_not_again() {
   if ((MAX_RESTARTS == 0)); then
     printf 'MAX_RESTARTS is 0\n'
@@ -139,6 +146,8 @@ why_not_again() {
       "$start_step"
   elif ((interruptions > MAX_INTERRUPTIONS)); then
     printf 'Slurm or EC2 ended %s starts before a checkpoint after step %s\n' "$interruptions" "$start_step"
+  elif (($(failed_today) > MAX_FAILURES_A_DAY)); then
+    printf 'more than %s starts failed in a day, though each saved a checkpoint\n' "$MAX_FAILURES_A_DAY"
   fi
 }
 
@@ -269,8 +278,8 @@ queue_again() {
   if [[ -n $told ]] && ! is_at_time_limit; then
     die "not queued again, since Slurm has asked the job to end." "Continue by hand, unless Slurm has queued it again: $(how_to_go_on)"
   fi
-  trap '' TERM # Slurm's, before the start time is set
-  requeue || die "Slurm did not take the job back." "Continue by hand: $(how_to_go_on)"
+  trap '' TERM # Slurm's
+  scontrol requeue "$THIS_JOB" || die "Slurm did not take the job back." "Continue by hand: $(how_to_go_on)"
   exit "$1"
 }
 

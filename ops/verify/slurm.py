@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ops.verify.check import Check, Look
 from ops.verify.scene import Scene, UnseenError
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.config import JOB_SETTINGS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +15,7 @@ class Setting:
 
     name: str
     wanted: str
-    """The value, or a part of a list of values."""
+    """The value, or words of a list."""
     reason: str
     source: str
     on_aws: str = ""
@@ -49,9 +50,9 @@ SETTINGS = (
     ),
     Setting(
         name="SchedulerParameters",
-        wanted="nohold_on_prolog_fail",
-        reason="a job whose prolog failed goes to another node",
-        source="ParallelCluster's slurm.conf",
+        wanted=str(JOB_SETTINGS["SchedulerParameters"]),
+        reason="a job whose prolog failed goes to another node, and one that is queued again starts soon",
+        source="our CustomSlurmSettings",
     ),
     Setting(
         name="Prolog",
@@ -76,7 +77,7 @@ def _is_in_force(setting: Setting) -> Look:
         if value is None:
             return False, f"no {setting.name}"
         parts = value.replace("/", ",").split(",")
-        is_held = value.split(" ")[0] == setting.wanted or setting.wanted in parts
+        is_held = value.split(" ")[0] == setting.wanted or {*setting.wanted.split(",")} <= {*parts}
         # A blank after each comma, so that the page can break the line.
         return is_held, f"{setting.name}={value.replace(',', ', ')}"
 

@@ -71,7 +71,7 @@ class LocalSlurm(SlurmClient):
         suspend_time_s: int = 20,
         max_node_processes: int = 8,
         prolog: Path | None = None,
-        credential_s: int = 70,
+        credential_s: int = 30,
         second_user: str | None = None,
         private: Collection[Path] = (),
         accounting: bool = False,

@@ -86,15 +86,9 @@ def _jobs() -> Iterator[str]:
 
 
 def _scheduling(layout: Layout) -> Iterator[str]:
-    yield "\n# Slurm's default intervals, at which it looks for nodes of a requeued job, are 60"
-    yield "# and 30 s, too long to watch."
-    intervals = "sched_interval=5,bf_interval=5"
     if layout.prolog is None:
-        yield f"SchedulerParameters={intervals}"
         return
-    yield "# As in ParallelCluster's slurm.conf: a job whose prolog fails is not held, it goes to another"
-    yield "# node. A folder without a script is not a prolog."
-    yield f"SchedulerParameters=nohold_on_prolog_fail,{intervals}"
+    yield "\n# A folder without a script is not a prolog."
     yield f"Prolog={layout.prolog}/*"
     yield f"Epilog={layout.prolog.with_name('epilog.d')}/*"
     yield "BatchStartTimeout=180"

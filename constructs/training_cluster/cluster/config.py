@@ -34,9 +34,11 @@ from training_cluster.problems import ConfigurationError
 HOME = "/home"
 JOB_SETTINGS: Rendered = {
     # Slurm's default, stated: a job whose node was lost is queued again. ParallelCluster's own slurm.conf has
-    # EnforcePartLimits=ALL, which refuses a job that exceeds a partition, and AuthInfo=cred_expire=70, which
-    # holds such a job for 70 s: repeating them only logs an error in slurmctld's log.
+    # EnforcePartLimits=ALL, which refuses a job that exceeds a partition: repeating it only logs an error.
     "JobRequeue": 1,
+    # The first word is ParallelCluster's: its line is replaced. A job that is queued again would wait 71 s
+    # (AuthInfo=cred_expire), then up to 60 s for the scheduler's next turn (batch_requeue_fini, sched_interval).
+    "SchedulerParameters": "nohold_on_prolog_fail,requeue_delay=10,sched_interval=10,bf_interval=10",
     # Ranks save a checkpoint between SIGTERM and SIGKILL.
     "KillWait": load_base().kill_wait_s,
     # By default a node's health checks run with the job's first step there, so after the start of the batch

@@ -120,16 +120,20 @@ def _without(item: Any, names: Mapping[str, Any]) -> Any:
 def _joined(name: str, ours: Any, theirs: Any) -> Any:
     """Return ours with the words of theirs, where Slurm reads a list of words; None if they are contrary.
 
-    A word that begins with "no" takes others away: PrologFlags=NoHold starts jobs before the health checks
-    of their nodes have passed.
+    A word of theirs that begins with "no" takes others away: PrologFlags=NoHold starts jobs before the health
+    checks of their nodes have passed. Of two values of one word, Slurm would take ours.
     """
     if str(ours) == str(theirs):
         return ours
-    words = {each.strip().lower(): each.strip() for each in f"{ours},{theirs}".split(",")}
+    mine, words = (
+        {each.strip().lower(): each.strip() for each in str(of).split(",")} for of in (ours, theirs)
+    )
     lists = (each.lower() for each in slurm_keys()["manual"]["lists"][SLURM_CONF])
     is_list = theirs is not None and name.lower() in lists
-    takes_away = any(each.startswith("no") and each != "node" for each in words)
-    return ",".join(words.values()) if is_list and not takes_away else None
+    added = {key: word for key, word in words.items() if key not in mine}
+    takes_away = any(each.startswith("no") and each != "node" for each in added)
+    has_other = {each.partition("=")[0] for each in mine} & {each.partition("=")[0] for each in added}
+    return ",".join((mine | added).values()) if is_list and not takes_away and not has_other else None
 
 
 def _values(items: list[Any]) -> dict[str, Any]:

@@ -56,14 +56,17 @@ class Heartbeat:
 
     def __init__(self, run_dir: Path, *, timeout_s: float, now: float) -> None:
         self._run_dir, self._timeout_s = run_dir, timeout_s
-        self._row = last_row(run_dir / FILE)  # of an earlier start
+        self._row, self._size = last_row(run_dir / FILE), _size(run_dir / FILE)  # of an earlier start
         self._began, self._beat, self._busy_from = False, now, now
         self._lengths: list[float] = []
         self._first_s = 0.0
 
     def look(self, now: float) -> None:
         """Read the newest row, and record a new step."""
-        row = last_row(self._run_dir / FILE)
+        size, row = _size(self._run_dir / FILE), last_row(self._run_dir / FILE)
+        if size < self._size:  # this start has removed the rows of steps that it repeats
+            self._row = row
+        self._size = size
         if row and row != self._row:
             if self._began:
                 # The interval between rows, since a workload may write one row for many steps.
@@ -92,6 +95,10 @@ class Heartbeat:
     def silence_s(self, now: float) -> float:
         """Return the seconds since the last step of this start, before the first since the start."""
         return now - self._beat
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() else 0
 
 
 def suspects(ranks: list[Stacks]) -> list[tuple[Stacks, str]]:

@@ -5,6 +5,7 @@ It holds `finished`, `stopped STEP`, `diverged STEP` or `refused REASON`.
 
 from __future__ import annotations
 
+from trainkit.run.checkpoints import check_is_newest
 from trainkit.run.files import write_whole
 from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import summary_of
@@ -53,4 +54,5 @@ def refused(run: Run, reason: str) -> None:
 
 def _write(run: Run, text: str) -> None:
     if run.is_first:
+        check_is_newest()
         write_whole(run.run_dir / FILE, f"{text}\n")

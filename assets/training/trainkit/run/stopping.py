@@ -69,7 +69,9 @@ class Saves:
     ) -> None:
         if run.is_first:
             checkpoints.clear_partials(run.checkpoint_dir)  # of a start that was killed while saving
-            checkpoints.check_space(run.checkpoint_dir, checkpoint_bytes * (settings.keep_checkpoints + 1))
+            there = min(len(checkpoints.steps(run.checkpoint_dir)), settings.keep_checkpoints)
+            more = settings.keep_checkpoints - there + 1
+            checkpoints.check_space(run.checkpoint_dir, checkpoint_bytes * more)
         self._run, self._bytes, self._last, self._agree = run, checkpoint_bytes, settings.max_steps, agree
         self.every = every = settings.checkpoint_every
         self._ends: list[float] = []

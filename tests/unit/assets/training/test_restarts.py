@@ -1,6 +1,7 @@
 """restarts.sh: what a job does when its training has ended, with Slurm's programs in functions."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,16 @@ def test_starts_without_a_checkpoint_have_a_limit(
     job.save(9)
 
 
+def test_a_day_has_a_limit_of_failures(job: Job) -> None:
+    today = datetime.now(UTC).strftime("%FT%TZ")
+    for more, ended in ((24, "2026-01-01T00:00:00Z"), (1, today)):
+        (job.run_dir / "ends").write_text(f"7 0 {ended} 1 ranks\n" * more + f"7 0 {today} 1 ranks\n" * 24)
+        job.save(9)
+        code, _, output = job.run("restart_or_end 1 failed ranks")
+        assert code == (more == 1)
+    assert "not started again, since more than 24 starts failed in a day" in output
+
+
 def test_failed_ranks_repeat_once_on_their_nodes(job: Job) -> None:
     again = "restart_or_end 1 failed ranks"
     code, is_queued, output = job.run(f"{again}; check_restart; {again}")
@@ -122,13 +133,15 @@ def test_a_restart_waits_for_space(job: Job) -> None:
     """Or ends with a sentence; a rank's own is on the full disk."""
     full = "dd: error writing '.space': No space left on device"
     disk = f"""\
-dd() {{ [[ -f $RUN_DIR/freed ]] || {{ echo "{full}" >&2; return 1; }}; }}
+is_free() {{ [[ -f $RUN_DIR/freed && ! -d $CHECKPOINT_DIR/.step-000009.partial ]]; }}
+dd() {{ is_free || {{ echo "{full}" >&2; return 1; }}; }}
 sleep() {{ touch "$RUN_DIR/freed"; }}
 """
-    code, is_queued, output = job.run(f"{disk}check_restart; log counted")
+    (job.checkpoints / ".step-000009.partial").mkdir()
+    code, is_queued, output = job.run(f"{disk}check_restart; log counted", SPACE_WAIT_S="9")
     assert (code, is_queued) == (0, False)
     said = f"{job.run_dir} takes no files (error writing '.space': No space left on device)"
-    assert output == f"{said}: waiting for space, at most 3600 s\nthere is space again\ncounted\n"
+    assert output == f"{said}: waiting for space, at most 9 s\nthere is space again\ncounted\n"
     (job.run_dir / "freed").unlink()
     code, is_queued, output = job.run(f"{disk}check_restart; log counted", SPACE_WAIT_S="0")
     assert (code, is_queued) == (1, False)

@@ -13,6 +13,7 @@ from ops.verify.scene import Scene, open_scene
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.jobs_head_node import slurm_answer
 from tests.unit.ops.own_account import BUCKET, OwnAccount
+from training_cluster.cluster.config import JOB_SETTINGS
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.image.names import CONTENT_TAG, IMAGE_TAG
 from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, NETWORK_STACK, STORAGE_STACK
@@ -26,7 +27,7 @@ SLURM = {
     "PrologFlags": "Alloc,DeferBatch",
     "KillWait": "600 sec",
     "EnforcePartLimits": "ALL",
-    "SchedulerParameters": "a=1,nohold_on_prolog_fail",
+    "SchedulerParameters": f"a=1,{JOB_SETTINGS['SchedulerParameters']}",
     "Prolog[0]": "/opt/slurm/etc/scripts/prolog.d/*",
     "Epilog[0]": "/opt/slurm/etc/scripts/epilog.d/*",
     "SuspendTime": "1200 sec",

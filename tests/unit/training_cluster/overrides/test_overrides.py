@@ -39,6 +39,7 @@ def _slurm(*settings: dict[str, Any]) -> dict[str, Any]:
 OURS = {
     **_slurm(
         {"JobRequeue": 1, "PrologFlags": "Alloc,DeferBatch", "AccountingStorageTRES": "gres/gpu"},
+        {"SchedulerParameters": "nohold,bf_interval=10"},
     ),
     "Tags": [{"Key": "training-cluster:cluster", "Value": "a"}],
 }
@@ -72,15 +73,16 @@ MERGED: tuple[tuple[dict[str, Any], ...], ...] = (
         _slurm(
             {"jobrequeue": 1, "SlurmdTimeout": 9},
             {"prologflags": "alloc, X11", "AccountingStorageTRES": "license/x,node"},
-            {"NodeSet": 1, "Nodes": 2},
+            {"NodeSet": 1, "Nodes": 2, "SchedulerParameters": "bf_continue,bf_interval=10"},
         )
         | {"Tags": [*OURS["Tags"], {"Key": "team", "Value": "nlp"}]},
         _slurm(
             {
                 "JobRequeue": 1,
-                "PrologFlags": "alloc,DeferBatch,X11",
+                "PrologFlags": "Alloc,DeferBatch,X11",
                 "AccountingStorageTRES": "gres/gpu,license/x,node",
             },
+            {"SchedulerParameters": "nohold,bf_interval=10,bf_continue"},
             {"SlurmdTimeout": 9},
             {"NodeSet": 1, "Nodes": 2},
         )
@@ -96,7 +98,10 @@ def test_each_kind_of_value_is_merged() -> None:
         assert ours == before, "the rendered config is not changed"
 
 
-@pytest.mark.parametrize("given", ["JobRequeue: 0", "jobrequeue: null", "PrologFlags: NoHold"])
+@pytest.mark.parametrize(
+    "given",
+    ["JobRequeue: 0", "jobrequeue: null", "PrologFlags: NoHold", "SchedulerParameters: bf_interval=9"],
+)
 def test_a_setting_of_the_app_is_kept(given: str) -> None:
     name = given.partition(":")[0]
     with pytest.raises(ConfigurationError, match=f"{name}: the app sets .*; remove it"):

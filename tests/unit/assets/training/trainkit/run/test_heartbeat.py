@@ -26,9 +26,13 @@ def heartbeat(tmp_path: Path) -> Heartbeat:
 
 
 def test_rows_of_an_earlier_start_do_not_count(tmp_path: Path) -> None:
-    note_step(tmp_path, 1, at=START - 5)
+    note_step(tmp_path, 1, at=START - 50)
+    kept = (tmp_path / "metrics.jsonl").read_text()
+    note_step(tmp_path, 2, at=START - 5)
     heartbeat = Heartbeat(tmp_path, timeout_s=60, now=START)
+    (tmp_path / "metrics.jsonl").write_text(kept)
     heartbeat.look(START + 100)
+    assert heartbeat.limit_s() == LONG_S, "the next step is the first of this start"
     assert heartbeat.silence_s(START + 100) == 100
     note_step(tmp_path, 2, at=START - 9000)  # the clock was put back
     heartbeat.look(START + 101)
