@@ -68,7 +68,7 @@ def price(
     """
     from ops.account.session import account_clients
     from ops.context import read_context
-    from ops.price.forecast import forecast
+    from ops.goodput.forecast import forecast, rates_for
     from ops.price.metrics import metrics_cost, render_metrics_cost
     from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
@@ -105,7 +105,11 @@ def price(
         speeds = [given_speed(tokens_per_s, settings)]
     else:
         speeds = list(published_speeds(settings))
-    ahead = forecast(settings, days=days, save_s=save_s, restart_s=restart_s) if days else None
+    ahead = (
+        forecast(rates_for(settings), nodes=settings.nodes, days=days, save_s=save_s, restart_s=restart_s)
+        if days
+        else None
+    )
     book = (
         catalog_book() if offline else ask_prices([settings], client=account_clients, pricing=pricing_client)
     )

@@ -16,8 +16,8 @@ from ops.price.training import TrainingCost
 from training_cluster.catalog.families import load_base
 
 if TYPE_CHECKING:
+    from ops.goodput.forecast import Forecast
     from ops.price.expected import Expected
-    from ops.price.forecast import Forecast
 
 
 def show_quote(quote: Quote, console: Console) -> None:
@@ -98,7 +98,7 @@ def show_forecast(ahead: Forecast, console: Console) -> None:
     )
     for source in ahead.sources:
         console.print(Text(f"  rate: {source}"))
-    console.print(Text(f"  assumed: {'; '.join(ahead.assumed)}"))
+    console.print(Text(f"  {'; '.join(ahead.facts)}"))
 
 
 def _usd(value: float | None) -> str:

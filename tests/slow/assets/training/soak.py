@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psutil
 
-from ops.price.forecast import best_interval, train_share
+from ops.goodput.forecast import best_interval, train_share
 from tests.slow.assets.training.tiny import TINY, begin_again, daemon, node_of, of_node, scontrol, switch_off
 from tests.slow.assets.training.training import Training, local_slurm
 from training_cluster.cluster.config import JOB_SETTINGS

@@ -2,10 +2,10 @@
 
 import csv
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ops.usage import UsageError
 from training_cluster.flags.settings import Settings
 
 SAVE_S, RESTART_S, REPLACE_S = 60.0, 600.0, 3600.0
@@ -34,8 +34,8 @@ class Forecast:
     train_share: float
     """Share of paid time that trains, in 0 to 1, with save_every_s between two saves."""
     sources: tuple[str, ...]
-    assumed: tuple[str, ...]
-    """A sentence for each time that was not given."""
+    facts: tuple[str, ...]
+    """Sentences about the seconds that were given or assumed."""
 
 
 def best_interval(*, save_s: float, between_s: float) -> float:
@@ -75,53 +75,61 @@ def spares_worth(*, nodes: int, per_node_day: float, replace_s: float = REPLACE_
     return costs.index(min(costs))
 
 
-def rates_of(family: str, *, is_spot: bool) -> list[Rate]:
-    """Return the rates that add up for a node of this family, of interruptions.tsv."""
+def rates_of(family: str, *, accelerators: int, is_spot: bool) -> list[Rate]:
+    """Return the rates of interruptions.tsv that add up for a node with so many accelerators.
+
+    A rate per node of 8 GPUs is taken as that of 8 accelerators, since most interruptions are theirs; a CPU
+    node has the rate of 8. Spot interruptions are per node.
+    """
     lines = _RATES.read_text(encoding="utf-8").splitlines()
-    rows = {row["family"]: row for row in csv.DictReader(lines, delimiter="\t")}
+    rows = {name: row for row in csv.DictReader(lines, delimiter="\t") for name in row["families"].split()}
     found = []
     for name in [family if family in rows else _ANY, *([_SPOT] if is_spot else [])]:
-        prefix = f"no rate is recorded here for {family}; used instead: " if name == _ANY else ""
-        found.append(
-            Rate(
-                per_node_day=float(rows[name]["per_1000_node_days"]) / 1000,
-                source=prefix + rows[name]["source"],
-            )
-        )
+        row, source = rows[name], rows[name]["source"]
+        per_node_day, measured = float(row["per_1000_node_days"]) / 1000, int(row["gpus"] or 0)
+        if name == _ANY:
+            source = f"no rate is recorded here for {family}; used instead: {source}"
+        if measured and accelerators not in (0, measured):
+            per_node_day *= accelerators / measured
+            source += f"; scaled from {measured} accelerators a node to {accelerators}"
+        found.append(Rate(per_node_day=per_node_day, source=source))
     return found
 
 
+def rates_for(settings: Settings) -> list[Rate]:
+    """Return the rates of a node of the first queue."""
+    is_spot = settings.first_queue.capacity_type == "spot"
+    return rates_of(settings.family, accelerators=settings.size.accelerators, is_spot=is_spot)
+
+
 def forecast(
-    settings: Settings, *, days: float, save_s: float | None = None, restart_s: float | None = None
+    rates: Sequence[Rate], *, nodes: int, days: float, save_s: float | None, restart_s: float | None
 ) -> Forecast:
-    """Forecast a run on all nodes of the first queue.
+    """Forecast a run on so many nodes with these rates.
 
     Args:
         save_s, restart_s: measured seconds of a save and of a restart; None for the assumption.
-
-    Raises:
-        UsageError: saves take longer than the time between two interruptions, where the formulas end.
     """
-    rates = rates_of(settings.family, is_spot=settings.first_queue.capacity_type == "spot")
     per_node_day = sum(rate.per_node_day for rate in rates)
-    between_s = _DAY_S / (settings.nodes * per_node_day)
-    given = {"a save": (save_s, SAVE_S, "--save-s"), "a restart": (restart_s, RESTART_S, "--restart-s")}
-    save, restart = (assumed if it is None else it for it, assumed, _ in given.values())
+    between_s = _DAY_S / (nodes * per_node_day)
+    save, restart = save_s or SAVE_S, restart_s or RESTART_S
     every_s = best_interval(save_s=save, between_s=between_s)
-    if save >= between_s:
-        raise UsageError(
-            f"price: a save of {save:g} s is longer than the {between_s:,.0f} s between two interruptions\n"
-            "  type:    --save-s N, less than that, or -c nodes=N, fewer"
-        )
+    trains = train_share(every_s=every_s, save_s=save, between_s=between_s, restart_s=restart)
+    # The best interval is longer than between_s only if d > M / 2, and then the share is 0, too.
+    limit = (
+        "" if trains else ", which leaves no time to train: the formulas hold for shorter saves and restarts"
+    )
     return Forecast(
         days=days,
         interruptions=days * _DAY_S / between_s,
         save_every_s=every_s,
-        spares=spares_worth(nodes=settings.nodes, per_node_day=per_node_day),
-        train_share=train_share(every_s=every_s, save_s=save, between_s=between_s, restart_s=restart),
+        spares=spares_worth(nodes=nodes, per_node_day=per_node_day),
+        train_share=trains,
         sources=tuple(rate.source for rate in rates),
-        assumed=(
-            *(f"{what} takes {d:g} s ({flag})" for what, (it, d, flag) in given.items() if it is None),
-            f"a lost node is replaced after {REPLACE_S:g} s",
+        facts=(
+            f"a save takes {save:.4g} s ({'measured' if save_s else 'assumed: --save-s'})",
+            f"a restart takes {restart:.4g} s ({'measured' if restart_s else 'assumed: --restart-s'})",
+            f"a lost node is replaced after {REPLACE_S:g} s (assumed)",
+            f"an interruption comes every {between_s:,.0f} s{limit}",
         ),
     )
