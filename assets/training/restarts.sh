@@ -112,7 +112,7 @@ check_restart() {
     if [[ $job == "$SLURM_JOB_ID" && -n $by ]]; then ends[$count]="$by"; fi
   done < <(lines_of ends)
   failures=0 interruptions=0
-  while read -r count step _ _ job restart; do
+  while read -r count step _ _ job restart _; do
     : "${restart:=$count}" # a start of an older version
     if [[ $job != "$SLURM_JOB_ID" || ! $count-$step-$restart =~ ^[0-9]+-[0-9]+-[0-9]+$ ]]; then continue; fi
     counted=$((10#$restart)) START_NUMBER=$((10#$count + 1))
@@ -179,9 +179,11 @@ read_kill_wait() {
 
 note_start() {
   local job="" number="" restart="" nodes
+  # Since 23.02 Slurm gives the time of the allocation; before that, this script's own start stands for it.
+  local -ri held_s=$((${SLURM_JOB_START_TIME:-0} ? EPOCHSECONDS - SLURM_JOB_START_TIME : SECONDS))
   if [[ -n $told ]]; then end_as_asked "ended before the ranks started again"; fi
   # Ranks of an older start save nothing from now on (checkpoints.py); this script may be a left-over one itself.
-  read -r number _ _ _ job restart < <(lines_of starts | tail -n 1) || true
+  read -r number _ _ _ job restart _ < <(lines_of starts | tail -n 1) || true
   if [[ $job == "$SLURM_JOB_ID" && $number-$restart =~ ^[0-9]+-[0-9]+$ ]] &&
     ((10#$number >= START_NUMBER || 10#$restart > ${SLURM_RESTART_COUNT:-0})); then
     die "a later start of this job has the run." "Nothing is to be done."
@@ -190,8 +192,8 @@ note_start() {
   # Otherwise all nodes make these folders of launch.sh at once.
   mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER"
   nodes="$(scontrol show hostlist "$NODES")" || nodes="$NODES"
-  printf '%s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$nodes" \
-    "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" >>"$RUN_DIR/starts"
+  printf '%s %s %s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$nodes" "$SLURM_JOB_ID" \
+    "${SLURM_RESTART_COUNT:-0}" "$SLURM_JOB_NUM_NODES" "$held_s" >>"$RUN_DIR/starts"
   starts_here+=1
   log "training from step $start_step"
   ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($nodes), restart $START_NUMBER"

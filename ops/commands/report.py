@@ -23,6 +23,7 @@ def report(
 ) -> None:
     """Show curves, restarts, checkpoints and cost of training runs, next to published figures."""
     from ops.report.compared import compare
+    from ops.report.goodput import forecast_of
     from ops.report.html import check_file, write_file
     from ops.report.run_cost import cost_of
     from ops.report.source import read_runs
@@ -38,6 +39,7 @@ def report(
     if as_json:
         as_dicts = [
             {"name": run.name, **run.model_dump(), "cost": cost_of(run), "compared": compare(run)}
+            | {"forecast": forecast_of(run)}
             for run in found
         ]
         return print_json({"runs": as_dicts, "files": {"html": html}})

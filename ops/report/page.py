@@ -9,6 +9,7 @@ from string import Template
 from typing import Any
 
 from ops.report import tables
+from ops.report.goodput import goodput_table
 from ops.report.html import STYLE, digest, table_html
 from ops.report.panels import Panel, axis_of, count, floors_of, has, panels_of, size
 from ops.report.record import Checkpoint, Run, Start
@@ -51,7 +52,7 @@ def render_page(runs: Sequence[Run]) -> str:
         published=_each(
             runs, lambda run: table_html(tables.published_table(run)), "No published figure for this family."
         ),
-        cost=_each(runs, _cost, ""),
+        cost=table_html(goodput_table(runs)) + _each(runs, _cost, ""),
         starts=_each(runs, lambda run: table_html(tables.starts_table(run)), "The training was not started."),
         checkpoints=_each(runs, lambda run: table_html(tables.checkpoints_table(run)), "There are none."),
         profiles=_each(

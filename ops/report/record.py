@@ -35,12 +35,30 @@ class Start(_Record):
 
 
 class Use(_Record):
-    """Time for which nodes of one kind trained."""
+    """Time for which nodes of one kind were paid."""
 
     instance_type: str | None
     capacity: str | None
     rehearsal: bool
     node_s: float
+
+
+class Goodput(_Record):
+    """Paid time of all nodes by what they did."""
+
+    node_s: dict[str, float]
+    """Node-seconds of each part."""
+    waiting_s: float
+    """Seconds between two allocations of a job, without nodes."""
+    save_s: float | None
+    restart_s: float | None
+    """Mean seconds of a save and of a restart, without those in the queue; None without any."""
+    unseen_ends: int
+
+    @property
+    def paid_s(self) -> float:
+        """Node-seconds of all parts."""
+        return sum(self.node_s.values())
 
 
 class Checkpoint(_Record):
@@ -124,7 +142,6 @@ class Summary(_Record):
     seq_per_s: float | None = None
     mfu: float | None = None
     data_share: float | None = None
-    save_share: float | None = None
     memory_bytes: int | None = None
     busbw_gb_per_s: float | None = None
     message_bytes: int | None = None
@@ -144,6 +161,8 @@ class Run(_Record):
     """Newest starts; start_count is the number of all starts."""
     start_count: int
     use: list[Use]
+    goodput: Goodput | None = None
+    """None if no row has a time, or of older scripts."""
     checkpoints: list[Checkpoint]
     checkpoint_count: int
     profiles: list[Profile] = []

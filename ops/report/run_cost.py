@@ -1,4 +1,4 @@
-"""Calculates the cost of a run's nodes while they trained, at list prices."""
+"""Calculates the cost of a run's nodes at list prices."""
 
 import datetime
 from collections.abc import Iterator
@@ -36,7 +36,8 @@ def cost_of(run: Run) -> Cost:
     lines = [line for use in run.use for line in _lines(use)]
     if usd is not None:
         lines.append(
-            "From each start to its end, without boot, preparation, idle time, head node and storage."
+            "From the allocation of the nodes (older runs: the first start) to the end of the last start, "
+            "spares included, without boot, idle time, head node and storage."
         )
     return Cost(
         usd=usd,

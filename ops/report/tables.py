@@ -55,7 +55,6 @@ _MEASURES: tuple[tuple[str, Callable[[Summary], float | None], Callable[[float],
     ("sequences per second (median)", lambda found: found.seq_per_s, count),
     ("MFU (median)", lambda found: found.mfu, share),
     ("waiting for data (median)", lambda found: found.data_share, share),
-    ("waiting for saves (of all the time)", lambda found: found.save_share, share),
     ("peak memory", lambda found: found.memory_bytes, size),
     ("highest bus bandwidth", lambda found: found.busbw_gb_per_s, _bandwidth),
     ("at messages of", lambda found: found.message_bytes, size),
@@ -78,7 +77,7 @@ def summary_table(runs: Sequence[Run]) -> Table:
     costs = [cost_of(run).usd for run in runs]
     if any(usd is not None for usd in costs):
         rows.append(
-            ("cost while it trained", *("not known" if usd is None else f"{usd:,.2f} USD" for usd in costs))
+            ("cost of the nodes", *("not known" if usd is None else f"{usd:,.2f} USD" for usd in costs))
         )
     return Table(title="Summary", header=("", *(run.name for run in runs)), rows=tuple(rows))
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from ops.options import print_table
 from ops.report import tables
 from ops.report.compared import compare
+from ops.report.goodput import goodput_table
 from ops.report.panels import Panel, has, panels_of, size
 from ops.report.record import Run
 from ops.report.run_cost import cost_of
@@ -42,6 +43,7 @@ def print_report(runs: Sequence[Run], console: Console) -> None:
         for warning in tables.warnings_of(run):
             console.print(Text(f"{run.name}: {warning}", style="yellow"))
     _print(tables.summary_table(runs), console, titled=False)
+    _print(goodput_table(runs), console, titled=False)
     for panel in panels_of(runs):
         if panel.series in _DRAWN:
             _print_curves(panel, [run for run in runs if has(run, panel)], console)

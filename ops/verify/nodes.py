@@ -130,7 +130,7 @@ def _cost_of_nodes(scene: Scene) -> tuple[bool, str]:
             return False, f"the catalog has no price of {each.instance_type}"
         usd += each.node_s / 3600 * price.usd
     hours = sum(each.node_s for each in use) / 3600
-    return True, f"about {usd:.2f} USD for {hours:.2f} node-hours of training; boot and idle time come on top"
+    return True, f"about {usd:.2f} USD for {hours:.2f} node-hours; boot and idle time come on top"
 
 
 def _scales_down_later(scene: Scene) -> tuple[bool, str]:

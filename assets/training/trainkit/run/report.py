@@ -34,9 +34,8 @@ _NEWEST_RUNS = 20
 def summarize(run_dir: Path) -> dict[str, Any]:
     """Measure a run; return nothing if it wrote no metrics.
 
-    tokens_per_s, mfu and data_share are medians over the steps after warm-up. save_share is the part of the
-    time in which the steps waited for saves. `restarts` counts the starts after the first, of this job or
-    another.
+    tokens_per_s, mfu and data_share are medians over the steps after warm-up. goodput is the part of the paid
+    node time that trained. `restarts` counts the starts after the first, of this job or another.
     """
     record, _ = read_run(run_dir, None)
     summary: dict[str, Any] = record["summary"]
@@ -76,8 +75,8 @@ def _parts(summary: dict[str, Any]) -> list[str]:
         parts.append(f"MFU {summary['mfu']:.1%}")
     if "data_share" in summary:
         parts.append(f"{summary['data_share']:.1%} of the time waiting for data")
-    if "save_share" in summary:
-        parts.append(f"{summary['save_share']:.1%} of the time waiting for saves")
+    if "goodput" in summary:
+        parts.append(f"{summary['goodput']:.1%} of the paid node time trained")
     if "memory_bytes" in summary:
         parts.append(f"{summary['memory_bytes'] / 2**30:.1f} GiB")
     return [*parts, f"world size {summary['world_size']}", f"restarts: {summary['restarts']}"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +76,23 @@ def starts(run_dir: Path) -> tuple[list[dict[str, Any]], int]:
 
 def _start(run_dir: Path, line: str, ends: Mapping[tuple[str, str], tuple[float, int]]) -> dict[str, Any]:
     """Parse a line of the file starts. Raises ValueError if it is damaged."""
-    restart, step, time, nodes, job, *_ = line.split()  # and Slurm's restart count, which restarts.sh reads
+    restart, step, time, nodes, job, *more = line.split()
+    # Older versions wrote neither Slurm's restart count nor how many nodes the job held, and for how long.
+    older = (restart, count := node_count(nodes), 0)
+    allocation, held, held_s, *_ = map(int, [*more, *older[len(more) :]])
     end, exit_code = ends.get((job, restart), (None, None))
-    if not job.isdecimal():
-        raise ValueError(f"{job} is not a job id")
+    if not job.isdecimal() or count < 1 or max(allocation, count, held, held_s) >> 31:
+        raise ValueError(f"{line} has no job id, or a number out of range")
     return {
         "restart": int(restart),
         "step": int(step),
         "time": time,
         "nodes": nodes,
-        "node_count": node_count(nodes),
+        "node_count": count,
         "job": job,
+        "allocation": allocation,
+        "held": max(held, count),
+        "held_s": max(0, held_s),
         "begin": seconds(time),
         "end": end,
         "exit_code": exit_code,
@@ -147,12 +153,4 @@ def _label(run: Path) -> str:
 
 
 def _ran(run: Path, job: str) -> bool:
-    return job in [line.split()[-1] for line in lines_of(run / STARTS) if line.split()]
-
-
-def trained_s(found: Sequence[dict[str, Any]], last_rows: Sequence[float | None]) -> list[float]:
-    """Return the seconds of each start, until its recorded end or the last row before the next start."""
-    return [
-        max(0.0, (start["end"] or row or start["begin"]) - start["begin"])
-        for start, row in zip(found, last_rows)  # noqa: B905
-    ]
+    return any(line.split()[4:5] == [job] for line in lines_of(run / STARTS))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trainkit import nccl
+from trainkit.goodput import Stretch, split
 from trainkit.run import metrics, run_files
 from trainkit.run.buckets import Bucket, Buckets, Median
 
@@ -57,19 +58,18 @@ class Reading:
         self.buckets = Buckets()
         self.highest: dict[str, tuple[float, Row]] = {}
         self.medians = {name: Median() for name in MEDIANS}
-        self.save_s = self.spent_s = 0.0
-        """Seconds of saves, and of steps, validations and saves together."""
         self.wrong: dict[str, dict[str, Any]] = {}
         """Count the values that are not finite, and name the step of the first, by series."""
-        self.last_times: list[float | None] = [None] * len(starts)
+        self.stretches = [Stretch() for _ in starts]
         self._begins = [start["begin"] for start in starts]
 
     def add(self, row: Row) -> None:
         """Add the next row of the run."""
         values = values_of(row)
-        seconds = {name: row.get(name) or 0.0 for name in ("step_s", "val_s", "save_s")}
-        self.save_s += seconds["save_s"]
-        self.spent_s += sum(seconds.values())
+        seconds = {name: max(0.0, _finite(row.get(name)) or 0.0) for name in ("step_s", "val_s", "save_s")}
+        at = run_files.seconds(str(row["time"])) if "time" in row else None
+        if at is not None and (start := bisect.bisect_right(self._begins, at)):
+            self.stretches[start - 1].add(at, spent_s=sum(seconds.values()), save_s=seconds["save_s"])
         if metrics.is_validation(row):
             # A validation belongs to the previous step, and has its place on the axes.
             self.validations = [*self.validations[:1], row]
@@ -77,7 +77,7 @@ class Reading:
         else:
             self.rows += 1
             self.first, self.last = self.first or row, row
-            self.buckets.add(self._place(row), values)
+            self.buckets.add(self._place(row, at), values)
         for name, value in values.items():
             if not math.isfinite(value):
                 wrong = self.wrong.setdefault(name, {"count": 0, "first_step": row["step"]})
@@ -87,14 +87,11 @@ class Reading:
             if name in self.medians and self.rows > WARM_UP_ROWS:
                 self.medians[name].add(value)
 
-    def _place(self, row: Row) -> dict[str, float]:
+    def _place(self, row: Row, at: float | None) -> dict[str, float]:
         place = {name: row[name] for name in AXES if row.get(name) is not None}
-        if "time" in row:
-            at = run_files.seconds(row["time"])
+        if at is not None:
             self.begin = at if self.begin is None else self.begin
             place["seconds"] = round(at - self.begin, 1)
-            if start := bisect.bisect_right(self._begins, at):
-                self.last_times[start - 1] = at
         return place
 
 
@@ -115,8 +112,8 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
     for row in rows:
         reading.add(row)
     damaged += rows.damaged
-    for start, spent_s in zip(starts, run_files.trained_s(starts, reading.last_times)):  # noqa: B905
-        start["seconds"] = round(spent_s, 1)
+    goodput = split(starts, reading.stretches)
+    share = goodput["node_s"]["training"] / (sum(goodput["node_s"].values()) or 1.0) if goodput else None
     settings = starts[-1]["settings"] if starts else {}
     checkpoint_dir = run_dir.parent.parent.parent / "checkpoints" / run_dir.parent.name / run_dir.name
     found = run_files.saved(checkpoint_dir)
@@ -130,6 +127,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
         "starts": [_told(start) for start in starts][-_MOST_LISTED:],
         "start_count": len(starts),
         "use": _use(starts),
+        "goodput": goodput,
         "checkpoints": found[-_MOST_LISTED:],
         "checkpoint_count": len(found),
         "profiles": run_files.profiles(run_dir)[-_MOST_LISTED:],
@@ -137,7 +135,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
         "failed": run_files.first_line(run_dir / "failed"),
         "exit_code": starts[-1]["exit_code"] if starts else None,
         "settings": {name: value[:_MOST_OF_A_VALUE] for name, value in settings.items()},
-        "summary": summary_of(reading, start_count=len(starts)),
+        "summary": summary_of(reading, start_count=len(starts), goodput=share),
         "damaged_rows": damaged,
         "network": nccl.noted(run_dir),
         "not_finite": reading.wrong,
@@ -146,7 +144,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
     return record, reading
 
 
-def summary_of(reading: Reading, *, start_count: int) -> dict[str, Any]:
+def summary_of(reading: Reading, *, start_count: int, goodput: float | None) -> dict[str, Any]:
     """Measure a run, with medians after the first rows as rates; return nothing without metrics."""
     if not reading.rows:
         return {}
@@ -166,9 +164,7 @@ def summary_of(reading: Reading, *, start_count: int) -> dict[str, Any]:
     if "busbw_gb_per_s" in reading.highest:
         busbw, row = reading.highest["busbw_gb_per_s"]
         found |= {"busbw_gb_per_s": busbw, "message_bytes": row.get("message_bytes")}
-    if reading.save_s:
-        found["save_share"] = _finite(reading.save_s / reading.spent_s)
-    found["restarts"] = max(0, start_count - 1)
+    found |= {"restarts": max(0, start_count - 1), "goodput": goodput}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -243,7 +239,7 @@ def _use(starts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         settings = start["settings"]
         rehearsed = settings.get("TRAINING_REHEARSAL") == "1"
         kind = settings.get("INSTANCE_TYPE"), settings.get("CAPACITY"), rehearsed
-        found[kind] = found.get(kind, 0.0) + start["seconds"] * start["node_count"]
+        found[kind] = found.get(kind, 0.0) + start["paid_s"]
     return [
         {"instance_type": type_, "capacity": capacity, "rehearsal": rehearsed, "node_s": round(node_s, 1)}
         for (type_, capacity, rehearsed), node_s in found.items()

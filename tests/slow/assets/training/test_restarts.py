@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from ops.report.source import read_folder
 from tests.slow.assets.training.tiny import (
     begin_again,
     daemon,
@@ -255,6 +256,13 @@ def test_a_spare_replaces_a_lost_node(training: Training) -> None:
     assert f"lost or unhealthy: {lost}; continues from step {at}" in output
     assert restarts(training, "spare") == ["0", "0"]
     assert_whole(training, "spare")
+    run = read_folder(training.run_dir("spare"))
+    assert run.goodput
+    held_s = int((training.run_dir("spare") / "starts").read_text().split()[7]) + run.starts[-1].seconds
+    held_s += (run.starts[-1].time - run.starts[0].time).seconds
+    assert run.goodput.paid_s == pytest.approx(3 * held_s, abs=1), "the spare, and the lost node, are paid"
+    parts = {name for name, seconds in run.goodput.node_s.items() if seconds >= 0.2}
+    assert parts == {"training", "starting", "checking", "restarts", "lost steps", "idle nodes"}
     scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
 
 

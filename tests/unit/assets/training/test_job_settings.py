@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ class Job:
         self.env = {
             "SLURM_JOB_ID": "7",
             "SLURM_JOB_NODELIST": "n-[1-2]",
+            "SLURM_JOB_NUM_NODES": "3",
             "SLURM_JOB_PARTITION": "train",
             "SLURMD_NODENAME": "n-1",
         } | {
@@ -70,9 +72,11 @@ def test_settings_that_shape_a_start_are_written(job: Job) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert job.written() == OF_PARTITION | {"BATCH_SIZE": "8", "MAX_STEPS": "500"}
-    ends = (job.run_dir / "ends").read_text().split()
+    starts, ends = ((job.run_dir / name).read_text().split() for name in ("starts", "ends"))
+    assert (starts[3:7], int(starts[7]) < 9) == (["n-1,n-2", "7", "0", "3"], True), "held, and for how long"
     assert (ends[0], ends[1], *ends[3:]) == ("7", "0", "0", "ranks")
-    job.start("START_NUMBER=1\n", BATCH_SIZE="a\nb=$(c)")
+    job.start("START_NUMBER=1\n", BATCH_SIZE="a\nb=$(c)", SLURM_JOB_START_TIME=str(int(time.time()) - 600))
+    assert 600 <= int((job.run_dir / "starts").read_text().split()[-1]) < 660
     assert job.written(1)["BATCH_SIZE"] == "a b=$(c)", "each start has settings of its own"
 
 

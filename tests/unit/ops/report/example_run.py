@@ -64,7 +64,7 @@ def write_training(
     saved.mkdir(parents=True)
     now, step, restart, left = _BEGIN, 0, 0, list(deaths)
     rows: list[dict[str, float | str]] = []
-    starts, ends = [f"0 0 {now:%FT%TZ} {nodes} {job}\n"], []
+    starts, ends = [f"0 0 {now:%FT%TZ} {nodes} {job} 0 {settings['NNODES']} 90\n"], []
     while step < steps:
         if left and step == left[0]:
             left.pop(0)
@@ -72,7 +72,8 @@ def write_training(
             restart, step = restart + 1, step // every * every
             rows = rows[:step]
             now += datetime.timedelta(seconds=150)
-            starts.append(f"{restart} {step} {now:%FT%TZ} {nodes} {job}\n")
+            held = f"0 {settings['NNODES']} {(now - _BEGIN).seconds + 90}"
+            starts.append(f"{restart} {step} {now:%FT%TZ} {nodes} {job} {held}\n")
             now += datetime.timedelta(seconds=40)
         step += 1
         stalls = 900 < step < 960 or noise.random() < 0.004

@@ -63,7 +63,8 @@ def test_cost_is_node_hours_times_catalog_price(run_of: Callable[[str], Run]) ->
     assert price
     cost = cost_of(run)
     assert cost.usd
-    hours = 2 * sum(start.seconds for start in run.starts) / 3600
+    held_s = (run.starts[-1].time - run.starts[0].time).seconds + run.starts[-1].seconds + 90
+    hours = 2 * held_s / 3600
     assert cost.node_hours == pytest.approx(hours, rel=1e-3)
     assert cost.usd == pytest.approx(hours * price.usd, rel=1e-3)
     assert cost.usd_per_million_tokens == pytest.approx(cost.usd / (run.summary.tokens or 0) * 1e6)
@@ -158,7 +159,7 @@ def test_a_report_needs_no_account_and_overwrites_nothing(
     code, output, errors = call("report", run, "--html", str(page))
     assert (code, errors) == (0, "")
     assert page.read_text().startswith("<!doctype html>")
-    for said in ("Loss", "█", "restart 1", "Checkpoints: 3", "USD", "not reproduced here", "run.html"):
+    for said in ("Loss", "█", "restart 1", "Checkpoints: 3", "USD", "forecast", "not reproduced", "run.html"):
         assert said in output
     page.write_text("mine")
     code, output, errors = call("report", run, "--html", str(page))
@@ -174,7 +175,7 @@ def test_json_is_one_object_with_cost_and_comparisons(shared: Path, call: Call) 
     code, output, _ = call("report", *runs, "--json")
     found = json.loads(output)["runs"]
     assert (code, [each["name"] for each in found]) == (0, ["gpt2/job-17", "gpt2/mine"])
-    assert found[0]["cost"]["usd"] > 0
+    assert found[0]["cost"]["usd"] > 0 < found[0]["forecast"]["train_share"] < 1
     assert found[0]["compared"][0]["published"] == "2.85 nats a token"
 
 

@@ -17,9 +17,10 @@ from trainkit.run.buckets import Buckets
 from trainkit.run.run_files import node_count
 
 from ops.account.head_node import MAX_OUTPUT_BYTES
+from ops.report.goodput import goodput_table
 from ops.report.html import table_html
 from ops.report.record import Run, unpack
-from ops.report.tables import profiles_table, summary_table
+from ops.report.tables import profiles_table
 from tests.unit.assets.training.trainkit.run.runs import row as whole_row
 from tests.unit.ops.report.example_run import write_all_reduce, write_training
 from training_cluster.paths import TRAINING
@@ -218,7 +219,7 @@ def test_validations_are_compared_with_validations(tmp_path: Path) -> None:
     assert "3.4 nats; this run: 3.5" in said.replace(" (paper; not reproduced here)", "")
 
 
-def test_saves_are_a_share_of_all_the_time(tmp_path: Path) -> None:
+def test_the_next_row_has_a_saves_seconds(tmp_path: Path) -> None:
     run_dir = write(tmp_path / "runs" / "gpt2" / "job-7", [])
     written = metrics.Metrics(run_dir / metrics.FILE, after_step=0)
     for step in range(1, 9):
@@ -228,10 +229,59 @@ def test_saves_are_a_share_of_all_the_time(tmp_path: Path) -> None:
     written.add_validation(step=8, loss=1.0, seconds=2.0)
     rows = [json.loads(line) for line in (run_dir / metrics.FILE).read_text().splitlines()]
     assert [(each["step"], each["save_s"]) for each in rows if "save_s" in each] == [(5, 1.0), (8, 1.0)]
+
+
+def test_paid_time_is_split_into_parts(tmp_path: Path) -> None:
+    """Two starts on three nodes, one of them a spare until a node is lost, then one on two other nodes."""
+    starts = (
+        "0 0 2026-03-02T09:01:40Z n-[1-2] 7 0 3 100\n"
+        "1 4 2026-03-02T09:03:00Z n-[2-3] 7 0 3 180\n"
+        "2 8 2026-03-02T09:10:00Z n-[1-2] 7 1 2 30\n"
+    )
+    seconds = {1: 120, 2: 130, 3: 140, 4: 152, 5: 210, 6: 220, 7: 230, 8: 240, 9: 620, 10: 630}
+    rows = [row(at) | {"step": step, "step_s": 10} for step, at in seconds.items()]
+    rows[3]["save_s"] = 2
+    run_dir = write(tmp_path / "runs" / "gpt2" / "job-7", rows, starts)
+    # Steps 9 and 10 of the second start were repeated; the last start still runs.
+    (run_dir / "ends").write_text("7 0 2026-03-02T09:02:50Z 1 ranks\n7 1 2026-03-02T09:05:00Z 1 slurm\n")
     run = recorded(run_dir)
-    assert run.summary.save_share == pytest.approx(2 / 12)
-    assert ("waiting for saves (of all the time)", "16.7%") in summary_table([run]).rows
-    assert ", 16.7% of the time waiting for saves, " in tell(run_dir)
+    assert run.goodput
+    parts = {
+        "training": 2 * (40 + 40 + 20),
+        "saving": 2 * 2,
+        "starting": 3 * (100 + 10) + 2 * (30 + 10),
+        "checking": 3 * 10,
+        "restarts": 3 * 20,
+        "lost steps": 3 * (18 + 60),
+        "idle nodes": 42 + 40,
+    }
+    assert run.goodput.node_s == parts
+    assert run.goodput.paid_s == run.use[0].node_s == 3 * (100 + 200) + 2 * (30 + 30)
+    assert f", {200 / 1020:.1%} of the paid node time trained, " in tell(run_dir)
+    assert (run.goodput.waiting_s, run.goodput.save_s, run.goodput.restart_s) == (270, 2, 35)
+
+
+def test_wrong_starts_and_times_are_borne(tmp_path: Path) -> None:
+    for number, (words, end, at, paid_s) in enumerate(
+        [
+            ("n-1 7 0 1", "", "2026-03-02T09:00:30Z", 30),  # cut by a full disk
+            ("n-1 7 0 1 -5", "", "2026-03-02T09:00:30Z", 30),  # clocks
+            ("n-1 7 0 0 9", "", "2026-03-02T09:00:30Z", 39),
+            ("n-1 7", "2026-03-02T09:01:00Z", "2099-01-01T00:00:00Z", 60),
+            ("n-1 7", "2026-03-02T08:00:00Z", "2026-03-02T09:00:30Z", 0),
+            (f"n-1 7 0 {9**99} 5", "", "2026-03-02T09:00:30Z", None),
+            ("n-[3-1] 7 0 1 5", "", "2026-03-02T09:00:30Z", None),
+            ("n-1 7 x y z", "", "2026-03-02T09:00:30Z", None),
+            ("n-1 7 0 1 5", "", "2026-03-02T08:00:00Z", None),
+            ("", "", "2026-03-02T09:00:30Z", None),
+        ]
+    ):
+        rows = [row(1, time=at, step_s=1e308, save_s=-1, val_s=1e308)]
+        run_dir = write(tmp_path / str(number), rows, f"0 0 2026-03-02T09:00:00Z {words}\n")
+        (run_dir / "ends").write_text(f"7 0 {end} 1\n")
+        run = recorded(run_dir)
+        assert (run.goodput and run.goodput.paid_s) == paid_s, words
+        assert goodput_table([run]).rows or paid_s is None
 
 
 def test_figures_stand_beside_medians_after_warm_up(tmp_path: Path) -> None:
