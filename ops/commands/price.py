@@ -38,21 +38,18 @@ def price(
     days: Annotated[
         float | None,
         typer.Option(
-            min=0.001, callback=finite, metavar="N", help="Forecast the interruptions of a run of N days."
+            min=0.001, max=36500, metavar="N", help="Forecast the interruptions of a run of N days."
         ),
     ] = None,
     save_s: Annotated[
         float | None,
         typer.Option(
-            min=0.001,
-            callback=finite,
-            metavar="N",
-            help="With --days: seconds for which a save holds the training.",
+            min=0.001, max=1e9, metavar="N", help="With --days: seconds for which a save holds the training."
         ),
     ] = None,
     restart_s: Annotated[
         float | None,
-        typer.Option(min=0.001, callback=finite, metavar="N", help="With --days: seconds of a restart."),
+        typer.Option(min=0.001, max=1e9, metavar="N", help="With --days: seconds of a restart."),
     ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Use the catalog's dated prices instead of AWS's.")

@@ -71,7 +71,7 @@ def write_training(
             ends.append(f"{job} {restart} {now:%FT%TZ} 1\n")
             restart, step = restart + 1, step // every * every
             rows = rows[:step]
-            now += datetime.timedelta(seconds=150)
+            now += datetime.timedelta(seconds=15)
             held = f"0 {settings['NNODES']} {(now - _BEGIN).seconds + 90}"
             starts.append(f"{restart} {step} {now:%FT%TZ} {nodes} {job} {held}\n")
             now += datetime.timedelta(seconds=40)

@@ -63,8 +63,7 @@ def test_cost_is_node_hours_times_catalog_price(run_of: Callable[[str], Run]) ->
     assert price
     cost = cost_of(run)
     assert cost.usd
-    held_s = (run.starts[-1].time - run.starts[0].time).seconds + run.starts[-1].seconds + 90
-    hours = 2 * held_s / 3600
+    hours = 2 * ((run.starts[-1].time - run.starts[0].time).seconds + run.starts[-1].seconds + 90) / 3600
     assert cost.node_hours == pytest.approx(hours, rel=1e-3)
     assert cost.usd == pytest.approx(hours * price.usd, rel=1e-3)
     assert cost.usd_per_million_tokens == pytest.approx(cost.usd / (run.summary.tokens or 0) * 1e6)
