@@ -188,13 +188,15 @@ watch() {
       continue
     fi
     stale+=2
-    if ((stale <= limit)); then continue; fi
+    # Three questions in each period: all nodes ask, as long as a full disk takes no sign.
+    if ((stale <= limit || (stale - 2) % limit > 4)); then continue; fi
     read -r restarts others < <(squeue --noheader --jobs="$THIS_JOB" --states=RUNNING --Format=RestartCnt:20,NodeList:100000) || continue
     if ((restarts > ${SLURM_RESTART_COUNT:-0})); then return; fi
     place="$(scontrol show hostnames "$others" | grep -vx "$SCRIPT_NODE" | grep -nx "$SLURMD_NODENAME" | cut -d : -f 1)"
     if ((place == 0 || stale <= limit * place)); then continue; fi
-    # A file system that is full, or that one node alone cannot write to, loses no node.
-    if timeout 30 srun --overlap --quiet --mpi=none --nodes=1 --ntasks=1 --nodelist="$SCRIPT_NODE" true 2>/dev/null; then
+    # A file system that is full, or that one node alone cannot write to, loses no node; one that a node has lost does.
+    if timeout 30 srun --overlap --quiet --mpi=none --nodes=1 --ntasks=1 --nodelist="$SCRIPT_NODE" ls "$RUN_DIR" \
+      >/dev/null 2>&1; then
       stale=0
       continue
     fi
