@@ -38,6 +38,7 @@ check mypy-guard env -C assets/guard mypy --no-error-summary --config-file ../..
 check mypy-zone env -C assets/compute_zone mypy --no-error-summary --config-file ../../pyproject.toml .
 check mypy-image env -C assets/cluster_image mypy --no-error-summary --config-file ../../pyproject.toml .
 check mypy-metrics env -C assets/bootstrap/metrics MYPYPATH=../../training mypy --no-error-summary --config-file ../../../pyproject.toml .
+check mypy-services env -C assets/bootstrap/services mypy --no-error-summary --config-file ../../../pyproject.toml .
 check mypy-health env -C assets/bootstrap/health mypy --no-error-summary --config-file ../../../pyproject.toml .
 check mypy-faults env -C rehearsal/faults/inside MYPYPATH=../../../assets/cluster_provider \
   mypy --no-error-summary --config-file ../../../pyproject.toml .

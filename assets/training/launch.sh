@@ -196,11 +196,7 @@ supervise() {
   trap 'told=yes; stop' TERM
   "$@" &
   launch_child=$!
-  # A spot notice that came before this step started sent no signal to it.
-  if [[ -n $told || -f ${SPOT_NOTICE:-} ]]; then
-    told=yes
-    stop
-  fi
+  if [[ -n $told ]]; then stop; fi
   while true; do
     status=0
     wait "$launch_child" || status=$?

@@ -3,7 +3,7 @@
 # Chooses the nodes of a start among the job's, and returns the job to the queue if the node of job.slurm is lost.
 #
 # Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses its log and address_of, and its variables RUN_DIR,
-#   SPARES, SPOT_NOTICE, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
+#   SPARES, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
 #   nodes.sh watch
 # Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE; $RUN_DIR/suspect-<job>.<node>. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
@@ -30,32 +30,34 @@ use_nodes() {
 # the last one may still hold its port. It stays below the range of outgoing ports (32768 up).
 set_port() { export MASTER_PORT=$((12000 + (SLURM_JOB_ID + 1009 * START_NUMBER) % 10000)); }
 
-# members: sets `all` to the nodes that the job has, without those that Slurm holds for lost or that EC2 takes, in Slurm's order, by which it
-# numbers the nodes of a step. Asks again while slurmctld does not answer. Returns 1 if this script's start of the job is over:
+# members: sets `all` to the nodes that the job has, without those that Slurm holds for lost or that drain, in Slurm's order, by which it
+# numbers the nodes of a step, and `bad` to the reasons of the others, by their names. Asks again while slurmctld does not answer. Returns 1 if this script's start of the job is over:
 # this node was out of reach, and Slurm has queued the job again.
 members() {
-  local state nodes listed node word
+  local state nodes listed node word reason
   local -i restarts
-  local -A bad=()
-  all=()
+  all=() bad=()
   while true; do
     if read -r state restarts nodes < <(squeue --noheader --jobs="$THIS_JOB" --Format=State:20,RestartCnt:20,NodeList:100000); then
       if [[ $state == PENDING ]] || ((restarts > ${SLURM_RESTART_COUNT:-0})); then return 1; fi
       if [[ -n $told ]]; then return; fi
-      if [[ $state == RUNNING ]] && listed="$(sinfo --noheader --Node --nodes="$nodes" --format='%N %T')"; then break; fi
+      if [[ $state == RUNNING ]] && listed="$(sinfo --noheader --Node --nodes="$nodes" --format='%N %T %E')"; then break; fi
     fi
     sleep 2
   done
-  for node in "$SPOT_NOTICE".*; do bad[${node#"$SPOT_NOTICE".}]=1; done # EC2 is about to take them
   # %T ends with * if the node does not respond.
-  while read -r node word; do
-    if [[ $word =~ down|drain|fail|\* ]]; then bad[$node]=1; fi
+  while read -r node word reason; do
+    if [[ $word =~ down|drain|fail|\* ]]; then bad[$node]="$reason"; fi
   done <<<"$listed"
   for node in $(scontrol show hostnames "$nodes"); do
     if [[ ! -v bad[$node] ]]; then all+=("$node"); fi
   done
 }
 all=()
+declare -A bad=()
+
+# is_taken NODE: true if EC2 takes it: services/node_service.py or clustermgtd has heard so.
+is_taken() { [[ ${bad[$1]:-} =~ 'EC2 takes it'|scheduled_events ]]; }
 
 # step_on NODE...: sets `each_node` to an srun of one task on each of the nodes; without any, on those that the job got.
 step_on() {
@@ -111,7 +113,7 @@ answering() {
 well=()
 
 # choose_nodes: sets `well` to the job's healthy nodes; to none if Slurm asked the job to end meanwhile. Ends this script if the
-# job is no longer its own.
+# job is no longer its own. Nothing starts beside this script on a node that EC2 takes: `size` is 0.
 choose_nodes() {
   local -i tries
   local mark node
@@ -129,6 +131,7 @@ choose_nodes() {
     fi
   done
   set_size
+  if is_taken "$SLURMD_NODENAME"; then size=0; fi
 }
 
 # set_size: sets `size` to the number of nodes of the next start: `wanted`, or the largest one from MIN_NODES on that the nodes
@@ -147,11 +150,11 @@ set_size() {
 }
 size=0
 
-# lost_nodes: prints those nodes of the last start that are not well.
+# lost_nodes: prints those nodes of the last start that are not well, with Slurm's reasons.
 lost_nodes() {
   local node
   for node in ${NODES//,/ }; do
-    if [[ " ${well[*]} " != *" $node "* ]]; then printf '%s\n' "$node"; fi
+    if [[ " ${well[*]} " != *" $node "* ]]; then printf '%s\n' "$node${bad[$node]:+ (${bad[$node]})}"; fi
   done | paste -sd ' '
 }
 

@@ -4,14 +4,14 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node; sources nodes.sh; uses its log, die, tell and report, and its variables
 #   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions, and exports THIS_JOB.
-# Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,spot-notice-*}. Writes: $RUN_DIR/{starts,ends},
-#   $RUN_DIR/settings-<job id>-<start>.env, and the log of the watch for spot notices, $RUN_DIR/spot-watch.log.
+# Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed}. Writes: $RUN_DIR/{starts,ends},
+#   $RUN_DIR/settings-<job id>-<start>.env.
 #
 # Starts without a new checkpoint are counted, since a fault in the data or the code at one step would otherwise repeat
 # without end; each new checkpoint sets both counts to 0. MAX_RESTARTS limits restarts after starts whose ranks ended by
 # themselves. After such a start the ranks start again on the same nodes, which Slurm would give to another job if this one
 # were queued. If that start has no new checkpoint either, the job is queued again, and prologs check the nodes of the next.
-# Starts that Slurm or EC2 ended (a lost node, scontrol requeue, a spot notice) say nothing about the data and the code, so
+# Starts that Slurm or EC2 ended (a lost node, scontrol requeue, EC2's notice) say nothing about the data and the code, so
 # they have a limit of their own. Starts that ended before the training do not count (a node that its health check refused,
 # one that was lost during preparation).
 
@@ -30,11 +30,10 @@ declare -i counted=-1                              # Slurm's restart count of th
 export START_NUMBER=0                              # number of this start of the training in the job's life
 declare -i starts_here=0                           # in this allocation
 repeats=""                                         # set if the ranks of the last start failed on the same nodes
-lost=""                                            # nodes of the last start that are not well
+lost=""                                            # nodes of the last start that are not well, and why
 ended_at=""
 readonly MAX_INTERRUPTIONS=10 MAX_FAILURES_A_DAY=24
-watch="" # process that waits for spot notices
-told=""  # set by job.slurm's trap if Slurm asked this script to end
+told="" # set by job.slurm's trap if Slurm asked this script to end
 readonly ENDED_BY_SIGTERM=143
 # Parts of names of variables whose values no report shows.
 readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH'
@@ -160,10 +159,10 @@ reach_nodes() {
   if ((size)); then
     use_nodes "${well[@]:0:size}"
     ((size == wanted)) || log "trains on $size nodes, of $wanted"
-    rm -f "$SPOT_NOTICE" # of a node that is left out
     return
   fi
-  leave_doomed_nodes
+  lost="$(lost_nodes)"
+  why+="${lost:+, without $lost}"
   if ((${SLURM_RESTART_COUNT:-0} - counted > MAX_INTERRUPTIONS)); then
     end_for_good 1 "$why" "no training has begun in $MAX_INTERRUPTIONS restarts"
   fi
@@ -214,7 +213,7 @@ note_end() {
 # ended_by CODE: prints `slurm` if Slurm or EC2 asked the ranks to stop, else `ranks`.
 ended_by() {
   # A time limit's signal is for the ranks alone; they save, or it ends them at once.
-  if [[ -n $told || -f $SPOT_NOTICE || -n $lost ]] || { [[ ! -f $RUN_DIR/failed ]] &&
+  if [[ -n $told || -n $lost ]] || { [[ ! -f $RUN_DIR/failed ]] &&
     { (($1 == ENDED_BY_SIGTERM)) || grep -qs '^stopped' "$RUN_DIR/outcome"; }; }; then
     printf 'slurm\n'
   else
@@ -246,30 +245,6 @@ names_of_settings() {
     grep -Ev "$SECRET_NAMES" |
     grep -Ev '^(PATH|HOME|USER|SHELL|PWD|LANG|TERM|TMPDIR|TRAINING_(SHARED|ETC|VENVS)|THIS_JOB)$' |
     grep -Ev '^(SLURM|MASTER)_|^(RUN|DATA|CHECKPOINT)_DIR$' || true
-}
-
-# Starts the watch for spot notices on each node of a spot partition.
-watch_for_spot_notice() {
-  export SPOT_NOTICE="$RUN_DIR/spot-notice-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
-  if [[ ${CAPACITY:-} != spot ]]; then return; fi
-  rm -f "$SPOT_NOTICE"{,.*}
-  start_watch
-}
-
-# Starts the watch unless it runs: the end of a hang kills it with the ranks.
-start_watch() {
-  if [[ ${CAPACITY:-} != spot ]] || { [[ -n $watch ]] && kill -0 "$watch" 2>/dev/null; }; then return; fi
-  step_on "${well[@]}"
-  # Slurm kills it at the end, which the log need not show.
-  "${each_node[@]}" --job-name=watch bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
-  watch=$!
-}
-
-# A requeued job may return to a node that EC2 is still about to reclaim.
-leave_doomed_nodes() {
-  if [[ -f $SPOT_NOTICE ]]; then
-    queue_again 0 "EC2 is about to take a node ($(<"$SPOT_NOTICE")): the training was not started"
-  fi
 }
 
 # queue_again CODE WHY: requeues the job, at which Slurm ends this script; CODE is its exit code if it ends first.
@@ -306,20 +281,15 @@ end_of_training() {
     log "not started again: ${outcome#refused }"
     log "when that is fixed, continue from step $(latest_step): $(how_to_go_on)"
     exit 1
-  elif [[ $outcome == stopped* && -f $SPOT_NOTICE && -z $told ]]; then # a notice does not tell this script
-    restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }" slurm
-    return
-  elif [[ -n $lost && ! -f $SPOT_NOTICE ]]; then
-    restart_or_end "$1" "lost or unhealthy: $lost" slurm
+  elif [[ -n $lost ]]; then
+    if [[ $outcome == stopped* ]]; then lost+=", and the training saved at step ${outcome#stopped }"; fi
+    restart_or_end "$(($1 ? $1 : 1))" "lost or unhealthy: $lost" slurm
     return
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
     end_as_asked "stopped at step ${outcome#stopped } and saved"
-  elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
+  elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed) ]]; then
     # Intel MPI's mpirun ends its ranks at once.
     end_as_asked "ended without saving since the checkpoint of step $(latest_step)"
-  elif (($1)) && [[ -f $SPOT_NOTICE && ! -f $RUN_DIR/failed ]]; then
-    restart_or_end "$1" "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training could not save" slurm
-    return
   elif (($1)); then
     restart_or_end "$1" "the training failed ($failed)" "$(ended_by "$1")"
     return
@@ -366,8 +336,7 @@ restart_or_end() {
     failures+=1 tries=", restart $failures of $MAX_RESTARTS without a new checkpoint"
   fi
   not="$(why_not_again)"
-  if [[ -z $not && ($3 == ranks || -n $lost || -f $SPOT_NOTICE) ]] && stays "$tries"; then
-    rm -f "$SPOT_NOTICE"
+  if [[ -z $not && ($3 == ranks || -n $lost) ]] && stays "$tries"; then
     if [[ -n $lost ]]; then where="on ${well[*]:0:size}"; else repeats=yes; fi
     log "$2; continues from step $at$tries, $where"
     tell "started again" "$2; continues from step $at$tries, $where"

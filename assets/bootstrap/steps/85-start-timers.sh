@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Starts the node's timers, which publish metrics, install missed updates and check idle nodes.
+# Starts the node's timers, which publish metrics, install missed updates and check idle nodes, and its root service.
 #
 # training-cluster-metrics publishes to CloudWatch every two minutes: the numbers of nodes by Slurm state from the head
 # node, the use of accelerators from compute nodes, and problems from both. With metrics=prometheus or amp the same
@@ -10,10 +10,11 @@
 # ParallelCluster runs OnNodeUpdated only on the head node, and not at a rollback. It runs bootstrap.sh with
 # BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
 # training-cluster-health, on compute nodes, checks an idle node once an hour.
+# training-cluster-node, the root service of compute nodes (services/node_service.py), hears that EC2 takes the node.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, TRAINING_STATE,
 #   TRAINING_SHARED, TRAINING_EFS, METRICS, METRICS_BUDGET_USD, and PATH, which the timers get too. Safe to run again: an
-#   existing timer gets the programs of the new bundle. A node also works without the timers: a failure is reported, and
+#   existing timer gets the programs of the new bundle, and the service starts again with it. A node also works without the timers: a failure is reported, and
 #   the node starts.
 # Required: no
 # Budget: 25 s
@@ -120,6 +121,19 @@ ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/health/judge-node.sh idle
 SuccessExitStatus=9
 TimeoutStartSec=120
 END
+  put "$UNITS/training-cluster-node.service" <<END
+[Unit]
+Description=Training Cluster: hear that EC2 takes this node
+
+[Service]
+Environment="PATH=/opt/slurm/bin:$PATH"
+ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/services/node_service.py
+Restart=always
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+END
 else
   arguments="$(<"$TRAINING_ETC/bootstrap-arguments")"
   # The same limit as LOCK_S of bootstrap.sh, which waits that long for another run to end.
@@ -129,7 +143,9 @@ ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/bootstrap.sh $arguments
 TimeoutStartSec=900
 END
 fi
-if ((${#timers[@]})); then
-  timeout 10 systemctl daemon-reload
-  timeout 10 systemctl enable --now "${timers[@]}"
+timeout 10 systemctl daemon-reload
+timeout 10 systemctl enable --now "${timers[@]}"
+if [[ $NODE_TYPE == ComputeFleet ]]; then
+  timeout 10 systemctl enable training-cluster-node.service
+  timeout 10 systemctl restart training-cluster-node.service
 fi

@@ -218,7 +218,9 @@ def is_being_ended() -> bool:
     """Return True if Slurm or EC2 ends the job, whose steps then fail; this process gets no signal."""
     job = ["squeue", "--noheader", f"--jobs={os.environ['THIS_JOB']}", "--format=%T"]
     state = subprocess.run(job, capture_output=True, text=True, check=False).stdout.strip()
-    return state == "COMPLETING" or Path(os.environ.get("SPOT_NOTICE", "")).is_file()
+    nodes = ["sinfo", "--noheader", f"--nodes={os.environ['SLURM_JOB_NODELIST']}", "--format=%E"]
+    reasons = subprocess.run(nodes, capture_output=True, text=True, check=False).stdout
+    return state == "COMPLETING" or "EC2 takes it" in reasons
 
 
 def address_of(node: str) -> str:

@@ -1,15 +1,18 @@
 """A job that is asked to stop, by Slurm or by EC2: job.slurm on a real Slurm, tiny trainer."""
 
+import contextlib
 import http.server
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
-from typing import ClassVar
+from pathlib import Path
 
 import pytest
 
-from tests.slow.assets.training.tiny import let_go, starts, steps, tiny_on_slurm, wait_for_words
+from tests.slow.assets.training.tiny import let_go, scontrol, starts, steps, tiny_on_slurm, wait_for_words
 from tests.slow.assets.training.training import Training, wait_until
+from training_cluster.paths import ASSETS
 
 pytestmark = pytest.mark.slow
 
@@ -54,9 +57,9 @@ def test_long_saves_survive_scancel_and_a_requeue(training: Training) -> None:
 
 
 class Metadata(http.server.BaseHTTPRequestHandler):
-    """EC2's metadata service, version 2: a token first, then the notice, once there is one."""
+    """EC2's metadata service, version 2: a token first, then the notice."""
 
-    notice: ClassVar[str] = ""
+    notice = '{"action": "terminate", "time": "2026-11-22T03:00:00Z"}'
 
     def do_PUT(self) -> None:
         self._answer("token" if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] else "")
@@ -84,36 +87,52 @@ def metadata() -> Iterator[str]:
         server.shutdown()
 
 
-def wait_for_notice(training: Training, job_id: int, restart: int) -> None:
-    notice = training.run_dir("spot") / f"spot-notice-{job_id}-{restart}"
-    with training.ended_if_late(job_id):
-        wait_until(notice.is_file, timeout_s=180, what="no notice has come")
+@contextlib.contextmanager
+def taken(training: Training, node: str, metadata: str) -> Iterator[Path]:
+    """Run a node's root service, and yield its log; afterwards the node is in service again."""
+    of_node = {"SLURMD_NODENAME": node, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
+    argv = [sys.executable, str(ASSETS / "bootstrap" / "services" / "node_service.py")]
+    log = training.shared / f"{node}.log"
+    with (
+        log.open("w") as said,
+        subprocess.Popen(argv, env=training.slurm.client_env() | of_node, stdout=said) as service,
+    ):
+        try:
+            wait_until(lambda: "drained" in log.read_text(), timeout_s=60, what="not drained")
+            yield log
+        finally:
+            service.terminate()
+            scontrol(training, "update", f"nodename={node}", "state=resume")
 
 
-def test_a_spot_notice_saves_and_starts_again(training: Training, metadata: str) -> None:
-    family = training.settings.read_text()
-    training.settings.write_text(f"{family}export CAPACITY='spot'\n")
+def nodes_of(training: Training, job_id: int) -> list[str]:
+    argv = ["scontrol", "show", "hostnames", training.slurm.job(job_id).nodes]
+    return subprocess.check_output(argv, env=training.slurm.client_env(), text=True).split()
+
+
+def test_nodes_that_ec2_takes_are_left(training: Training, metadata: str) -> None:
+    """The script's own node ends the job's start, and another one gives way to the spare."""
+    why = "(training-cluster: EC2 takes it: spot terminate at 2026-11-22T03:00:00Z)"
     hold = training.shared / "hold"
     hold.touch()
-    env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata, "MAX_STEPS": "12", "PREPARE_HOLD": str(hold)}
-    # On a node that is about to go, nothing is begun, and nothing is counted.
-    Metadata.notice = notice = '{"action": "terminate", "time": "2026-11-22T03:00:00Z"}'
-    job_id = training.submit("spot", CHECKPOINT_EVERY="1000", HOLD_AT="4", **env)
-    wait_for_notice(training, job_id, 0)
-    hold.unlink()
-    wait_for_words(training, job_id, "the training was not started; queued again")
-    Metadata.notice = ""
-    training.wait_for_step(job_id, "spot", 3)
-    Metadata.notice = notice
-    wait_for_notice(training, job_id, 1)
-    let_go(training, "spot")
-    wait_for_words(training, job_id, "and the training saved at step")
-    Metadata.notice = ""
-    output = training.wait(job_id, state="COMPLETED")
-    training.settings.write_text(family)
-    at = starts(training, "spot")[1][1]
-    assert "EC2 takes a node (train-dy-p4d-" in output
-    assert f"the training saved at step {at}; continues from step {at}; queued again" in output
+    env = {"SPARES": "1", "MAX_STEPS": "12", "PREPARE_HOLD": str(hold), "CHECKPOINT_EVERY": "1000"}
+    job_id = training.submit("spot", "--nodes=3", HOLD_AT="4", **env)
+    wait_for_words(training, job_id, "preparing tiny")
+    node = nodes_of(training, job_id)[0]
+    with taken(training, node, metadata):
+        hold.unlink()
+        wait_for_words(training, job_id, f"without {node} {why}; queued again")
+        training.wait_for_step(job_id, "spot", 3)
+        script_node, node, spare = nodes_of(training, job_id)
+        with taken(training, node, metadata) as log, training.ended_if_late(job_id):
+            # That of job.slurm, too.
+            wait_until(lambda: log.read_text().count("SIGTERM") == 2, timeout_s=60, what="no step is told")
+            let_go(training, "spot")
+            output = training.wait(job_id, state="COMPLETED")
+    first, second = starts(training, "spot")
+    assert first[1] == "0", "on the first nodes nothing was begun"
+    assert f"{node} {why}, and the training saved at step {second[1]}; continues" in output
+    assert f"from step {second[1]}, on {script_node} {spare}\n" in output
     assert steps(training, "spot") == list(range(1, 13))
 
 

@@ -141,12 +141,13 @@ def test_mpirun_needs_intel_mpi(cluster: Cluster) -> None:
 
 
 def test_a_spot_notice_requeues_a_preparation(cluster: Cluster) -> None:
-    """In a container it is a step of the job, to which the watch for notices sends SIGTERM."""
-    notice = 'echo "n1: terminate" >"$RUN_DIR/spot-notice-8-0"; exit 143\n'
-    (cluster.tiny / "prepare.sh").write_text(notice)
+    """In a container it is a step of the job, to which node_service.py sends SIGTERM."""
+    (cluster.tiny / "prepare.sh").write_text("exit 143\n")
+    cluster.program("squeue", "#!/bin/sh\ncase $* in *State*) echo RUNNING 0 n1 ;; *) echo 8 ;; esac\n")
+    cluster.program("sinfo", "#!/bin/sh\necho n1 draining training-cluster: EC2 takes it: spot\n")
     code, output = cluster.run()
-    assert code == 0, output
-    assert "EC2 is about to take a node (n1: terminate): the training was not started; queued again" in output
+    assert code == 1, output
+    assert "the preparation ended: n1 (training-cluster: EC2 takes it: spot); queued again" in output
 
 
 def test_a_cancelled_finish_sh_ends_at_once(cluster: Cluster) -> None:

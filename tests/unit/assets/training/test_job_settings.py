@@ -48,7 +48,6 @@ class Job:
             "SLURMD_NODENAME": "n-1",
         } | {
             "RUN_DIR": str(self.run_dir),
-            "SPOT_NOTICE": str(self.run_dir / "spot-notice-7-0"),
             "TRAINING_ETC": str(folder / "etc"),
         }
 

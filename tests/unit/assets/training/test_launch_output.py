@@ -204,15 +204,6 @@ def test_a_deaf_rank_ends_after_anothers_failure(node: Node) -> None:
     assert failed.read_text() == "train-dy-p4d-1: exit code 1\n", "the first failure is the cause"
 
 
-def test_ranks_do_not_start_after_a_spot_notice(node: Node, tmp_path: Path) -> None:
-    """Its signal has reached the steps that ran then, and no later one."""
-    notice = tmp_path / "notice"
-    notice.touch()
-    node.rank("")
-    process = node.start(LAUNCHER="srun", SLURM_PROCID="0", SPOT_NOTICE=str(notice))
-    assert process.wait(timeout=LONG_S) == 128 + signal.SIGTERM
-
-
 def test_a_rank_ends_after_its_output_is_written(node: Node, tmp_path: Path) -> None:
     """The output is written once the rank's shell waits for it, whose waits here last until then."""
     waits = tmp_path / "waits"

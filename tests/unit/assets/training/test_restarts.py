@@ -17,14 +17,14 @@ report() {{ log "the report"; }}
 find_python() {{ command -v python3; }}
 scontrol() {{ log "scontrol $*"; }}
 training=/fsx/training workload=tiny run=mine MAX_RESTARTS=${{MAX_RESTARTS:-3}}
-SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=7
+SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=7 SLURMD_NODENAME=n1
 source "{TRAINING}/restarts.sh"
 train() {{ :; }}
 well=(n1 n2) wanted=2 least=2 NODES=n1,n2
 set_size
 start_step=4 job_step=4
 """
-NOTICE = "EC2 takes a node (n2: terminate)"
+TAKEN = "n2 (training-cluster: EC2 takes it: spot terminate at 3)"
 AS_ASKED = "as Slurm asked (time limit, scancel or requeue)"
 
 
@@ -37,7 +37,6 @@ class Job:
             each.mkdir()
         self.save(4)
         (self.checkpoints / "trainers-own").touch()
-        self.notice = self.run_dir / "spot-notice-7-0"
 
     def save(self, step: int) -> None:
         (self.checkpoints / "latest_step").write_text(f"{step}\n")
@@ -59,7 +58,7 @@ class Job:
     def run(self, line: str, **settings: str) -> tuple[int, bool, str]:
         """Return the exit code of a line of job.slurm, whether it queued the job again, and its output."""
         folders = {"RUN_DIR": str(self.run_dir), "CHECKPOINT_DIR": str(self.checkpoints)}
-        ended = bash(f"{JOB}{line}", SPOT_NOTICE=str(self.notice), **folders, **settings)
+        ended = bash(f"{JOB}{line}", **folders, **settings)
         assert not ended.stderr
         return ended.returncode, "\nscontrol requeue 7" in ended.stdout, ended.stdout
 
@@ -148,25 +147,25 @@ sleep() {{ touch "$RUN_DIR/freed"; }}
     assert f"{said}; not started again, since no space came within 0 s (SPACE_WAIT_S): make some\n" in output
 
 
-def test_a_doomed_node_gives_way_to_a_spare(job: Job) -> None:
-    """EC2 takes n2 of three in two minutes, and Slurm still holds it for good."""
-    job.notice.write_text("n2: terminate\n")
-    job.notice.with_name(f"{job.notice.name}.n2").touch()
+@pytest.mark.parametrize(("script_node", "goes_on"), [("n1", True), ("n2", False)])
+def test_a_doomed_node_gives_way_to_a_spare(job: Job, script_node: str, goes_on: bool) -> None:
+    """EC2 takes n2 of three soon; with the script's own node the whole job would end then."""
     (job.run_dir / "outcome").write_text("stopped 6\n")
     job.save(6)
-    slurm = """\
-squeue() { echo "RUNNING 0 n[1-3]"; }
-sinfo() { printf '%s mixed\n' n1 n2 n3; }
-scontrol() { printf '%s\n' n1 n2 n3; }
-answering() { well=("$@"); }
+    slurm = f"""\
+SLURMD_NODENAME={script_node}
+squeue() {{ echo "RUNNING 0 n[1-3]"; }}
+sinfo() {{ printf 'n1 mixed none\nn2 draining {TAKEN[4:-1]}\nn3 mixed none\n'; }}
+scontrol() {{ if [[ $1 == show ]]; then printf '%s\n' n1 n2 n3; else log "scontrol $*"; fi; }}
+answering() {{ well=("$@"); }}
 wanted=2 least=2
 """
     line = "choose_nodes; lost=$(lost_nodes); end_of_training 0; echo ${well[*]}"
     code, is_queued, output = job.run(f"{slurm}{line}")
-    assert (code, is_queued) == (0, False)
-    assert f"{NOTICE}, and the training saved at step 6; continues from step 6, on n1 n3\n" in output
-    assert output.endswith("\nn1 n3\n")
-    assert not job.notice.exists()
+    assert (code, is_queued) == ((0, False) if goes_on else (1, True))
+    where = ", on n1 n3" if goes_on else "; queued again"
+    assert f"unhealthy: {TAKEN}, and the training saved at step 6; continues from step 6{where}" in output
+    assert output.endswith("\nn1 n3\n") == goes_on
 
 
 def test_a_silent_node_delays_spares_little(job: Job, tmp_path: Path) -> None:
@@ -207,7 +206,7 @@ def test_an_end_names_who_ended_it(job: Job) -> None:
         ((), "told=yes; note_end 1", "slurm"),  # scancel, or a lost node
         ((), "note_end 143", "slurm"),  # a time limit
         (("failed",), "note_end 143", "ranks"),  # a dead rank, and the others were asked
-        (("failed", "spot-notice-7-0"), "note_end 1", "slurm"),
+        (("failed",), "lost=n2; note_end 1", "slurm"),
     ):
         for name in files:
             (job.run_dir / name).touch()
@@ -218,7 +217,7 @@ def test_an_end_names_who_ended_it(job: Job) -> None:
 def test_a_node_without_steps_counts_no_start(job: Job) -> None:
     reach = "members() { all=(n1 n2); }; answering() { well=(n1); }; reach_nodes"
     code, is_queued, output = job.run(f"{reach}; note_start")
-    assert "1 nodes of the job took a step, and 2 are needed; queued again\n" in output
+    assert "1 nodes of the job took a step, and 2 are needed, without n2; queued again\n" in output
     assert (code, is_queued, (job.run_dir / "starts").exists()) == (1, True, False)
     code, is_queued, output = job.run(reach, SLURM_RESTART_COUNT="10")
     never = "not started again, since no training has begun in 10 restarts"
@@ -244,22 +243,20 @@ def test_a_time_limit_without_checkpoint_ends_the_job(job: Job) -> None:
     assert (is_queued, "continues from step 9; queued again\n" in output) == (True, True)
 
 
-def test_a_spot_notice_may_precede_the_first_step(job: Job) -> None:
+def test_a_notice_may_precede_the_first_step(job: Job) -> None:
     """Ranks that import torch do not yet save at SIGTERM: neither the data nor the code is at fault."""
-    job.notice.write_text("n2: terminate\n")
-    code, is_queued, output = job.run("size=0; end_of_training 143")
-    assert f"{NOTICE}, and the training could not save; continues from step 4, interruption 1 of 10" in output
+    code, is_queued, output = job.run(f"size=0; lost={TAKEN!r}; end_of_training 143")
+    assert f"{TAKEN}; continues from step 4, interruption 1 of 10" in output
     assert (code, is_queued) == (143, True)
 
 
 def test_a_cancelled_job_is_not_queued_again(job: Job) -> None:
-    """Slurm takes back a cancelled job that still saves (_job_requeue_op), also after a spot notice."""
+    """Slurm takes back a cancelled job that still saves (_job_requeue_op)."""
     job.save(9)
     cancelled = "tell() { told=yes; }; end_of_training 1; note_start"
     for start in (cancelled, f"repeats=yes start_step=9; {cancelled}"):
         code, is_queued, _ = job.run(start)
         assert (code, is_queued) == (1, False), "cancelled while its user is notified"
-    job.notice.write_text("n2: terminate\n")
     for outcome in ("", "stopped 9"):
         (job.run_dir / "outcome").write_text(f"{outcome}\n")
         code, is_queued, output = job.run("told=yes; end_of_training 0")

@@ -107,20 +107,20 @@ def test_without_a_good_pair_no_node_is_blamed(program: ModuleType) -> None:
     assert all(each.note == "no good pair to compare with: too slow: 10 GB/s" for each in verdicts)
 
 
-@pytest.mark.parametrize(("state", "notice"), [("COMPLETING", ""), ("RUNNING", "notice")])
+@pytest.mark.parametrize(("state", "reason"), [("COMPLETING", "none"), ("RUNNING", "EC2 takes it: spot")])
 def test_a_sweep_that_is_cancelled_names_no_node(
-    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, notice: str
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, reason: str
 ) -> None:
-    (tmp_path / "notice").touch()
     for name, line in {
         "srun": "exit 143",
+        "sinfo": f"echo {reason}",
         "squeue": f"echo {state}",
         "scontrol": "if [ $2 = hostnames ]; then printf 'gpu-1\\ngpu-2\\n'; else echo 'x NodeAddr=::1'; fi",
     }.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
     job = BASE | {"THIS_JOB": "7", "SLURM_JOB_NODELIST": "gpu-[1-2]", "MASTER_PORT": "12007"}
-    job |= {"RUN_DIR": str(tmp_path), "SPOT_NOTICE": f"{tmp_path}/{notice}"}
+    job |= {"RUN_DIR": str(tmp_path)}
     job |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "NCCL_FLOORS": "", "EFA_INTERFACES": "0"}
     for name, value in job.items():
         monkeypatch.setenv(name, value)

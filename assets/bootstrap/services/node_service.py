@@ -1,0 +1,129 @@
+"""This node's root service: hears that EC2 takes the node, drains it in Slurm, and lets its jobs save.
+
+    python3 node_service.py
+
+Called by: the unit training-cluster-node (steps/85-start-timers.sh), as root, on compute nodes. Safe to run
+again. Environment: PATH with Slurm's programs; AWS_EC2_METADATA_SERVICE_ENDPOINT and SLURMD_NODENAME (several
+nodes on one machine). Python 3.9 and later, standard library only.
+
+Slurm has the state of the node: job.slurm and block_ends.py, which drains nodes at the end of a Capacity
+Block, are on other nodes. clustermgtd drains a node as soon as it has a scheduled event, weeks before, and
+replaces it when its job has ended; it signals no job.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+ENDPOINT = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "http://169.254.169.254"
+REASON = "training-cluster: EC2 takes it: "
+POLL_S, ASK_S, TIMEOUT_S = 5, 60, 20
+"""Seconds between two looks for a notice, two questions to Slurm, and until a program is ended."""
+LEAD_S = 900
+"""Seconds before a scheduled event at which jobs save: more than ParallelCluster's KillWait."""
+# Not of the batch script: job.slurm starts again, and other scripts end with their steps.
+_STEP = re.compile(r"(?P<step>[\d_+]+\.\d+) (?P<age>\S+)")
+_YOUNG = re.compile(rf"0:0[0-{POLL_S - 1}]")
+# The metadata service is on this machine, and not behind a proxy.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def notice() -> str:
+    """Return what EC2 is about to do with this instance, and when; nothing while it says nothing."""
+    ttl = {"X-aws-ec2-metadata-token-ttl-seconds": str(ASK_S)}
+    token = _ask("api/token", ttl, "PUT")
+    if not token:
+        return ""
+    headers = {"X-aws-ec2-metadata-token": token}
+    if spot := _ask("meta-data/spot/instance-action", headers):
+        told = json.loads(spot)
+        return f"spot {told['action']} at {told['time']}"
+    for event in json.loads(_ask("meta-data/events/maintenance/scheduled", headers) or "[]"):
+        begins = email.utils.parsedate_to_datetime(event["NotBefore"]).timestamp()
+        if event["State"] == "active" and begins - time.time() <= LEAD_S:
+            return f"{event['Code']} at {event['NotBefore']}"
+    return ""
+
+
+def _ask(path: str, headers: dict[str, str], method: str = "GET") -> str:
+    address = f"{ENDPOINT}/latest/{path}"
+    request = urllib.request.Request(address, headers=headers, method=method)  # noqa: S310 - of this machine
+    try:
+        with _opener.open(request, timeout=2) as answer:
+            return str(answer.read().decode())
+    except OSError:  # 404 while there is none
+        return ""
+
+
+def node_name() -> str:
+    """Return this node's name in Slurm, as health/judge-node.sh does."""
+    named = Path(os.environ.get("TRAINING_ROOT") or "/", "etc/parallelcluster/slurm_plugin/slurm_nodename")
+    if name := os.environ.get("SLURMD_NODENAME"):
+        return name
+    return named.read_text().strip() if named.exists() else os.uname().nodename.partition(".")[0]
+
+
+def slurm(*command: str) -> str:
+    """Return what a program of Slurm prints. Raises OSError or subprocess.SubprocessError if it fails."""
+    done = subprocess.run(command, check=True, timeout=TIMEOUT_S, stdout=subprocess.PIPE, text=True)
+    return done.stdout
+
+
+class Node:
+    """This node in Slurm."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._drained_for = ""
+        self._told: set[str] = set()
+        self._ask_at = 0.0
+
+    def look(self) -> None:
+        """Drain the node at a new notice, and signal its steps while it drains because EC2 takes it."""
+        if (found := notice()) and found != self._drained_for:
+            slurm("scontrol", "update", f"nodename={self.name}", "state=drain", f"reason={REASON}{found}")
+            print(f"drained: {REASON}{found}", flush=True)
+            self._drained_for, self._ask_at = found, 0.0
+        if time.monotonic() < self._ask_at:
+            return
+        is_taken = re.search(
+            rf" State=\S*DRAIN.* Reason={REASON}", slurm("scontrol", "show", "node", "--oneliner", self.name)
+        )
+        if is_taken:
+            self._tell()
+        self._ask_at = time.monotonic() + (POLL_S if is_taken else ASK_S)
+
+    def _tell(self) -> None:
+        """Send SIGTERM to each step once, but not before its tasks can have started."""
+        listed = slurm(
+            *("squeue", "--noheader", "--all", "--steps", f"--nodelist={self.name}", "--format=%i %M")
+        )
+        for found in map(_STEP.match, listed.splitlines()):
+            if found and found["step"] not in self._told and not _YOUNG.fullmatch(found["age"]):
+                # Without --ctld it asks all nodes of the job, and fails at those without the step.
+                slurm("scancel", "--ctld", "--signal=TERM", found["step"])
+                print(f"sent SIGTERM to step {found['step']}", flush=True)
+                self._told.add(found["step"])
+
+
+def main() -> None:
+    """Look until the unit is stopped. A slurmctld that does not answer is asked again."""
+    node = Node(node_name())
+    while True:
+        try:
+            node.look()
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+            print(f"tried again in {POLL_S} s: {error}", file=sys.stderr, flush=True)
+        time.sleep(POLL_S)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""A node's root service, with EC2's and Slurm's answers given."""
+
+import email.utils
+import json
+import time
+from types import ModuleType
+
+import pytest
+
+from ops.asset_code import asset_code
+
+SPOT = '{"action": "terminate", "time": "T"}'
+NAME = "gpu-st-p5-1"
+
+
+class Played:
+    """What EC2 says, what Slurm lists, and what Slurm was asked to do."""
+
+    def __init__(self, service: ModuleType) -> None:
+        self.service = service
+        self.spot, self.events, self.steps, self.reason = "", "[]", "", "none"
+        self.done: list[str] = []
+
+    def ask(self, path: str, _headers: object, _method: str = "GET") -> str:
+        return {"token": "token", "action": self.spot, "scheduled": self.events}[
+            path.rpartition("/")[2].rpartition("-")[2]
+        ]
+
+    def slurm(self, *command: str) -> str:
+        if command[0] == "squeue":
+            return self.steps
+        if command[1] == "show":
+            return f"NodeName={NAME} State=MIXED+DRAIN Reason={self.reason} [root@T]"
+        if command[1] == "update":
+            self.reason = command[4].removeprefix("reason=")
+        self.done.append(command[-1])
+        return ""
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> Played:
+    service = asset_code("bootstrap/services", "node_service").node_service
+    played = Played(service)
+    monkeypatch.setattr(service, "_ask", played.ask)
+    monkeypatch.setattr(service, "slurm", played.slurm)
+    monkeypatch.setattr(service, "POLL_S", 0)
+    return played
+
+
+def test_each_step_of_a_taken_node_is_told(played: Played) -> None:
+    node = played.service.Node(NAME)
+    node.look()
+    assert played.done == []
+    played.spot = SPOT
+    played.steps = "7_1.0 12:00\n7_1.batch 12:01\n8.1 0:04\n"
+    node.look()
+    drained = "reason=training-cluster: EC2 takes it: spot terminate at T"
+    assert played.done == [drained, "7_1.0"], "the tasks of a young step may miss a signal"
+    played.steps = played.steps.replace("0:04", "0:09")
+    node.look()
+    node.look()
+    assert played.done == [drained, "7_1.0", "8.1"]
+    played.steps, played.reason = "9.0 1:00\n", "checked by hand"
+    node.look()
+    assert played.done[-1] == "8.1", "a node in another state"
+
+
+@pytest.mark.parametrize(
+    ("state", "in_s", "is_taken"), [("active", 800, True), ("active", 9000, False), ("canceled", 800, False)]
+)
+def test_scheduled_events_take_a_node_in_time(played: Played, state: str, in_s: int, is_taken: bool) -> None:
+    begins = email.utils.formatdate(time.time() + in_s, usegmt=True).partition(", ")[2]
+    played.events = json.dumps([{"NotBefore": begins, "Code": "instance-retirement", "State": state}])
+    played.service.Node(NAME).look()
+    said = [f"reason=training-cluster: EC2 takes it: instance-retirement at {begins}"]
+    assert played.done == (said if is_taken else [])
