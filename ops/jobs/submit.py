@@ -3,7 +3,7 @@
 import re
 import shlex
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ops.account.deploy_command import deploy_command
@@ -149,7 +149,8 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
             f"Slurm does not know job {request.after}, so nothing can wait for it.\n"
             f"  type:   trainctl jobs{where}"
         )
-    return () if partition.availability == "up" else (_closed(partition, head_node.cluster_name),)
+    closed = () if partition.availability == "up" else (_closed(partition, head_node.cluster_name),)
+    return (*closed, *_ends_of_blocks(partition, head_node))
 
 
 def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
@@ -310,6 +311,19 @@ def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:
             f"{deploy_command(head_node.cluster_name, f'nodes={needed}')}"
         )
     return partition
+
+
+def _ends_of_blocks(partition: Partition, head_node: HeadNode) -> Iterator[str]:
+    """Yield what still fits before a Capacity Block ends, of the reservations of services/block_ends.py."""
+    for line in head_node.run("sinfo", "--noheader", "--reservation", reads_only=True).splitlines():
+        name, _, rest = line.strip().partition(" ")
+        block = name.removeprefix("training-cluster-")
+        if block != name and rest.split()[-1].startswith(f"{partition.name}-"):
+            begins = rest.split()[1]
+            yield (
+                f"The Capacity Block {block} ends. A job starts on its nodes only if its --time ends before "
+                f"{begins}, the head node's time. Without --time it waits for others."
+            )
 
 
 def _closed(partition: Partition, cluster_name: str) -> str:

@@ -9,6 +9,7 @@
 # training-cluster-follow, on head and login nodes, installs the bundle that the cluster config names, since
 # ParallelCluster runs OnNodeUpdated only on the head node, and not at a rollback. It runs bootstrap.sh with
 # BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
+# training-cluster-blocks, on the head node, reserves the nodes of Capacity Blocks in Slurm before EC2 takes them.
 # training-cluster-health, on compute nodes, checks an idle node once an hour.
 # training-cluster-node, the root service of compute nodes (services/node_service.py), hears that EC2 takes the node.
 #
@@ -141,6 +142,13 @@ else
 Environment="PATH=$PATH" BOOTSTRAP_MOMENT=follow
 ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/bootstrap.sh $arguments
 TimeoutStartSec=900
+END
+fi
+if [[ $NODE_TYPE == HeadNode ]]; then
+  timer training-cluster-blocks '*:0/5' "reserve the nodes of Capacity Blocks that end" <<END
+Environment="PATH=/opt/slurm/bin:$PATH"
+ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/services/block_ends.py $cfn_region
+TimeoutStartSec=240
 END
 fi
 timeout 10 systemctl daemon-reload

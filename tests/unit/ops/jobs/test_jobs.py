@@ -1,11 +1,12 @@
 """`trainctl submit`, `jobs`, `logs` and `cancel`: what they send, what they say, how they end."""
 
 import json
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.unit.ops.jobs_head_node import UNKNOWN_JOB, Call, PlayedCluster, job_line, stack
+from tests.unit.ops.jobs_head_node import SINFO, UNKNOWN_JOB, Call, PlayedCluster, job_line, stack
 from tests.unit.ops.plan.test_plan import deployed
 
 
@@ -191,6 +192,19 @@ def test_a_partition_that_starts_nothing_is_told(cluster: PlayedCluster, call: C
     code, said, _ = call("submit", "gpt2", "--nodes", "1")
     assert code == 0
     assert "starts no jobs now (inact)" in said
+
+
+def test_the_end_of_a_capacity_block_is_told(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "31\n")
+    ends = (
+        "training-cluster-cr-1  INACTIVE  2026-12-01T10:45:00  2026-12-01T11:30:00  00:45:00  {}-st-p5-[1-2]"
+    )
+    ends = "\n".join(map(ends.format, ("gpu", "other")))
+    cluster.does("sinfo", f"case $* in *--reservation*) echo '{ends}' ;; *) say {shlex.quote(SINFO)} ;; esac")
+    code, said, _ = call("submit", "gpt2", "--nodes", "1")
+    assert code == 0
+    assert said.count("its --time ends before 2026-12-01T10:45:00, the head node's time") == 1
 
 
 QUEUE = job_line("PENDING", "Resources", id_="33") + job_line(id_="31")
