@@ -321,8 +321,8 @@ def _ends_of_blocks(partition: Partition, head_node: HeadNode) -> Iterator[str]:
         if block != name and rest.split()[-1].startswith(f"{partition.name}-"):
             begins = rest.split()[1]
             yield (
-                f"The Capacity Block {block} ends. A job starts on its nodes only if its --time ends before "
-                f"{begins}, the head node's time. Without --time it waits for others."
+                f"The Capacity Block {block} ends: its nodes are free until {begins}, the head node's time. "
+                "A job whose --time is longer waits; one without --time gets what is left."
             )
 
 

@@ -145,10 +145,10 @@ TimeoutStartSec=900
 END
 fi
 if [[ $NODE_TYPE == HeadNode ]]; then
-  timer training-cluster-blocks '*:0/5' "reserve the nodes of Capacity Blocks that end" <<END
+  timer training-cluster-blocks '*:0/2' "reserve the nodes of Capacity Blocks that end" <<END
 Environment="PATH=/opt/slurm/bin:$PATH"
 ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/services/block_ends.py $cfn_region
-TimeoutStartSec=240
+TimeoutStartSec=110
 END
 fi
 timeout 10 systemctl daemon-reload

@@ -204,7 +204,7 @@ def test_the_end_of_a_capacity_block_is_told(cluster: PlayedCluster, call: Call)
     cluster.does("sinfo", f"case $* in *--reservation*) echo '{ends}' ;; *) say {shlex.quote(SINFO)} ;; esac")
     code, said, _ = call("submit", "gpt2", "--nodes", "1")
     assert code == 0
-    assert said.count("its --time ends before 2026-12-01T10:45:00, the head node's time") == 1
+    assert said.count("cr-1 ends: its nodes are free until 2026-12-01T10:45:00") == 1
 
 
 QUEUE = job_line("PENDING", "Resources", id_="33") + job_line(id_="31")

@@ -16,9 +16,8 @@ from training_cluster.paths import ASSETS
 pytestmark = pytest.mark.slow
 
 
-def tell(folder: Path, slurm: LocalSlurm, *, ends_in_min: int) -> None:
-    """Run the head node's program, with a block that ends so soon."""
-    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=ends_in_min)
+def tell(folder: Path, slurm: LocalSlurm, end: datetime.datetime) -> None:
+    """Run the head node's program, with a block that ends then."""
     block = {"CapacityReservationId": "cr-1", "EndDate": end.isoformat(timespec="seconds")}
     (folder / "aws").write_text(f"#!/bin/sh\necho '{json.dumps([block])}'\n")
     (folder / "aws").chmod(0o755)
@@ -32,6 +31,7 @@ def test_jobs_end_before_their_capacity_block(tmp_path: Path) -> None:
     config.parent.mkdir(parents=True)
     resource = {"CapacityType": "capacity-block", "CapacityReservationId": "cr-1"}
     config.write_text(json.dumps({"train": {"p4d": resource}, "other": {"cpu": {"CapacityType": "spot"}}}))
+    now, minute = datetime.datetime.now(datetime.UTC), datetime.timedelta(minutes=1)
     with local_slurm(tmp_path / "slurm", mark="blocks") as slurm:
 
         def reason(node: str) -> str:
@@ -43,15 +43,18 @@ def test_jobs_end_before_their_capacity_block(tmp_path: Path) -> None:
 
         runs = submit(NODES[0])
         wait_until(lambda: slurm.job(runs).state == "RUNNING", timeout_s=60, what="no node")
-        tell(tmp_path, slurm, ends_in_min=24 * 60 + 50)
-        tell(tmp_path, slurm, ends_in_min=55)
-        tell(tmp_path, slurm, ends_in_min=60)  # extended
+        tell(tmp_path, slurm, now + 1490 * minute)
+        tell(tmp_path, slurm, now + 55 * minute)
+        tell(tmp_path, slurm, now + 60 * minute)  # extended
         endless, fits = submit(NODES[1]), submit(NODES[1], "--time=5")
         wait_until(lambda: slurm.job(fits).state == "RUNNING", timeout_s=60, what="a short job waits")
         assert (slurm.job(endless).state, "Reserved" in slurm.job(endless).reason) == ("PENDING", True)
         assert [reason(node) for node in NODES] == ["none"] * 2
         slurm.cancel(fits)
-        wait_until(lambda: slurm.job(fits).has_ended, timeout_s=60, what="not cancelled")
-        tell(tmp_path, slurm, ends_in_min=44)
+        tell(tmp_path, slurm, now + 60 * minute)
+        wait_until(lambda: slurm.job(endless).state == "RUNNING", timeout_s=60, what="gets no limit")
+        slurm.cancel(endless)
+        wait_until(lambda: slurm.job(endless).has_ended, timeout_s=60, what="not cancelled")
+        tell(tmp_path, slurm, now + 44 * minute)
         assert reason(NODES[0]).startswith("training-cluster: EC2 takes it: its Capacity Block cr-1 ends at")
         assert (reason(NODES[1]), slurm.job(runs).state) == ("none", "RUNNING")
