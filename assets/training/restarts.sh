@@ -35,6 +35,11 @@ ended_at=""
 readonly MAX_INTERRUPTIONS=10 MAX_FAILURES_A_DAY=24
 told="" # set by job.slurm's trap if Slurm asked this script to end
 readonly ENDED_BY_SIGTERM=143
+# For the job.slurm of an older version, which a job that is queued again still has.
+watch="" SPOT_NOTICE=""
+watch_for_spot_notice() { :; }
+start_watch() { :; }
+leave_doomed_nodes() { :; }
 # Parts of names of variables whose values no report shows.
 readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH'
 

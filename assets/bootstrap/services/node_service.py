@@ -29,8 +29,9 @@ POLL_S, ASK_S, TIMEOUT_S = 5, 60, 20
 """Seconds between two looks for a notice, two questions to Slurm, and until a program is ended."""
 LEAD_S = 900
 """Seconds before a scheduled event at which jobs save: more than ParallelCluster's KillWait."""
-# Not of the batch script: job.slurm starts again, and other scripts end with their steps.
-_STEP = re.compile(r"(?P<step>[\d_+]+\.\d+) (?P<age>\S+)")
+# Not of the batch script: job.slurm starts again, and other scripts end with their steps. `watch` is the step
+# with which job.slurm notices that its node is lost, on all its nodes.
+_STEP = re.compile(r"(?P<step>[\d_+]+\.\d+) (?P<age>\S+) (?!watch$)")
 _YOUNG = re.compile(rf"0:0[0-{POLL_S - 1}]")
 # The metadata service is on this machine, and not behind a proxy.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -104,7 +105,7 @@ class Node:
     def _tell(self) -> None:
         """Send SIGTERM to each step once, but not before its tasks can have started."""
         listed = slurm(
-            *("squeue", "--noheader", "--all", "--steps", f"--nodelist={self.name}", "--format=%i %M")
+            *("squeue", "--noheader", "--all", "--steps", f"--nodelist={self.name}", "--format=%i %M %j")
         )
         for found in map(_STEP.match, listed.splitlines()):
             if found and found["step"] not in self._told and not _YOUNG.fullmatch(found["age"]):

@@ -52,7 +52,7 @@ def test_each_step_of_a_taken_node_is_told(played: Played) -> None:
     node.look()
     assert played.done == []
     played.spot = SPOT
-    played.steps = "7_1.0 12:00\n7_1.batch 12:01\n8.1 0:04\n"
+    played.steps = "7_1.0 12:00 bash\n7_1.1 12:00 watch\n7_1.batch 12:01 batch\n8.1 0:04 a b\n"
     node.look()
     drained = "reason=training-cluster: EC2 takes it: spot terminate at T"
     assert played.done == [drained, "7_1.0"], "the tasks of a young step may miss a signal"
@@ -60,7 +60,7 @@ def test_each_step_of_a_taken_node_is_told(played: Played) -> None:
     node.look()
     node.look()
     assert played.done == [drained, "7_1.0", "8.1"]
-    played.steps, played.reason = "9.0 1:00\n", "checked by hand"
+    played.steps, played.reason = "9.0 1:00 bash\n", "checked by hand"
     node.look()
     assert played.done[-1] == "8.1", "a node in another state"
 
