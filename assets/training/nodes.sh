@@ -4,7 +4,7 @@
 #
 # Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses its log and address_of, and its variables RUN_DIR,
 #   SPARES, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
-#   nodes.sh watch
+#   nodes.sh watch | answer CHECK
 # Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE; $RUN_DIR/suspect-<job>.<node>. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
 # Writes: $RUN_DIR/sign-<job>-<restart>, $RUN_DIR/watch.log, $RUN_DIR/failed, and a line into the job's output.
@@ -77,15 +77,10 @@ answering() {
   local -A healthy=() sick=()
   well=()
   if (($# == 0)); then return; fi
-  if ((starts_here)); then check="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/health/check-node.sh"; fi
+  if ((starts_here)); then check="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/bootstrap/health/check-node.sh"; fi
   answers="$(mktemp)"
   step_on "$@"
-  # shellcheck disable=SC2016 # the node's shell expands it. A check that fails is no verdict: 9 is.
-  setsid "${each_node[@]}" \
-    bash -c 'node="$SLURMD_NODENAME" status=0 said=""; unset SLURMD_NODENAME
-      if [[ -r $1 ]]; then said="$(bash "$1" "$SLURM_JOB_PARTITION" 2>/dev/null)" || status=$?; fi
-      if ((status != 9)); then said=""; fi
-      printf "%s %s\n" "$node" "${said//[^[:print:]]/ }"' check "$check" >"$answers" 2>/dev/null &
+  setsid "${each_node[@]}" bash "$training/nodes.sh" answer "$check" >"$answers" 2>/dev/null &
   step=$!
   while kill -0 "$step" 2>/dev/null && ((SECONDS < end)); do
     sleep 0.1
@@ -111,6 +106,31 @@ answering() {
   done
 }
 well=()
+
+# answer CHECK: prints the name of this node, and why the ranks cannot start here.
+answer() {
+  local -r node="$SLURMD_NODENAME"
+  local -i status=0 second=0
+  local said="" left
+  unset SLURMD_NODENAME
+  left="$(ranks_left "$node")"
+  while [[ -n $left ]] && ((second++ < 20)); do
+    sleep 1
+    left="$(ranks_left "$node")"
+  done
+  # A check that fails is no verdict: 9 is.
+  if [[ -r $1 ]]; then said="$(bash "$1" "$SLURM_JOB_PARTITION" 2>/dev/null)" || status=$?; fi
+  if ((status != 9)); then said=""; fi
+  if [[ -n $left ]]; then said="ranks of the last start have not ended ($(wc -w <<<"$left"))"; fi
+  printf '%s %s\n' "$node" "${said//[^[:print:]]/ }"
+}
+
+# ranks_left NODE: prints the environments of this job's ranks on this node. SIGKILL ends none that waits for a device, whose
+# memory it holds. Several nodes may be on one machine.
+ranks_left() {
+  grep -lzsxF "SLURM_JOB_ID=$SLURM_JOB_ID" /proc/[0-9]*/environ | xargs --no-run-if-empty grep -lzsxF "SLURMD_NODENAME=$1" |
+    xargs --no-run-if-empty grep -lzs '^RANK=' || true
+}
 
 # choose_nodes: sets `well` to the job's healthy nodes; to none if Slurm asked the job to end meanwhile. Ends this script if the
 # job is no longer its own. Nothing starts beside this script on a node that EC2 takes: `size` is 0.
@@ -216,4 +236,4 @@ watch() {
   done
 }
 
-if [[ ${1:-} == watch && ${BASH_SOURCE[0]} == "$0" ]]; then watch; fi
+if [[ ${1:-} == @(watch|answer) && ${BASH_SOURCE[0]} == "$0" ]]; then "$@"; fi
