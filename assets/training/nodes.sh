@@ -4,7 +4,7 @@
 #
 # Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses its log and address_of, and its variables RUN_DIR,
 #   SPARES, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
-#   nodes.sh watch | answer CHECK
+#   nodes.sh watch | answer CHECKS, with 1 for a check of the node
 # Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE; $RUN_DIR/suspect-<job>.<node>. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 #   STEP_OPTIONS.
 # Writes: $RUN_DIR/sign-<job>-<restart>, $RUN_DIR/watch.log, $RUN_DIR/failed, and a line into the job's output.
@@ -73,14 +73,13 @@ each_node=()
 answering() {
   local -ri began=$SECONDS
   local -i end=$((SECONDS + ${CHECK_S:-75})) enough=0 # more than ParallelCluster's MessageTimeout, 60 s
-  local check="" answers step node said
+  local answers step node said
   local -A healthy=() sick=()
   well=()
   if (($# == 0)); then return; fi
-  if ((starts_here)); then check="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/bootstrap/health/check-node.sh"; fi
   answers="$(mktemp)"
   step_on "$@"
-  setsid "${each_node[@]}" bash "$training/nodes.sh" answer "$check" >"$answers" 2>/dev/null &
+  setsid "${each_node[@]}" bash "$training/nodes.sh" answer "$((starts_here > 0))" >"$answers" 2>/dev/null &
   step=$!
   while kill -0 "$step" 2>/dev/null && ((SECONDS < end)); do
     sleep 0.1
@@ -107,20 +106,21 @@ answering() {
 }
 well=()
 
-# answer CHECK: prints the name of this node, and why the ranks cannot start here.
+# answer CHECKS: prints the name of this node, and why the ranks cannot start here. Its root service checks it; a node without
+# the service is not checked.
 answer() {
   local -r node="$SLURMD_NODENAME"
-  local -i status=0 second=0
+  local -i second=0
   local said="" left
-  unset SLURMD_NODENAME
   left="$(ranks_left "$node")"
   while [[ -n $left ]] && ((second++ < 20)); do
     sleep 1
     left="$(ranks_left "$node")"
   done
-  # A check that fails is no verdict: 9 is.
-  if [[ -r $1 ]]; then said="$(bash "$1" "$SLURM_JOB_PARTITION" 2>/dev/null)" || status=$?; fi
-  if ((status != 9)); then said=""; fi
+  if (($1)); then
+    said="$(timeout 70 python3 -c 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+print(s.makefile().read())' "${TRAINING_ROOT:-}/run/training-cluster/$node.health" 2>/dev/null)" || said=""
+  fi
   if [[ -n $left ]]; then said="ranks of the last start have not ended ($(wc -w <<<"$left"))"; fi
   printf '%s %s\n' "$node" "${said//[^[:print:]]/ }"
 }

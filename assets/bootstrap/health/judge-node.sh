@@ -2,11 +2,11 @@
 #
 # Checks this node, and drains it if it is unhealthy.
 #
-#   judge-node.sh before | after | idle
+#   judge-node.sh before | after | idle | asked
 #
-# Called by: prolog.sh before each job and epilog.sh after it; the hourly timer of steps/85-start-timers.sh (idle), as
-#   root. Safe to run again. It is a part of the bundle, so that a node judges with the checks that it runs.
-# Exit status: 9 if the node is unhealthy, so that the prolog refuses the job; else 0. A fault of the checks
+# Called by: prolog.sh before each job and epilog.sh after it; the hourly timer of steps/85-start-timers.sh (idle);
+#   services/node_service.py (asked), between two starts of a job. As root. Safe to run again. It is a part of the bundle, so that a node judges with the checks that it runs.
+# Stdout, if asked: why the node is unhealthy. Exit status: 9 if the node is unhealthy, so that the prolog refuses the job; else 0. A fault of the checks
 #   themselves affects all nodes at once, and is not a verdict: the log reports it.
 # Environment: TRAINING_ROOT, TRAINING_ETC (default /etc/training-cluster), PATH; SLURM_JOB_ID, SLURM_JOB_PARTITION and SLURMD_NODENAME, as Slurm sets
 #   them for a prolog. Writes: health.log.
@@ -18,7 +18,7 @@ set -uo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 export TRAINING_ROOT="${TRAINING_ROOT:-}" TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
-readonly HERE WHEN="${1:?usage: judge-node.sh before | after | idle}"
+readonly HERE WHEN="${1:?usage: judge-node.sh before | after | idle | asked}"
 readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 readonly LOGS="$TRAINING_ROOT/var/log/training-cluster" UNHEALTHY=9
 
@@ -26,8 +26,9 @@ case $WHEN in
   before) readonly MOMENT="job ${SLURM_JOB_ID:-?}" ELSE="the job starts unchecked" ;;
   after) readonly MOMENT="after job ${SLURM_JOB_ID:-?}" ELSE="the node stays in service" ;;
   idle) readonly MOMENT="idle" ELSE="the node stays in service" ;;
+  asked) readonly MOMENT="between starts of a job" ELSE="the node stays in service" ;;
   *)
-    printf 'judge-node.sh: the moment is %s; allowed: before, after, idle\n' "$WHEN" >&2
+    printf 'judge-node.sh: the moment is %s; allowed: before, after, idle, asked\n' "$WHEN" >&2
     exit 1
     ;;
 esac
@@ -84,6 +85,7 @@ main() {
       update state=drain reason="training-cluster: $sentence" ||
         log "scontrol failed: the node is not drained with this reason"
     fi
+    if [[ $WHEN == asked ]]; then printf '%s\n' "$sentence"; fi
     return "$UNHEALTHY"
   else
     log "the checks themselves failed ($status): $ELSE"

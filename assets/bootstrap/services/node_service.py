@@ -1,4 +1,4 @@
-"""This node's root service: hears that EC2 takes the node, drains it in Slurm, and lets its jobs save.
+"""This node's root service: hears that EC2 takes it, drains it, and lets jobs save; checks it for jobs.
 
     python3 node_service.py
 
@@ -9,6 +9,9 @@ nodes on one machine). Python 3.9 and later, standard library only.
 Slurm has the state of the node: job.slurm and block_ends.py, which drains nodes at the end of a Capacity
 Block, are on other nodes. clustermgtd drains a node as soon as it has a scheduled event, weeks before, and
 replaces it when its job has ended; it signals no job.
+
+Between two starts, job.slurm asks each of its nodes by a Unix socket whether it is healthy: the checks need
+root (nodes.sh). Only users with a job on the node are answered, with the reasons why it is not.
 """
 
 from __future__ import annotations
@@ -17,16 +20,21 @@ import email.utils
 import json
 import os
 import re
+import socket
+import socketserver
+import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from pathlib import Path
 
 ENDPOINT = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "http://169.254.169.254"
 REASON = "training-cluster: EC2 takes it: "
-POLL_S, ASK_S, TIMEOUT_S = 5, 60, 20
-"""Seconds between two looks for a notice, two questions to Slurm, and until a program is ended."""
+POLL_S, ASK_S, TIMEOUT_S, JUDGE_S = 5, 60, 20, 60
+"""Seconds between two looks for a notice and two questions to Slurm, and of Slurm's programs and checks."""
+JUDGE = Path(__file__).parents[1] / "health" / "judge-node.sh"
 LEAD_S = 900
 """Seconds before a scheduled event at which jobs save: more than ParallelCluster's KillWait."""
 # Not of the batch script: job.slurm starts again, and other scripts end with their steps. `watch` is the step
@@ -115,9 +123,40 @@ class Node:
                 self._told.add(found["step"])
 
 
+class Answer(socketserver.StreamRequestHandler):
+    """Answer to a user with a job on this node: why it is unhealthy; nothing if it is healthy."""
+
+    _one = threading.Lock()
+
+    def handle(self) -> None:
+        """Check the node as before a job, for one user after the other."""
+        credentials = self.request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _, uid, _ = struct.unpack("3i", credentials)
+        name = Path(str(self.server.server_address)).stem
+        if not slurm("squeue", "--noheader", "--all", f"--nodelist={name}", f"--user={uid}", "--format=%i"):
+            return
+        env = os.environ | {"SLURMD_NODENAME": name}
+        with self._one:
+            judge = ["bash", str(JUDGE), "asked"]
+            done = subprocess.run(judge, env=env, stdout=subprocess.PIPE, timeout=JUDGE_S, check=False)
+        self.wfile.write(done.stdout)
+
+
+def listen(name: str) -> socketserver.ThreadingUnixStreamServer:
+    """Answer in the background; every user may ask."""
+    file = Path(os.environ.get("TRAINING_ROOT") or "/", "run/training-cluster", f"{name}.health")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    server = socketserver.ThreadingUnixStreamServer(str(file), Answer)
+    file.chmod(0o666)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
 def main() -> None:
     """Look until the unit is stopped. A slurmctld that does not answer is asked again."""
     node = Node(node_name())
+    listen(node.name)
     while True:
         try:
             node.look()

@@ -105,5 +105,5 @@ def test_an_idle_node_is_judged_by_its_name(judge: Judge) -> None:
 
 
 def test_a_wrong_moment_is_refused(judge: Judge) -> None:
-    message = "judge-node.sh: the moment is sometimes; allowed: before, after, idle"
+    message = "judge-node.sh: the moment is sometimes; allowed: before, after, idle, asked"
     assert judge.judges("sometimes") == (1, "", message)

@@ -2,15 +2,23 @@
 
 import email.utils
 import json
+import os
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from ops.asset_code import asset_code
+from training_cluster.paths import TRAINING
 
 SPOT = '{"action": "terminate", "time": "T"}'
 NAME = "gpu-st-p5-1"
+
+
+_RESTARTS = TRAINING / "nodes.sh"
 
 
 class Played:
@@ -19,6 +27,7 @@ class Played:
     def __init__(self, service: ModuleType) -> None:
         self.service = service
         self.spot, self.events, self.steps, self.reason = "", "[]", "", "none"
+        self.jobs: dict[str, str] = {}
         self.done: list[str] = []
 
     def ask(self, path: str, _headers: object, _method: str = "GET") -> str:
@@ -28,7 +37,7 @@ class Played:
 
     def slurm(self, *command: str) -> str:
         if command[0] == "squeue":
-            return self.steps
+            return self.jobs.get(command[4], "") if "--user" in command[4] else self.steps
         if command[1] == "show":
             return f"NodeName={NAME} State=MIXED+DRAIN Reason={self.reason} [root@T]"
         if command[1] == "update":
@@ -74,3 +83,25 @@ def test_scheduled_events_take_a_node_in_time(played: Played, state: str, in_s: 
     played.service.Node(NAME).look()
     said = [f"reason=training-cluster: EC2 takes it: instance-retirement at {begins}"]
     assert played.done == (said if is_taken else [])
+
+
+def test_users_with_a_job_get_a_verdict(
+    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As between two starts of a job; a path of a socket has at most 107 bytes."""
+    judge = tmp_path / "judge"
+    judge.write_text('echo "GPU 3 fell off $SLURMD_NODENAME, $1"\nexit 9\n')
+    monkeypatch.setattr(played.service, "JUDGE", judge)
+    node = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": NAME}
+    answers = []
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as root:
+        monkeypatch.setenv("TRAINING_ROOT", root)
+        with played.service.listen(NAME) as server:
+            for jobs in ("", "7\n"):
+                played.jobs[f"--user={os.getuid()}"] = jobs
+                ask = ["bash", str(_RESTARTS), "answer", "1"]
+                answers.append(
+                    subprocess.run(ask, env=os.environ | node, capture_output=True, check=True).stdout
+                )
+            server.shutdown()
+    assert answers == [f"{NAME} \n".encode(), f"{NAME} GPU 3 fell off {NAME}, asked\n".encode()]
