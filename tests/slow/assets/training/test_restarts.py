@@ -267,7 +267,7 @@ def test_a_spare_replaces_a_lost_node(training: Training) -> None:
 
 
 def test_fewer_nodes_go_on_after_a_loss(training: Training) -> None:
-    job_id = training.submit("fewer", "--nodes=1-3", MIN_NODES="2", HOLD_AT="6")
+    job_id = training.submit("fewer", "--nodes=3", MIN_NODES="2", HOLD_AT="6")
     lost = lose_node_of(training, job_id, "fewer", rank=1)
     output = training.wait(job_id, state="COMPLETED")
     assert f"lost or unhealthy: {lost}; continues from step " in output
