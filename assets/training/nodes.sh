@@ -118,7 +118,7 @@ answer() {
     left="$(ranks_left "$node")"
   done
   if (($1)); then
-    said="$(timeout 70 python3 -c 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+    said="$(timeout 70 python3 -I -c 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 print(s.makefile().read())' "${TRAINING_ROOT:-}/run/training-cluster/$node.health" 2>/dev/null)" || said=""
   fi
   if [[ -n $left ]]; then said="ranks of the last start have not ended ($(wc -w <<<"$left"))"; fi
