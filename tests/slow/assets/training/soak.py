@@ -1,8 +1,8 @@
 """A busy cluster by seed: jobs and arrays of two users on 32 nodes, and what happens to nodes and daemons.
 
 `python -m tests.slow.assets.training.soak FILE FIRST LAST [parallelcluster]` tries seeds and adds a line
-each to FILE; it continues where FILE ends. Without the last word, cred_expire, SlurmdTimeout and KillWait are
-a tenth of ParallelCluster's, so that a seed takes three minutes.
+each to FILE; it continues where FILE ends. Without the last word, SlurmdTimeout and KillWait are a tenth of
+ParallelCluster's, so that a seed takes three minutes.
 """
 
 import contextlib
@@ -309,7 +309,6 @@ def cluster(*, is_scaled: bool) -> Iterator[Training]:
                 folder,
                 mark="tiny",
                 suspend_time_s=300,
-                credential_s=7 if is_scaled else 70,
                 second_user="nobody" if os.geteuid() == 0 else None,
                 nodes=NODES,
                 prolog=prolog,
