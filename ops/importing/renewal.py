@@ -93,6 +93,7 @@ def _queues(config: Config, to: Translation) -> None:
                 words = f"named {each['Name']}: names have lower-case letters, digits and hyphens"
                 to.note("replaced", name, words)
         path = f"Scheduling.SlurmQueues[{queue['Name']}]"
+        has_zones = len(queue.get("Networking", {}).get("SubnetIds", [])) > 1
         if len(resources) == 1:
             _lift(queue, resources[0], path, to)
         elif queue.get("Networking", {}).get("PlacementGroup") == {"Enabled": True}:
@@ -105,7 +106,7 @@ def _queues(config: Config, to: Translation) -> None:
             *((each, f"{path}.ComputeResources[{each['Name']}]") for each in resources),
         ]:
             _placement_group(each, at, to, is_block=queue.get("CapacityType") == "CAPACITY_BLOCK")
-            if len(each.get("Instances", [])) == 1:
+            if len(each.get("Instances", [])) == 1 and not has_zones:
                 each.update(each.pop("Instances")[0])
         if queue.get("JobExclusiveAllocation") is False:
             del queue["JobExclusiveAllocation"]

@@ -115,14 +115,11 @@ def with_single_threads(config: Rendered) -> Rendered:
 
 def _compute_resource(queue: Queue, resource: ComputeResource) -> Rendered:
     size = resource.types[0].size
-    names = [each.name for each in resource.types]
+    types = [{"InstanceType": each.name} for each in resource.types]
     rendered: Rendered = {
         "Name": resource.name,
-        **(
-            {"InstanceType": names[0]}
-            if len(names) == 1
-            else {"Instances": [{"InstanceType": each} for each in names]}
-        ),
+        # ParallelCluster takes several subnets only with a list of types.
+        **({"Instances": types} if len(types) > 1 or len(queue.subnet_ids) > 1 else types[0]),
         "MinCount": resource.min_count,
         "MaxCount": resource.max_count,
         "Efa": {"Enabled": resource.efa},

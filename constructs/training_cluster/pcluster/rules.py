@@ -17,6 +17,8 @@ Config = Mapping[str, Any]
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
 MAX_POLICIES = 9
+_IDS = ("FileSystemId", "VolumeId", "FileCacheId")
+"""Keys of storage that exists; ParallelCluster mounts each file system once."""
 
 
 def rule_problems(config: Config) -> list[str]:
@@ -62,8 +64,9 @@ def _compute_resource(queue: Config, resource: Config) -> Iterator[str]:
         yield f"{at}: a Capacity Block takes no placement group"
     if efa and group is None and not block:
         yield f"{at}: EFA requires PlacementGroup.Enabled, true or false"
-    if efa and len(queue["Networking"]["SubnetIds"]) > 1:
-        yield f"{at}: EFA works within one zone, so with one subnet"
+    if (efa or (group and group.get("Enabled"))) and len(queue["Networking"]["SubnetIds"]) > 1:
+        what, off = ("EFA", "efa: false") if efa else ("a placement group", "placement_group: off")
+        yield f"{at}: {what} works within one zone: one subnet, or {off} (docs/queues.md)"
 
 
 def _policies(config: Config) -> Iterator[str]:
@@ -111,12 +114,8 @@ def _mounts(config: Config) -> Iterator[str]:
         for other in {*folders, *scratch} - {folder}:
             if other.startswith(folder + "/"):
                 yield f"SharedStorage: {other} is within {folder}"
-    ids = Counter(
-        settings["FileSystemId"]
-        for each in storage
-        for key, settings in each.items()
-        if key.endswith("Settings") and "FileSystemId" in settings
-    )
+    settings = [each.get(f"{each['StorageType']}Settings") or {} for each in storage]
+    ids = Counter(each[key] for each in settings for key in _IDS if key in each)
     for id_, count in ids.items():
         if count > 1:
-            yield f"SharedStorage: the file system {id_} is listed {count} times instead of once"
+            yield f"SharedStorage: {id_} is listed {count} times instead of once"

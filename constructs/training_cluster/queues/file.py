@@ -119,6 +119,8 @@ class QueueEntry(NodesEntry):
         for each in value:
             if not re.fullmatch(rf"subnet-{AWS_ID}", each):
                 raise ValueError(f'"{each}" is not an id of a subnet (subnet- and 8 or 17 hex digits)')
+            if value.count(each) > 1:
+                raise ValueError(f"{each} is there {value.count(each)} times")
         return value
 
     @model_validator(mode="after")
@@ -154,7 +156,7 @@ _TAKES = {
     "nodes": "a whole number from 1 to 4096",
     "min_nodes": "a whole number from 0 to 4096",
     "root_gib": "a whole number of GiB from 40 to 16384",
-    "subnet_ids": "ids of subnets of the cluster's VPC",
+    "subnet_ids": "ids of subnets of the cluster's VPC, one a zone",
     "partition": "settings of a partition in slurm.conf, such as {MaxTime: 1-00:00:00}",
     "exclusive": "true, false",
     "efa": "true, false",

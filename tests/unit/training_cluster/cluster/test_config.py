@@ -167,6 +167,9 @@ def _changed(path: str, value: Any, **flags: str) -> Config:
 QUEUE = "Scheduling.SlurmQueues.0"
 SUBNETS = ["subnet-0bbbbbbbbbbbbbbbb", "subnet-0aaaaaaaaaaaaaaaa"]
 STATIC = {"min_nodes": "2", "placement_group": "off"}
+ZFS: Config = {"Name": "a", "StorageType": "FsxOpenZfs", "MountDir": "/a"}
+ZFS["FsxOpenZfsSettings"] = {"VolumeId": "fsvol-0123456789abcdef0"}
+GROUPED = {"family": "m6i", "instance_type": "m6i.large", "placement_group": "mine"}
 BLOCK = {"capacity": f"capacity-block:{CR}"}
 
 
@@ -178,10 +181,12 @@ BLOCK = {"capacity": f"capacity-block:{CR}"}
         (_changed("SharedStorage.1.MountDir", "/scratch"), "/scratch is mounted 2 times"),
         (_changed("SharedStorage.1.MountDir", "/fsx/efs"), "/fsx/efs is within /fsx"),
         (_changed("SharedStorage.1.EfsSettings", {"FileSystemId": "fs-0dddddddddddddddd"}), "listed 2 times"),
+        (_changed("SharedStorage", [ZFS, ZFS | {"MountDir": "/b"}]), "fsvol-0123456789abcdef0 is listed"),
         (_changed(f"{QUEUE}.Name", "default"), "the name default"),
         (_changed(f"{QUEUE}.Name", "a" * 26), "25 at most"),
         (_changed(f"{QUEUE}.Networking", {"SubnetIds": [SUBNETS[0]]}), "requires PlacementGroup.Enabled"),
-        (_changed(f"{QUEUE}.Networking.SubnetIds", SUBNETS), "one subnet"),
+        (_changed(f"{QUEUE}.Networking.SubnetIds", SUBNETS), "one subnet, or efa: false"),
+        (_changed(f"{QUEUE}.Networking.SubnetIds", SUBNETS, **GROUPED), "or placement_group: off"),
         (_changed(f"{QUEUE}.ComputeResources.0.MinCount", 3), "MinCount 3 is above MaxCount 2"),
         (_changed(f"{QUEUE}.ComputeResources.0.MinCount", 1, **BLOCK), "MaxCount > 0, not 1 and 2"),
         (_changed(f"{QUEUE}.Networking.PlacementGroup", {"Enabled": True}, **BLOCK), "no placement group"),

@@ -60,6 +60,13 @@ def test_several_types_have_efa_if_all_can(write: Write) -> None:
     assert not one.wants_new_placement_group
 
 
+def test_queues_in_several_zones_list_their_types(write: Write) -> None:
+    path = write("a: {instance_types: c5.4xlarge, subnet_ids: [subnet-0123abcd, subnet-0123abce]}")
+    *_, rendered = config_before_deploy(settings(path))["Scheduling"]["SlurmQueues"]
+    (resource,) = rendered["ComputeResources"]
+    assert (resource["Instances"], "InstanceType" in resource) == ([{"InstanceType": "c5.4xlarge"}], False)
+
+
 def test_compute_resources_are_items_with_names(write: Write) -> None:
     found = queue(
         write(
@@ -120,6 +127,10 @@ def test_values_of_yaml_are_those_of_slurm(write: Write) -> None:
         ("a: {family: g5, nodes: 0}", ["a.nodes: 0: not allowed", "a whole number from 1 to 4096"]),
         ("a: {family: g5, min_nodes: 3}", ["a: min_nodes: 3 is more than nodes: 2"]),
         ("a: {family: g5, subnet_ids: subnet-1}", ['"subnet-1" is not an id of a subnet']),
+        (
+            "a: {family: g5, subnet_ids: [subnet-0123abcd, subnet-0123abcd]}",
+            ["subnet-0123abcd is there 2 times"],
+        ),
         ("a: {family: g5, partition: fast}", ["a.partition: fast: not allowed", "settings of a partition"]),
         ("a: {nodes: 3, compute_resources: [{name: x, family: g5}]}", ["nodes: belongs in the items"]),
         ("a: {compute_resources: [{name: x}]}", ["compute resource x: family or instance_types is missing"]),
