@@ -49,7 +49,8 @@ class AccountFlags(BaseModel):
         pattern=f"^{POLICY_ARN}$",
         takes="an ARN such as arn:aws:iam::123456789012:policy/boundary",
         example="arn:aws:iam::123456789012:policy/boundary",
-        description="ARN of a policy that bounds every role that is made, also by ParallelCluster.",
+        description="ARN of a policy that bounds every role that is made, also by ParallelCluster. The "
+        "provider needs IAM's actions in it (docs/permissions.md).",
         on_change="refused by the guard while a cluster exists: given, another or left out. A cluster keeps "
         "its boundary for its life, and the shared stacks have the same",
     )

@@ -1,4 +1,4 @@
 """The IAM statements of the provider's role, from permissions.tsv.
 
-Imported by: rehearsal, tools, training_cluster.cluster.
+Imported by: ops, rehearsal, tools, training_cluster.cluster.
 """

@@ -1,6 +1,7 @@
 """Checks of resources that the flags name: key pair, boundary, secret, placement group, spot's role."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatch
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
 from training_cluster.overrides.nodes import node_buckets, node_policies
+from training_cluster.permissions.table import load
 
 _IN_OVERRIDES = "in the file of overrides: "
 
@@ -32,13 +34,22 @@ def check_key(settings: Settings, ec2: Any) -> Iterator[Finding]:
 
 
 def check_boundary(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """Check the policy that becomes the permissions boundary of every role."""
-    if arn := settings.permissions_boundary:
-        found = unless(
-            lambda: client("iam").get_policy(PolicyArn=arn), "NoSuchEntity", "NoSuchEntityException"
-        )
-        yield _there(
-            f"permissions_boundary {arn}", found, "aws iam list-policies, then -c permissions_boundary="
+    """Check the policy that bounds every role, also that of the provider, which makes the cluster."""
+    if not (arn := settings.permissions_boundary):
+        return
+    iam, check = client("iam"), f"permissions_boundary {arn}"
+    found = unless(lambda: iam.get_policy(PolicyArn=arn), "NoSuchEntity", "NoSuchEntityException")
+    yield _there(check, found, "aws iam list-policies, then -c permissions_boundary=")
+    if found:
+        version = found["Policy"]["DefaultVersionId"]
+        policy = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+        missing = _not_allowed(policy)
+        yield finding(
+            f"{check}: rights of the provider",
+            f"it does not allow {len(missing)} actions" if missing else "not excluded",
+            good=not missing,
+            otherwise="problem" if any(each.startswith("iam:") for each in missing) else "warning",
+            mend=f"allow these in it, or give another policy: {', '.join(missing)}",
         )
 
 
@@ -102,6 +113,28 @@ def check_placement_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
             mend="aws ec2 create-placement-group --strategy cluster --group-name NAME, then -c "
             "placement_group=NAME",
         )
+
+
+def _not_allowed(policy: Mapping[str, Any]) -> list[str]:
+    """Return the provider's actions that a policy allows on no resource, or denies on all of them."""
+    given = policy["Statement"]
+    statements = given if isinstance(given, list) else [given]
+
+    def is_left_out(action: str) -> bool:
+        of = [each for each in statements if _is_named(action, each)]
+        denials = [each for each in of if each["Effect"] == "Deny"]
+        everywhere = any(each.get("Resource") == "*" and "Condition" not in each for each in denials)
+        return everywhere or of == denials
+
+    # Actions of keys of overrides, which few clusters have, are in scopes of these names.
+    rows = (row for row in load() if not all(each.startswith("Managed") for each in row.scopes))
+    return sorted(row.action for row in rows if is_left_out(row.action))
+
+
+def _is_named(action: str, statement: Mapping[str, Any]) -> bool:
+    given = statement.get("Action", statement.get("NotAction"))
+    patterns = given if isinstance(given, list) else [given]
+    return any(fnmatch(action.lower(), each.lower()) for each in patterns) == ("Action" in statement)
 
 
 def _overrides(settings: Settings) -> dict[str, Any]:

@@ -26,7 +26,7 @@ Resources = Mapping[str, tuple[str, str, str | None]]
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 _POLICY = {
     "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}],
+    "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
 }
 
 _NOTE = MappingProxyType(

@@ -32,6 +32,7 @@ ACCOUNT = "123456789012"
 NOW, DAY = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
 KMS_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/00000000-0000-0000-0000-000000000000"
 POLICY = f"arn:aws:iam::{ACCOUNT}:policy/other"
+NO_IAM = "arn:aws:iam::aws:policy/PowerUserAccess"
 NO_RESERVATION = "cr-0123456789abcdef0"
 GONE_FSX, GONE_EFS = "fs-0123456789abcdef0", "fs-0fedcba9876543210"
 OTHER_VPC = "vpc-0ffffffffffffffff"
@@ -473,6 +474,7 @@ OWN: tuple[tuple[Step, Flags, str, str], ...] = (
         "--strategy cluster",
     ),
     (nothing, {"permissions_boundary": POLICY}, f"permissions_boundary {POLICY}", "-c permissions_boundary="),
+    (nothing, {"permissions_boundary": NO_IAM}, f"permissions_boundary {NO_IAM}: rights", "iam:CreateRole, "),
     (
         nothing,
         {"accounting_secret": f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:other-AbCdEf"},
