@@ -129,6 +129,7 @@ _NOT_JUDGED = (
     *("own-lustre", "policies-and-buckets", "other-system", "reservation-group", "reservation-each"),
     *("reserved-group-on", "managed-storage", "file-cache", "image-of-all", "several-groups", "accounting"),
     *("external-slurmdbd", "other-bucket", "login-elsewhere", "two-pools", "template", "roles", "profile"),
+    "boundary",
 )
 
 

@@ -61,17 +61,31 @@ def there(cloud: Cloud) -> dict[str, str]:
     ec2.create_key_pair(KeyName="training", KeyType="ed25519")
     for name in ("team", "mine"):
         ec2.create_placement_group(GroupName=name, Strategy="cluster")
+    s3, iam = cloud.client("s3"), cloud.client("iam")
     for name in ("my-bucket", "my-data", "my-results"):
-        cloud.client("s3").create_bucket(Bucket=name)
+        s3.create_bucket(Bucket=name)
+        s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    lustre = cloud.client("fsx").create_file_system(
+        FileSystemType="LUSTRE",
+        StorageCapacity=1200,
+        SubnetIds=[ids.private_subnet_id],
+        SecurityGroupIds=[ids.node_security_group_id],
+        LustreConfiguration={"DeploymentType": "SCRATCH_2"},
+    )["FileSystem"]["FileSystemId"]
+    # A boundary of the provider, too, which makes roles; without users, as boundaries are.
+    bounds = {"Effect": "Allow", "NotAction": ["iam:*User*", "organizations:*"], "Resource": "*"}
+    iam.create_policy(
+        PolicyName="boundary", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [bounds]})
+    )
     trust = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    made = cloud.client("iam").create_role(RoleName="head", AssumeRolePolicyDocument=document)
+    made = iam.create_role(RoleName="head", AssumeRolePolicyDocument=document)
     return {
         **{f"subnet-0123456789abcdef{n}": id_ for n, id_ in enumerate(subnets)},
         **{f"sg-0123456789abcdef{n}": id_ for n, id_ in enumerate(groups)},
         "ami-0123456789abcdef0": register_image(cloud.address, "alinux2023"),
         "fs-0123456789abcdef0": ids.efs_id,
-        "fs-0123456789abcdef1": ids.lustre_id,
+        "fs-0123456789abcdef1": lustre,
         **dict.fromkeys(ROLES, made["Role"]["Arn"]),
     }
 
