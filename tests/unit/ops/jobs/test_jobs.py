@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.unit.ops.fake_account import Refused
 from tests.unit.ops.jobs_head_node import SINFO, UNKNOWN_JOB, Call, PlayedCluster, job_line, stack
 from tests.unit.ops.plan.test_plan import deployed
 
@@ -155,6 +156,21 @@ def test_mail_without_an_address_is_refused(cluster: PlayedCluster, call: Call) 
     mailed = deployed(family="p5", job_emails="team@example.com")
     cluster.account.answers["GetTemplate"] = mailed.answers["GetTemplate"]
     assert call(*asked)[0] == 0
+
+
+def test_an_image_of_ecr_must_exist(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "7\n")
+    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/mine:1"
+    asked = ("submit", "gpt2", "--nodes", "1", "--container", image)
+    for answer, code in (
+        (Refused("ImageNotFoundException"), 1),
+        (Refused("AccessDeniedException"), 0),
+        ({}, 0),
+    ):
+        cluster.account.answers["DescribeImages"] = answer
+        assert call(*asked)[0] == code
+    assert len(cluster.called("sbatch")) == 2
 
 
 def test_a_folder_of_weights_must_exist(cluster: PlayedCluster, call: Call) -> None:
