@@ -17,7 +17,7 @@ from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.node_policies import Rights, attach_to_own_roles, own_policy_arns
 from training_cluster.cluster.nodes import Rendered, bootstrap_prefix, own_images
-from training_cluster.cluster.resource_ids import ResourceIds, existing_database
+from training_cluster.cluster.resource_ids import ResourceIds, existing_database, with_existing
 from training_cluster.cluster.scripts import Scripts
 from training_cluster.cluster.session_command import cluster_user, start_session_command
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
@@ -80,7 +80,8 @@ class TrainingClusterStack(Stack):
             **own_policy_arns(self, rights),
             database=accounting.database if accounting else existing_database(settings),
         )
-        config = render_cluster_config(settings=settings, ids=ids)
+        # In a reference to StorageStack nobody sees that the file of overrides mounts the same file system.
+        config = render_cluster_config(settings=settings, ids=with_existing(ids, settings))
         check_cluster_config(config, settings)
         self._advise(settings, config)
         scripts = Scripts(

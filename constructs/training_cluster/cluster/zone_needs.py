@@ -6,23 +6,24 @@ from typing import Any
 
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.nodes import Rendered, login_pools
-from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.cluster.resource_ids import placeholders, with_existing
 from training_cluster.flags.settings import Settings
 from training_cluster.queues.queue import BUILD
 
 _IDS = placeholders(image_id=None, bootstrap_budget_s=0)
-_OURS = {_IDS.public_subnet_id, _IDS.private_subnet_id}
 
 
 def zone_needs(settings: Settings, config: Rendered) -> dict[str, Any]:
     """Return the input of the function that chooses the zone (assets/compute_zone), by property.
 
     Args:
-        config: the final cluster config, with placeholders for the network's subnets. Nodes with other
-            subnets may be in other zones.
+        config: the final cluster config, with placeholders or flags for the network's subnets. Nodes with
+            other subnets may be in other zones.
     """
-    queues = [each for each in config["Scheduling"]["SlurmQueues"] if _is_here(each)]
-    pools = [each for each in login_pools(config) if _is_here(each)]
+    ids = with_existing(_IDS, settings)
+    ours = {ids.public_subnet_id, ids.private_subnet_id}
+    queues = [each for each in config["Scheduling"]["SlurmQueues"] if _is_in(ours, each)]
+    pools = [each for each in login_pools(config) if _is_in(ours, each)]
     nodes = [config["HeadNode"], *pools, *(each for queue in queues for each in queue["ComputeResources"])]
     types = {type_ for node in nodes for type_ in _types(node)}
     if settings.node_image == BUILD:
@@ -34,8 +35,8 @@ def zone_needs(settings: Settings, config: Rendered) -> dict[str, Any]:
     return {"Zone": settings.zone, "InstanceTypes": sorted(types), "Reservations": list(reserved.values())}
 
 
-def _is_here(node: Rendered) -> bool:
-    return bool(_OURS & set(node["Networking"]["SubnetIds"]))
+def _is_in(subnets: set[str], node: Rendered) -> bool:
+    return bool(subnets & set(node["Networking"]["SubnetIds"]))
 
 
 def _types(node: Rendered) -> list[str]:

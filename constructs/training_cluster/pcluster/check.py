@@ -4,7 +4,7 @@ from typing import Any
 
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.cluster.resource_ids import placeholders, with_existing
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.config_diff import differences, shown
@@ -40,7 +40,7 @@ def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
 def config_before_deploy(settings: Settings) -> dict[str, Any]:
     """Render the cluster config with placeholders for the ids of resources that a deploy creates."""
     ids = placeholders(image_id=BUILT_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
-    return render_cluster_config(settings=settings, ids=ids)
+    return render_cluster_config(settings=settings, ids=with_existing(ids, settings))
 
 
 def override_changes(settings: Settings) -> list[str]:

@@ -1,5 +1,6 @@
 """The check of the rendered config, which the stack of the cluster makes at every synth."""
 
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -21,3 +22,11 @@ def test_a_config_that_is_refused_ends_synth(
         ConfigurationError, match=r"would refuse .* cluster_configs/p5\.yaml(?s:.*)Scheduling"
     ):
         add_stacks(cdk.App(), read_settings({"family": "p5"}))
+
+
+def test_a_flags_file_system_is_mounted_once(tmp_path: Path) -> None:
+    file, lustre = tmp_path / "overrides.yaml", "fs-0123456789abcdef0"
+    more = f"{{Name: m, StorageType: FsxLustre, MountDir: /m, FsxLustreSettings: {{FileSystemId: {lustre}}}}}"
+    file.write_text(f"SharedStorage: [{more}]")
+    with pytest.raises(ConfigurationError, match=f"{lustre} is listed 2 times"):
+        add_stacks(cdk.App(), read_settings({"fsx_id": lustre, "overrides": str(file)}))
