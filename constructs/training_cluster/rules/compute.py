@@ -1,10 +1,8 @@
 """Rules about the compute nodes: family, size, capacity, placement group, the CPU queue."""
 
 from collections.abc import Iterator
-from typing import get_args
 
 from training_cluster.catalog.families import find_instance_type, load_base
-from training_cluster.catalog.family import CapacityType
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction, did_you_mean
@@ -34,17 +32,6 @@ def _least_is_not_above_most(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
-def _capacity_is_sold(settings: Settings) -> Iterator[Contradiction]:
-    sold = settings.family_facts.capacity_of(settings.compute_type)
-    if settings.capacity_type not in sold:
-        others = [each for each in get_args(CapacityType) if each in sold]
-        yield Contradiction(
-            problem=f"capacity={settings.capacity}: EC2 does not sell {settings.compute_type} like this, "
-            f"only as {', '.join(others)}",
-            mend="-c capacity=ondemand",
-        )
-
-
 def _capacity_block_always_runs(settings: Settings) -> Iterator[Contradiction]:
     asked = "min_nodes" in settings.model_fields_set
     if settings.capacity_type == "capacity-block" and asked and settings.min_nodes < settings.nodes:
@@ -52,15 +39,6 @@ def _capacity_block_always_runs(settings: Settings) -> Iterator[Contradiction]:
             problem=f"min_nodes={settings.min_nodes}: all nodes of a Capacity Block run from its start to "
             f"its end, so min_nodes is nodes={settings.nodes}",
             mend=f"-c min_nodes={settings.nodes}, or leave it out",
-        )
-
-
-def _capacity_block_has_no_group(settings: Settings) -> Iterator[Contradiction]:
-    if settings.capacity_type == "capacity-block" and settings.first_queue.named_placement_group:
-        yield Contradiction(
-            problem=f"placement_group={settings.placement_group}: nodes of a Capacity Block are close "
-            "together already, and another group would leave it without its capacity",
-            mend="-c placement_group=off",
         )
 
 
@@ -103,9 +81,7 @@ def _cpu_queue_is_beside_accelerators(settings: Settings) -> Iterator[Contradict
 
 COMPUTE_RULES = (
     _least_is_not_above_most,
-    _capacity_is_sold,
     _capacity_block_always_runs,
-    _capacity_block_has_no_group,
     _placement_group_is_a_name,
     _family_is_supported,
     _cpu_queue_is_beside_accelerators,

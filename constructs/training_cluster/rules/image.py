@@ -10,15 +10,6 @@ from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
 
 
-def _image_runs_on_the_family(settings: Settings) -> Iterator[Contradiction]:
-    family = settings.family_facts
-    if settings.image == "official" and family.official_image_refused:
-        yield Contradiction(
-            problem=f"image=official does not run on {family.name}: {family.official_image_refused}",
-            mend="-c image=build, or your own AMI: -c image=ami-...",
-        )
-
-
 def _rebuilds_are_of_a_built_image(settings: Settings) -> Iterator[Contradiction]:
     if settings.image_rebuild != "manual" and settings.node_image != "build":
         yield Contradiction(
@@ -92,7 +83,6 @@ def _without(settings: Settings, name: str) -> str:
 
 
 IMAGE_RULES = (
-    _image_runs_on_the_family,
     _rebuilds_are_of_a_built_image,
     _image_builder_takes_the_tags,
     _workloads_suit_the_family,

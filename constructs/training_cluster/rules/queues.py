@@ -1,4 +1,4 @@
-"""Rules about the queues of the file, and about all queues together."""
+"""Rules about the queues of the flags and of the file."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -94,7 +94,7 @@ def _accelerators_of_a_queue_agree(settings: Settings) -> Iterator[Contradiction
 
 
 def _capacity_of_queues(settings: Settings) -> Iterator[Contradiction]:
-    for queue in _of_file(settings):
+    for queue in settings.all_queues:
         place = _place(settings, queue)
         for each in queue.types:
             sold = each.family.capacity_of(each.name)
@@ -102,13 +102,14 @@ def _capacity_of_queues(settings: Settings) -> Iterator[Contradiction]:
                 yield Contradiction(
                     problem=f"{place}EC2 does not sell {each.name} as {queue.capacity_type}, only as "
                     f"{', '.join(sold)}",
-                    mend="another capacity, or another type",
+                    mend=_typed(settings, queue, "capacity", "ondemand"),
                 )
         yield from _reservations_of(queue, place)
         if queue.capacity_type == "capacity-block" and queue.named_placement_group:
             yield Contradiction(
-                problem=f"{place}placement_group: nodes of a Capacity Block are close together already",
-                mend="leave placement_group out",
+                problem=f"{place}placement_group {queue.placement_group}: nodes of a Capacity Block are "
+                "close together already, and another group would leave it without its capacity",
+                mend=_typed(settings, queue, "placement_group", "off"),
             )
         allowed = _STRATEGIES[queue.capacity_type]
         if queue.allocation_strategy and queue.allocation_strategy not in allowed:
@@ -139,7 +140,7 @@ def _reservations_of(queue: Queue, place: str) -> Iterator[Contradiction]:
 
 
 def _images_of_queues(settings: Settings) -> Iterator[Contradiction]:
-    for queue in _of_file(settings):
+    for queue in settings.all_queues:
         place, recipe = _place(settings, queue), settings.family_facts.image_recipe
         built = settings.node_image == BUILD and queue.image_recipe == recipe
         if queue.image == BUILD and not built:
@@ -151,14 +152,19 @@ def _images_of_queues(settings: Settings) -> Iterator[Contradiction]:
             )
         for each in queue.types:
             if queue.image == OFFICIAL and (why := each.family.official_image_refused):
+                own, build = (_typed(settings, queue, "image", value) for value in ("ami-...", BUILD))
                 yield Contradiction(
-                    problem=f"{place}image: official does not run on {each.name}: {why}",
-                    mend="your own AMI" + (", or image: build" if built else ""),
+                    problem=f"{place}the official image does not run on {each.name}: {why}",
+                    mend=f"{own}, or {build}" if built or not place else own,
                 )
 
 
 def _place(settings: Settings, queue: Queue) -> str:
-    return f"queues={settings.queues}: {queue.name}: "
+    return f"queues={settings.queues}: {queue.name}: " if _is_of_file(settings, queue) else ""
+
+
+def _typed(settings: Settings, queue: Queue, key: str, value: str) -> str:
+    return f"{key}: {value}" if _is_of_file(settings, queue) else f"-c {key}={value}"
 
 
 def _listed(types: Iterable[NodeType]) -> str:
@@ -167,8 +173,11 @@ def _listed(types: Iterable[NodeType]) -> str:
 
 def _of_file(settings: Settings) -> tuple[Queue, ...]:
     """Return the queues of the file; cpu_queue has rules of its own."""
-    names = read_queues(settings.queues) if settings.queues else {}
-    return tuple(queue for queue in settings.all_queues if queue.name in names)
+    return tuple(queue for queue in settings.all_queues if _is_of_file(settings, queue))
+
+
+def _is_of_file(settings: Settings, queue: Queue) -> bool:
+    return bool(settings.queues) and queue.name in read_queues(str(settings.queues))
 
 
 QUEUE_RULES = (

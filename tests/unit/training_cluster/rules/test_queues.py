@@ -56,7 +56,7 @@ CR = "cr-0123456789abcdef0"
             "a: {family: m7i, image: build}",
             ["builds an image for gpu nodes, and these are cpu"],
         ),
-        ({}, "a: {family: p3dn}", ["image: official does not run on p3dn.24xlarge"]),
+        ({}, "a: {family: p3dn}", ["the official image does not run on p3dn.24xlarge"]),
         (
             {"queue_name": "b", "nodes": "7"},
             "b: {family: g5, nodes: 5}",

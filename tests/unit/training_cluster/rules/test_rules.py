@@ -36,7 +36,7 @@ def settings(**flags: str) -> Settings:
         ),
         (
             {"family": "hpc7a", "capacity": "spot"},
-            ["EC2 does not sell hpc7a.96xlarge like this", "-c capacity=ondemand"],
+            ["EC2 does not sell hpc7a.96xlarge as spot", "-c capacity=ondemand"],
         ),
         (
             {"capacity": f"capacity-block:{CR}", "nodes": "4", "min_nodes": "1"},
@@ -44,11 +44,11 @@ def settings(**flags: str) -> Settings:
         ),
         (
             {"capacity": f"capacity-block:{CR}", "placement_group": "mine"},
-            ["placement_group=mine", "-c placement_group=off"],
+            ["placement_group mine", "-c placement_group=off"],
         ),
         (
             {"family": "p3dn", "image": "official"},
-            ["image=official does not run on p3dn", "do not support Volta", "-c image=build"],
+            ["official image does not run on p3dn", "do not support Volta", "-c image=build"],
         ),
         (
             {"family": "m6i", "cpu_queue": "on"},
