@@ -45,7 +45,7 @@ def _names_are_unique(settings: Settings) -> Iterator[Contradiction]:
 def _architecture_is_one(settings: Settings) -> Iterator[Contradiction]:
     """Refuse nodes of two architectures, as InstanceArchitectureCompatibilityValidator does."""
     ours = settings.family_facts.architecture
-    for queue in _of_file(settings):
+    for queue in settings.all_queues:
         for each in queue.types:
             if each.family.architecture != ours:
                 yield Contradiction(
@@ -69,7 +69,7 @@ def _architecture_is_one(settings: Settings) -> Iterator[Contradiction]:
 
 def _types_of_a_resource_agree(settings: Settings) -> Iterator[Contradiction]:
     """Refuse what ParallelCluster's validators of several instance types refuse."""
-    for queue in _of_file(settings):
+    for queue in settings.all_queues:
         for resource in queue.compute_resources:
             vcpus = {each.size.vcpus for each in resource.types}
             if len(vcpus) > 1:
@@ -82,7 +82,7 @@ def _types_of_a_resource_agree(settings: Settings) -> Iterator[Contradiction]:
 
 def _accelerators_of_a_queue_agree(settings: Settings) -> Iterator[Contradiction]:
     """Refuse a partition whose jobs could not know how many ranks a node has."""
-    for queue in _of_file(settings):
+    for queue in settings.all_queues:
         kinds = {(each.family.accelerator.kind, each.size.accelerators) for each in queue.types}
         if len(kinds) > 1:
             found = ", ".join(f"{each.name} {each.size.accelerators}" for each in queue.types)
@@ -169,11 +169,6 @@ def _typed(settings: Settings, queue: Queue, key: str, value: str) -> str:
 
 def _listed(types: Iterable[NodeType]) -> str:
     return ", ".join(each.name for each in types)
-
-
-def _of_file(settings: Settings) -> tuple[Queue, ...]:
-    """Return the queues of the file; cpu_queue has rules of its own."""
-    return tuple(queue for queue in settings.all_queues if _is_of_file(settings, queue))
 
 
 def _is_of_file(settings: Settings, queue: Queue) -> bool:

@@ -59,6 +59,10 @@ def settings(**flags: str) -> Settings:
             ["no instance type without accelerators", "-c cpu_queue=on"],
         ),
         (
+            {"family": "p5", "cpu_queue": "c7g.4xlarge"},
+            ["c7g.4xlarge is arm64, and p5.48xlarge x86_64: a cluster has one architecture"],
+        ),
+        (
             {"accounting": "db.example.com"},
             ["the password of your database is missing", "accounting_secret="],
         ),
