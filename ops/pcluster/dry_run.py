@@ -70,6 +70,12 @@ def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mappin
     return DryRun(messages=messages, **answer)
 
 
+def errors_without_aws(config: Mapping[str, Any]) -> tuple[Message, ...]:
+    """Return the errors of the validators that need nothing of AWS. Raises OpsError as run_library does."""
+    messages = (Message(**each) for each in run_library("judge_alone.py", config))
+    return tuple(each for each in messages if each.level == "ERROR")
+
+
 def run_library(script: str, asked: Any, *, environment: Mapping[str, str] | None = None) -> Any:
     """Return what a script answers in the library's environment.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ops.account.deploy_command import stacks_command
 from ops.account.session import ClientOf
-from ops.pcluster.dry_run import DryRun, account_environment, dry_run
+from ops.pcluster.dry_run import DryRun, account_environment, dry_run, errors_without_aws
 from ops.preflight.config_ids import known_ids, without_future_resources
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, Verdict
@@ -25,15 +25,19 @@ Judge = Callable[[str, Mapping[str, Any]], DryRun]
 
 
 def check_config(settings: Settings) -> Iterator[Finding]:
-    """Check schema and rules offline, like `cdk synth`."""
+    """Check schema and rules, like `cdk synth`, and overrides by the validators that need no resources."""
     check = "cluster config: schema and rules"
     try:
-        check_cluster_config(config_before_deploy(settings), settings)
+        config = config_before_deploy(settings)
+        check_cluster_config(config, settings)
     except ConfigurationError as error:
         mend = f"correct cluster_configs/{settings.family}.yaml or base.yaml"
         yield Finding(check=check, found=str(error), verdict="problem", mend=mend)
         return
     yield Finding(check=check, found="accepted")
+    for each in errors_without_aws(config) if settings.overrides else ():
+        check, mend = f"ParallelCluster: {each.validator}", f"correct {settings.overrides}"
+        yield Finding(check=check, found=each.text, verdict="problem", mend=mend)
 
 
 def ask_library(cluster_name: str, config: Mapping[str, Any]) -> DryRun:

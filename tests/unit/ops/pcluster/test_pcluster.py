@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ops.pcluster.dry_run import account_environment, dry_run
+from ops.pcluster.dry_run import account_environment, dry_run, errors_without_aws
 from ops.pcluster.update_policies import ask_library
 from ops.usage import OpsError
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 
@@ -59,6 +60,16 @@ def test_without_aws_the_library_refuses_to_judge() -> None:
     said = dry_run("training", {"Region": "us-east-1"}, environment=environment)
     assert (said.exists, said.messages, said.refused_changes) == (False, (), {})
     assert "http://127.0.0.1:9" in said.refusal
+
+
+@pytest.mark.slow
+def test_validators_without_aws_judge_volumes(tmp_path: Path) -> None:
+    file = tmp_path / "overrides.yaml"
+    for volume, refused in (("gp3", False), ("gp2", True)):
+        local = f"LocalStorage: {{RootVolume: {{VolumeType: {volume}, Iops: 3000}}}}"
+        file.write_text(f"HeadNode: {{{local}}}")
+        errors = errors_without_aws(config_before_deploy(read_settings({"overrides": str(file)})))
+        assert [each.validator for each in errors] == ["EbsVolumeIopsValidator"] * refused
 
 
 _CHANGES = """
