@@ -255,6 +255,7 @@ names_of_settings() {
 # queue_again CODE WHY: requeues the job, at which Slurm ends this script; CODE is its exit code if it ends first.
 queue_again() {
   log "$2; queued again"
+  log "other jobs may take its nodes meanwhile$([[ -z $lost || ${SPARES:-0} != 0 ]] || printf '; with SPARES=1 it would keep them')"
   tell "queued again" "$2"
   # Meanwhile it may have been cancelled, and Slurm takes back a job that still ends.
   if [[ -n $told ]] && ! is_at_time_limit; then

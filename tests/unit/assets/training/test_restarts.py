@@ -244,6 +244,7 @@ def test_an_end_names_who_ended_it(job: Job) -> None:
 def test_a_node_without_steps_counts_no_start(job: Job) -> None:
     reach = "members() { all=(n1 n2); }; answering() { well=(n1); }; reach_nodes"
     code, is_queued, output = job.run(f"{reach}; note_start")
+    assert "other jobs may take its nodes meanwhile; with SPARES=1 it would keep them\n" in output
     assert "1 nodes of the job took a step, and 2 are needed, without n2; queued again\n" in output
     assert (code, is_queued, (job.run_dir / "starts").exists()) == (1, True, False)
     code, is_queued, output = job.run(reach, SLURM_RESTART_COUNT="10")
