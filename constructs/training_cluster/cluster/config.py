@@ -37,7 +37,7 @@ JOB_SETTINGS: Rendered = {
     # EnforcePartLimits=ALL, which refuses a job that exceeds a partition: repeating it only logs an error.
     "JobRequeue": 1,
     # The first word is ParallelCluster's: its line is replaced. A job that is queued again would wait 71 s
-    # (AuthInfo=cred_expire), then up to 60 s for the scheduler's next turn (batch_requeue_fini, sched_interval).
+    # (AuthInfo=cred_expire), then up to 60 s for the scheduler's turn (batch_requeue_fini, sched_interval).
     "SchedulerParameters": "nohold_on_prolog_fail,requeue_delay=10,sched_interval=10,bf_interval=10",
     # Ranks save a checkpoint between SIGTERM and SIGKILL.
     "KillWait": load_base().kill_wait_s,
