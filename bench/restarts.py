@@ -108,6 +108,7 @@ def measure() -> Result:
             node = job.nodes()[1]
             silent = job.to_next_step(lambda: _stop(node))
             detected = job.detected_s()
+            _scontrol(slurm, f"nodename={node}", "state=down", "reason=bench")
     start = sorted(starts)[ROUNDS // 2]
     return Result(
         rows=[
