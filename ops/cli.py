@@ -18,6 +18,7 @@ from ops.commands.local.image_plan import image_plan
 from ops.commands.local.import_config import import_config
 from ops.commands.local.lint import lint
 from ops.commands.local.new_workload import new_workload
+from ops.commands.local.prove import prove
 from ops.commands.local.rehearse import rehearse
 from ops.commands.logs import logs
 from ops.commands.people.usage import usage
@@ -92,6 +93,7 @@ _add(deploy, BEFORE, "`trainctl deploy -c nodes=4`")
 _add(lint, BEFORE, "`trainctl lint job.slurm train.sh`")
 _add(new_workload, BEFORE, "`trainctl new-workload my-model`, then `trainctl rehearse --workload my-model`")
 _add(rehearse, BEFORE, "`trainctl rehearse --family p5 --keep`")
+_add(prove, BEFORE, "`trainctl prove my-model`, or `trainctl prove my-model kill node`")
 app.add_typer(users, name="users", rich_help_panel=BEFORE)
 _add(verify, RUNNING, "`trainctl verify --cluster training`")
 _add(status, RUNNING, "`trainctl status --cluster training --watch`")

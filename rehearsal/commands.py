@@ -1,11 +1,15 @@
 """The commands of a rehearsal. Each runs alone, ends what it started, and returns an exit code."""
 
+import os
 import shlex
 import signal
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+
+import psutil
 
 from rehearsal import processes
 from rehearsal.head_node import MAX_NODES
@@ -13,6 +17,7 @@ from rehearsal.local_slurm import stop_processes
 from rehearsal.narrator import Narrator
 from rehearsal.node_root.base import check_machine
 from rehearsal.problems import RehearsalError
+from rehearsal.prove import CASES
 from rehearsal.run import INTERRUPTS, Options, Rehearsal, ignore_interrupts, workloads
 from rehearsal.workspace import Workspace
 from training_cluster.flags.settings import Settings
@@ -50,6 +55,26 @@ def rehearse(
             narrator.sum_up()
 
         run_alone(workspace, run, keep=keep)
+
+    return run_command(work, folder)
+
+
+def prove(*, workload: str, cases: Sequence[str], nodes: int, folder: Path = FOLDER) -> int:
+    """Rehearse a deploy, and disturb trainings on its Slurm; return the exit code."""
+
+    def work(workspace: Workspace, narrator: Narrator) -> None:
+        settings = _settings(family="p4d", workload=workload, nodes=str(nodes + 1), metrics="cloudwatch")
+        for case in cases:
+            if case not in CASES:
+                raise ConfigurationError(f"{case}: no such case.\n  allowed: {', '.join(CASES)}")
+        chosen = [case for case in CASES if case in (cases or CASES)]
+        if "disk" in chosen and os.geteuid():
+            others = " ".join(case for case in chosen if case != "disk")
+            raise ConfigurationError(
+                f"disk: only root can mount a disk to fill.\n  type:    trainctl prove {workload} {others}"
+            )
+        options = Options(settings=settings, workload=workload, keep=False, cases=chosen)
+        run_alone(workspace, Rehearsal(options=options, workspace=workspace, narrator=narrator).run)
 
     return run_command(work, folder)
 
@@ -138,6 +163,9 @@ def _clean_up(workspace: Workspace) -> None:
     stop_processes(marker | {"SLURM_CONF": str(workspace.slurm / "slurm.conf")})
     processes.end(marker, grace_s=_GRACE_S)
     processes.check_none(marker)
+    for each in psutil.disk_partitions(all=True):  # of `prove`
+        if Path(each.mountpoint).is_relative_to(workspace.shared):
+            subprocess.run(["umount", "--lazy", each.mountpoint], check=True)
     workspace.env_file.unlink(missing_ok=True)
 
 

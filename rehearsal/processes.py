@@ -22,7 +22,7 @@ def find(environment: Mapping[str, str]) -> set[psutil.Process]:
     spared = {me, *me.parents()}
     found: set[psutil.Process] = set()
     for process in psutil.process_iter():
-        if process not in spared and _carries(process, environment):
+        if process not in spared and carries(process, environment):
             found.add(process)
             found.update(descendants(process))
     return {process for process in found - spared if is_alive(process)}
@@ -101,7 +101,8 @@ def _send(end: Callable[[], None]) -> None:
         return
 
 
-def _carries(process: psutil.Process, environment: Mapping[str, str]) -> bool:
+def carries(process: psutil.Process, environment: Mapping[str, str]) -> bool:
+    """Return True if a process's own environment holds `environment`."""
     try:
         own = process.environ()
     except (psutil.Error, OSError):  # it has ended, is a kernel thread, or belongs to another user

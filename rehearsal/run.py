@@ -26,6 +26,7 @@ from rehearsal.monitoring.prometheus import Monitoring
 from rehearsal.monitoring.scene import Scene
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError, tail
+from rehearsal.prove import Proof, mount_disk, prove
 from rehearsal.report import print_report
 from rehearsal.workspace import IMAGES, VENVS, Workspace
 from training_cluster.catalog.family import Family
@@ -68,6 +69,8 @@ class Options:
     """Train in a container, with an image that is made here."""
     order: int | None = None
     """Seed of an unfavorable order in which stacks create their resources; None for an order by name."""
+    cases: Sequence[str] = ()
+    """Cases of `trainctl prove` instead of one training; they leave a node as a spare."""
 
 
 def ignore_interrupts() -> None:
@@ -109,11 +112,16 @@ class Rehearsal:
         with ExitStack() as synthesis:
             address, cdk = self._start_local_aws(running, synthesis)
             cluster = self._deploy(cdk, address, synthesis)
+        if "disk" in self._options.cases:  # before the nodes start
+            mount_disk(self._workspace.shared / "checkpoints" / self._options.workload / "disk")
         slurm = self._start_local_slurm(running, cluster, address)
         scene = (
             self._start_monitoring(running, slurm) if self._options.settings.metrics == "prometheus" else None
         )
-        self._report(self._train(slurm, address))
+        if self._options.cases:
+            self._prove(slurm, address)
+        else:
+            self._report(self._train(slurm, address))
         if scene:
             self._report_metrics(scene)
         if self._options.keep:
@@ -250,6 +258,13 @@ class Rehearsal:
             say(f"{len(hardware)} need a GPU, Trainium, EFA or Lustre: docs/how-to/monitoring.md")
             for each in without_data(asked):
                 say(f"no data: {each.board}, {each.panel}")
+
+    def _prove(self, slurm: LocalSlurm, address: LocalAwsAddress) -> None:
+        options, workspace = self._options, self._workspace
+        variables, marker = job_variables(workspace, address), dict([workspace.marker])
+        nodes = options.settings.nodes - 1
+        proof = Proof(slurm, marker, workspace.shared, variables, options.workload, nodes)
+        prove(proof, options.cases, self._narrator)
 
     def _train(self, slurm: LocalSlurm, address: LocalAwsAddress) -> Measured:
         nodes, workload = self._options.settings.nodes, self._options.workload

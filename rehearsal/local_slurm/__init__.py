@@ -3,7 +3,7 @@
 With it the job scripts of a cluster run unchanged on a laptop.
 
 Imported by: bench, rehearsal.commands, rehearsal.deployed, rehearsal.head_node, rehearsal.keep_running,
-rehearsal.people, rehearsal.run, rehearsal.validation, rehearsal.workspace.
+rehearsal.people, rehearsal.prove, rehearsal.run, rehearsal.validation, rehearsal.workspace.
 """
 
 from rehearsal.local_slurm.cluster import LocalSlurm, stop_processes

@@ -90,6 +90,10 @@ class SlurmClient:
         """Cancel a job with `scancel`: it gets SIGTERM, and SIGKILL after KillWait."""
         self._run(["scancel", str(job_id)])
 
+    def lose(self, node: str) -> None:
+        """Give a node up at once, as ParallelCluster does when its instance is lost."""
+        self._run(["scontrol", "update", f"NodeName={node}", "State=POWER_DOWN_FORCE", "Reason=lost"])
+
     def start_static_nodes(self, partitions: Sequence[Partition]) -> None:
         """Start the static nodes that are powered down, as many as this machine runs."""
         names = [name for partition in partitions for name in partition.static_names]

@@ -45,7 +45,7 @@ def rehearse(
     from rehearsal import commands
 
     folder = folder or commands.FOLDER
-    with _stdout_on_stderr() if as_json else nullcontext():
+    with stdout_on_stderr() if as_json else nullcontext():
         if stop:
             code = commands.stop(folder)
         else:
@@ -67,7 +67,7 @@ def rehearse(
 
 
 @contextmanager
-def _stdout_on_stderr() -> Iterator[None]:
+def stdout_on_stderr() -> Iterator[None]:
     """Redirect stdout to stderr, of started programs too: stdout is for the JSON object alone."""
     sys.stdout.flush()
     stdout = os.dup(1)
