@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import psutil
-from rich.table import Table
 
 from rehearsal import processes
 from rehearsal.local_slurm import SlurmError
@@ -47,7 +47,7 @@ class Row:
 
     case: str
     at_step: int = 0
-    resumed_from: int = 0
+    resumed_from: int | None = None
     losses: str = ""
     seconds: float = 0.0
     problem: str = ""
@@ -125,12 +125,14 @@ class Proof:
 
     def _ended(self, when: str = "") -> RehearsalError:
         job = self.slurm.job(self.job_id)
-        return RehearsalError(f"Job {job.job_id} was {job.state}{when}:\n{tail(job.output, lines=8)}")
+        return RehearsalError(
+            f"Job {job.job_id} was {job.state}{when}. The end of {job.output}:\n{tail(job.output, lines=25)}"
+        )
 
     def _disturb(self, case: str, row: Row) -> None:
         """Disturb a run, wait until it has gone on to its end, and note from where."""
+        ranks = self._ranks()  # beforehand, since the rest of the run may be short
         self._until(_IN_TIME, lambda: 0 < self._saved(case) < self._last(case))
-        ranks = self._ranks()
         _send("STOP", ranks)
         before, saved = self._steps(case), self._saved(case)
         try:
@@ -152,12 +154,14 @@ class Proof:
                 saved = _cut(checkpoints)
             self._submit(case, 1 if case == "resize" else self.nodes)
         row.at_step = int(before[-1]["step"])
-        completes, outcome = self._completes(), _text(self._folder("runs", case) / "outcome")
-        if case == "resize" and outcome.startswith("refused "):
+        completes, folder = self._completes(), self._folder("runs", case)
+        if case == "resize" and (outcome := _text(folder / "outcome")).startswith("refused "):
             row.losses = outcome.strip()
             return
         if not completes:
             raise self._ended()
+        if _text(folder / "starts").count("\n") == 1:
+            raise RehearsalError("Its ranks did not start a second time")
         # A step that is made again has a row with another time.
         rows = itertools.zip_longest(before, self._steps(case))
         first = next((new["step"] for old, new in rows if new and new != old), 0)
@@ -252,12 +256,13 @@ def prove(proof: Proof, cases: Sequence[str], narrator: Narrator) -> None:
         with narrator.step(case.capitalize(), CASES[case]):
             rows.append(row := proof.run(case))
             narrator.say(row.problem or f"losses: {row.losses}")
-    table = Table("case", "what was done", "at step", "resumed from", "steps twice", "losses", "s lost", "")
+    line = "{:9} {:>7} {:>12} {:>11} {:>6}  {:20} {}".format
+    narrator.say(line("case", "at step", "resumed from", "steps twice", "s lost", "losses", "what was done"))
     for row in rows:
-        steps = (row.at_step, row.resumed_from, row.at_step - row.resumed_from) if row.at_step else "---"
-        lost = f"{row.seconds - whole.seconds:.0f}" if row.seconds else "-"
-        last = "failed" if row.problem else "ok"
-        table.add_row(row.case, CASES[row.case], *map(str, steps), row.losses, lost, last)
-    narrator.console.print(table)
+        at = row.resumed_from
+        steps = "---" if at is None else (row.at_step, at, row.at_step - at)
+        lost = round(row.seconds - whole.seconds) if row.seconds else "-"
+        losses = "failed" if row.problem else shorten(row.losses, 20)
+        narrator.say(line(row.case, *steps, lost, losses, CASES[row.case]))
     if failed := [row.case for row in rows if row.problem]:
         raise RehearsalError(f"{len(failed)} of {len(cases)} cases failed: {', '.join(failed)}")

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from ops.commands.local.rehearse import stdout_on_stderr
 from ops.options import Json, print_json
 
 
@@ -25,6 +24,7 @@ def prove(
 
     Your variables reach the runs: `MAX_STEPS=50 trainctl prove my-model`. The exit code is 1 if a case fails.
     """
+    from ops.commands.local.rehearse import stdout_on_stderr
     from rehearsal import commands
 
     with stdout_on_stderr() if as_json else nullcontext():

@@ -1,6 +1,5 @@
 """A workload as `trainctl new-workload` makes it, on two nodes of a real Slurm on this machine."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_divergence_ends_a_run,
     training_on_slurm,
-    wait_until,
 )
 from training_cluster.paths import ROOT
 
@@ -20,8 +18,8 @@ from training_cluster.paths import ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 NAME = "byte-model"
-STEPS, RESUMED_AT = 12, 6
-SETTINGS = {"MAX_STEPS": str(STEPS), "CHECKPOINT_EVERY": str(RESUMED_AT), "WARMUP_STEPS": "2"}
+STEPS, SAVED_EVERY = 60, 10
+SETTINGS = {"MAX_STEPS": str(STEPS), "CHECKPOINT_EVERY": str(SAVED_EVERY), "WARMUP_STEPS": "2"}
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +39,6 @@ def whole_run(training: Training) -> list[dict[str, Any]]:
     return training.metrics("whole")
 
 
-def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float]]:
-    return [(row["step"], row["loss"]) for row in rows]
-
-
 def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[str, Any]]) -> None:
     assert [row["step"] for row in whole_run] == list(range(1, STEPS + 1))
     assert {row["world_size"] for row in whole_run} == {2}
@@ -52,23 +46,12 @@ def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[s
     assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
 
 
-def test_a_resumed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    kept = f"step-{RESUMED_AT:06d}"
-    shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints("resumed") / kept)
-    assert f"resuming from {training.checkpoints('resumed') / kept}" in training.run("resumed")
-    assert losses(training.metrics("resumed")) == losses(whole_run[RESUMED_AT:])
-
-
-def test_a_cancelled_run_saves(training: Training) -> None:
-    job_id = training.submit("ended", MAX_STEPS="100000", CHECKPOINT_EVERY="100000")
-    wait_until(lambda: len(training.metrics("ended")) >= 3, timeout_s=120, what="no third step")
-    training.end(job_id)
-    outcome = training.run_dir("ended") / "outcome"
-    wait_until(outcome.is_file, timeout_s=60, what="no outcome")
-    (saved,) = training.checkpoints("ended").glob("step-*")
-    at = int(saved.name.removeprefix("step-"))
-    assert outcome.read_text() == f"stopped {at}\n"
-    assert (training.checkpoints("ended") / "latest_step").read_text() == f"{at}\n"
+@pytest.mark.parametrize("case", ["kill", "stop", "truncate"])
+def test_a_disturbed_run_has_equal_losses(
+    training: Training, whole_run: list[dict[str, Any]], case: str
+) -> None:
+    row = training.proof().run(case)
+    assert (row.problem, row.losses) == ("", "equal")
 
 
 def test_a_run_that_diverges_ends(training: Training) -> None:

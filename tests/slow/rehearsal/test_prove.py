@@ -1,13 +1,15 @@
 """Cases of `trainctl prove` on a local Slurm, with the tests' own trainer and a wrong one."""
 
-import os
+import contextlib
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rehearsal.prove import CASES, WHOLE, Proof, mount_disk
+from rehearsal.problems import RehearsalError
+from rehearsal.prove import CASES, WHOLE, mount_disk
 from tests.slow.assets.training.tiny import tiny_on_slurm
 from tests.slow.assets.training.training import Training
 
@@ -20,23 +22,18 @@ MOST_TELLING = ("truncate", "node")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
     folder = tmp_path_factory.mktemp("tiny")
     disk = folder / "fsx" / "checkpoints" / "tiny" / "disk"
-    if os.geteuid() == 0:
+    with contextlib.suppress(RehearsalError):
         mount_disk(disk)
-    with tiny_on_slurm(folder, MAX_STEPS="10") as training:
+    with tiny_on_slurm(folder, MAX_STEPS="12", STEP_S="0.3") as training:
         yield training
     if disk.is_mount():
         subprocess.run(["umount", "--lazy", disk], check=True)
 
 
-def proof_of(training: Training, **settings: str) -> Proof:
-    marker, variables = {"LOCAL_SLURM_TEST": f"tiny-{os.getpid()}"}, training.environment | settings
-    return Proof(training.slurm, marker, training.shared, variables, "tiny", 2)
-
-
 @pytest.fixture(scope="module")
 def whole(training: Training) -> None:
     """Make the run that is left alone."""
-    assert not proof_of(training).run(WHOLE).problem
+    assert not training.proof().run(WHOLE).problem
 
 
 @pytest.mark.parametrize(
@@ -44,22 +41,29 @@ def whole(training: Training) -> None:
     [pytest.param(case, marks=[] if case in MOST_TELLING else pytest.mark.nightly) for case in CASES],
 )
 def test_a_trainer_that_resumes_passes(training: Training, whole: None, case: str) -> None:
-    if case == "disk" and os.geteuid():
-        pytest.skip("only root mounts a disk")
-    row = proof_of(training).run(case)
+    if case == "disk" and not training.checkpoints(case).is_mount():
+        pytest.skip("this machine refuses to mount a disk")
+    row = training.proof().run(case)
     assert (row.problem, row.losses) == ("", "equal")
     if case == "node":
         *_, log = sorted(training.slurm.layout.jobs.glob("train-*.log"))
         assert "lost or unhealthy: train-dy-p4d-2; continues from step " in log.read_text()
 
 
+def forget(training: Training, case: str) -> None:
+    for folder in (training.run_dir(case), training.checkpoints(case)):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def test_a_trainer_without_its_checkpoint_fails(training: Training, whole: None) -> None:
     trainer: Path = training.shared / "training" / "tiny" / "trainer.py"
     trainer.write_text(trainer.read_text().replace("= checkpoints.resume_from(run)", "= None"))
-    row = proof_of(training).run("kill")
+    forget(training, "kill")
+    row = training.proof().run("kill")
     assert row.problem.startswith("It went on with step 1, not after its checkpoint of step ")
 
 
 def test_a_disturbance_after_the_end_fails(training: Training, whole: None) -> None:
-    row = proof_of(training, CHECKPOINT_EVERY="100").run("stop")
+    forget(training, "stop")
+    row = training.proof(CHECKPOINT_EVERY="100").run("stop")
     assert "was COMPLETED before something could be done" in row.problem

@@ -67,12 +67,12 @@ def test_each_rank_flushes_its_files_outside_of_steps(
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    job_id, said = check_that_a_killed_run_resumes(training, saved_at=SAVED_EVERY, SENTINEL_EVERY="4")
+    said = check_that_a_killed_run_resumes(training, SENTINEL_EVERY="4")
     assert said.count("sentinel: 2 ranks agree, compared every 4 steps\n") == said.count("sentinel:") == 2
     assert "\n0: step 1: loss " in said
     # Each start has a folder, and a folder in it for each node.
     for restart, step in ((0, 1), (1, SAVED_EVERY + 1)):
-        logs = training.run_dir("killed") / "logs" / f"{job_id}-{restart}"
+        (logs,) = (training.run_dir("kill") / "logs").glob(f"*-{restart}")
         assert sorted(each.name for each in logs.iterdir()) == list(NODES)
         first, other = (next((logs / name).glob("*/attempt_0/0/stdout.log")).read_text() for name in NODES)
         assert f"\nstep {step}: loss " in first

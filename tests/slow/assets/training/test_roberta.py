@@ -202,7 +202,7 @@ def test_data_files_equal_those_of_fairseq(
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: str) -> None:
     # In the second epoch, whose masks are others than the first's.
-    check_that_a_killed_run_resumes(training, saved_at=2 * SAVED_EVERY)
+    check_that_a_killed_run_resumes(training, CHECKPOINT_EVERY=str(2 * SAVED_EVERY))
 
 
 def test_fewer_nodes_train_the_same_batches(training: Training, whole_run: str) -> None:

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from rehearsal.local_slurm import LocalSlurm, NodeShape, SlurmError, parse_partitions
+from rehearsal.prove import Proof
 from training_cluster.cluster.config import JOB_SETTINGS
 from training_cluster.paths import TRAINING
 
@@ -77,17 +78,6 @@ def marked(mark: str) -> list[psutil.Process]:
         except (psutil.Error, OSError):
             continue
     return found
-
-
-def ranks(workload: str) -> list[psutil.Process]:
-    """The processes that train, of all nodes; their own processes for data left out."""
-    found = [
-        process
-        for process in marked(workload)
-        if any(part.endswith(f"{workload}/train.py") for part in process.cmdline())
-        and not any(part.endswith("/bin/torchrun") for part in process.cmdline())
-    ]
-    return [process for process in found if process.ppid() not in {other.pid for other in found}]
 
 
 def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float, int]]:
@@ -191,6 +181,11 @@ class Training:
                         process.kill()
             last = "\n".join(self.output(job_id).splitlines()[-30:])
             raise AssertionError(f"{error}\nThe last lines of job {job_id}:\n{last}") from error
+
+    def proof(self, **env: str) -> Proof:
+        """Return the cases of `trainctl prove`, which compare with the run `whole`."""
+        marker, variables = {"LOCAL_SLURM_TEST": f"{self.workload}-{os.getpid()}"}, self.environment | env
+        return Proof(self.slurm, marker, self.shared, variables, self.workload, 2)
 
     def run(self, run: str, **env: str) -> str:
         """Run to the end; what the job printed."""
@@ -296,23 +291,14 @@ def check_whole_run(training: Training, *, steps: int, falls_by: float = 0.5) ->
     return rows
 
 
-def check_that_a_killed_run_resumes(training: Training, *, saved_at: int, **env: str) -> tuple[int, str]:
-    """Kill a rank behind a checkpoint: the run continues from it, with the losses of the run `whole`.
+def check_that_a_killed_run_resumes(training: Training, **env: str) -> str:
+    """Kill a rank behind the first checkpoint: the run continues, with the losses of the run `whole`.
 
-    Returns the job, and what it printed.
+    Returns what the job of the run `kill` printed.
     """
-    job_id = training.submit("killed", **env)
-    training.wait_for_step(job_id, "killed", 2)
-    # Found before it is time, so that the run does not end meanwhile.
-    victim, *others = ranks(training.workload)
-    assert len(others) == 1, "a rank a node"
-    training.wait_for_step(job_id, "killed", saved_at + 1)
-    victim.kill()
-    said = training.wait(job_id, state="COMPLETED")
-    assert f"resuming from {training.checkpoints('killed') / f'step-{saved_at:06d}'}" in said
-    assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
-    assert losses(training.metrics("killed")) == losses(training.metrics("whole"))
-    return job_id, said
+    proof = training.proof(**env)
+    assert proof.run("kill").problem == ""
+    return training.output(proof.job_id)
 
 
 def python_of(workload: str) -> Path:

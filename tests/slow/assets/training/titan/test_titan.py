@@ -19,12 +19,11 @@ from tests.slow.assets.training.titan.runs import (  # noqa: F401 (fixtures)
 )
 from tests.slow.assets.training.training import (
     Training,
+    check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
     check_whole_run,
     in_environment,
     losses,
-    ranks,
-    wait_until,
 )
 from training_cluster.paths import ROOT
 
@@ -206,16 +205,7 @@ def test_a_stream_resumes_on_as_many_ranks(training: Training, weights: Path, tm
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    job_id = training.submit("killed")
-    training.wait_for_step(job_id, "killed", 2)
-    victim, *others = ranks("titan")
-    assert len(others) == 1, "a rank a node"
-    latest = training.checkpoints("killed") / "latest_step"
-    wait_until(latest.is_file, timeout_s=240, what="the first checkpoint is complete")
-    victim.kill()
-    training.wait(job_id, state="COMPLETED")
-    assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
-    assert losses(training.metrics("killed")) == losses(whole_run)
+    check_that_a_killed_run_resumes(training)
 
 
 def test_fewer_ranks_train_on_the_same_sequences(training: Training, whole_run: list[dict[str, Any]]) -> None:
