@@ -11,6 +11,7 @@ NODES ?= 2
 METRICS ?=
 ORDER ?=
 KEEP ?=
+PROVE ?=
 USERS ?=
 CONTAINER ?=
 SAMPLE ?= 0
@@ -35,6 +36,7 @@ switch = $(if $(filter $(1),$(MAKECMDGOALS)),$(if $(filter-out $(3),$($(2))),$(e
 $(call switch,rehearse,KEEP,1)
 $(call switch,rehearse,CONTAINER,1)
 $(call switch,rehearse,USERS,2)
+$(call switch,rehearse,PROVE,1)
 $(call switch,faults,ALL,1)
 $(call switch,site,SERVE,1)
 # Refused before set-up, too.
@@ -74,9 +76,10 @@ setup: ## Install both Python environments, Node, the CDK CLI and Slurm (skips w
 	@tools/setup.sh
 
 .PHONY: rehearse
-rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES CONTAINER=1 METRICS=prometheus ORDER=seed KEEP=1; or USERS=2: two users share a Slurm)
+rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES CONTAINER=1 METRICS=prometheus ORDER=seed KEEP=1; or PROVE=1: lose a rank and a node; or USERS=2: two users share a Slurm)
 	@if [ -n "$(USERS)" ]; then \
 	  exec $(VENV)/python -m rehearsal.people .rehearsal/people; fi; \
+	$(if $(PROVE),exec $(VENV)/trainctl prove "$(WORKLOAD)" kill node --nodes "$(NODES)";) \
 	$(VENV)/trainctl rehearse --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" \
 	  $(if $(ORDER),--order "$(ORDER)") $(if $(METRICS),--metrics "$(METRICS)") \
 	  $(if $(CONTAINER),--container) \
