@@ -85,7 +85,7 @@ answering() {
     sleep 0.1
     if (($(wc -l <"$answers") == $#)); then break; fi
     if ((! enough && $(grep -c ' $' "$answers") >= wanted)); then
-      enough=1 end=$((SECONDS + 2 * (SECONDS - began) + 5 < end ? SECONDS + 2 * (SECONDS - began) + 5 : end))
+      enough=1 end=$((SECONDS + 2 * (SECONDS - began) + 2 < end ? SECONDS + 2 * (SECONDS - began) + 2 : end))
     fi
   done
   { kill -KILL -- "-$step" && wait "$step"; } 2>/dev/null || true

@@ -36,7 +36,7 @@ MEDIANS = 10
 _KEPT_STEPS, _MOST_NAMED = 99, 4
 _SIGNAL_TIMEOUT_S, _AGAIN_S = 60, 30
 # By slurmctld, since a scancel that is ended early may not have reached all nodes.
-_SCANCEL_S, _END_S = 10, 10
+_SCANCEL_S, _END_S = 10, 3
 FAILED = "failed"
 
 
