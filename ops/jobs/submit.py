@@ -343,11 +343,11 @@ def _ends_of_blocks(partition: Partition, head_node: HeadNode) -> Iterator[str]:
     for line in head_node.run("sinfo", "--noheader", "--reservation", reads_only=True).splitlines():
         name, _, rest = line.strip().partition(" ")
         block = name.removeprefix("training-cluster-")
-        if block != name and rest.split()[-1].startswith(f"{partition.name}-"):
+        if block != name and re.search(rf"(^|,){partition.name}-(st|dy)-", rest.split()[-1]):
             begins = rest.split()[1]
             yield (
                 f"The Capacity Block {block} ends: its nodes are free until {begins}, the head node's time. "
-                "A job whose --time is longer waits; one without --time gets what is left."
+                "A job whose --time is longer waits, and one without --time."
             )
 
 

@@ -78,14 +78,16 @@ main() {
   elif ((status == 0)); then
     log "healthy"
   elif ((status == UNHEALTHY)) && [[ -n $sentence ]]; then
-    if is_leaving; then
+    if [[ $WHEN == asked ]]; then
+      log "unhealthy, drained after the job: $sentence"
+      printf '%s\n' "$sentence"
+    elif is_leaving; then
       log "unhealthy, not drained again: $sentence"
     else
       log "unhealthy, drained: $sentence"
       update state=drain reason="training-cluster: $sentence" ||
         log "scontrol failed: the node is not drained with this reason"
     fi
-    if [[ $WHEN == asked ]]; then printf '%s\n' "$sentence"; fi
     return "$UNHEALTHY"
   else
     log "the checks themselves failed ($status): $ELSE"

@@ -7,8 +7,8 @@ minutes. Safe to run again. Environment: PATH with Slurm's programs and aws; TRA
 later, standard library only. The head node may call DescribeCapacityReservations, as clustermgtd does.
 
 EC2 begins to terminate a block's instances 30 minutes before its end, and tells no instance of it. So the
-nodes are reserved in Slurm from LEAD before the end on, a day ahead: no job starts that would run into it.
-Slurm takes a job without a time limit for one of a year; such a job gets what is left. When the reservation
+nodes are reserved in Slurm from LEAD before the end on, AHEAD of that: no job starts that would run into it.
+Slurm takes a job without a time limit for one of a year, so it is not longer ahead. When the reservation
 begins, nodes with jobs drain, at which their own root service (node_service.py) signals the jobs. Idle nodes
 do not, since clustermgtd would replace them. It deletes only reservations whose names begin with `pcluster-`,
 and lets its own overlap them (flags=maint).
@@ -22,16 +22,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
-LEAD, EC2_BEGINS, AHEAD = (datetime.timedelta(minutes=number) for number in (45, 30, 24 * 60))
+LEAD, EC2_BEGINS, AHEAD = (datetime.timedelta(minutes=number) for number in (45, 30, 60))
 REASON = "training-cluster: EC2 takes it: "
-LIMITED = "training-cluster: until the Capacity Block ends"
-LEAST_MIN = 10
-"""Minutes that are too few for a start."""
 TIMEOUT_S = 60
-_FIELDS = ((0, 40), (40, 60), (60, 120), (120, 200))
 _TIME = "%Y-%m-%dT%H:%M:%S"
 _CONFIG = "etc/parallelcluster/slurm_plugin/fleet-config.json"
 
@@ -58,73 +53,61 @@ def ends(ids: list[str], region: str) -> dict[str, datetime.datetime]:
     """Return when the blocks end, in local time, which Slurm's programs take."""
     said = output_of(
         *("aws", "ec2", "describe-capacity-reservations", "--region", region, "--output", "json"),
-        *("--capacity-reservation-ids", *ids, "--query", "CapacityReservations[?State=='active' && EndDate]"),
+        *("--filters", "Name=state,Values=active", "--query", "CapacityReservations[?EndDate]"),
     )
     return {
         each["CapacityReservationId"]: datetime.datetime.fromisoformat(
             each["EndDate"].replace("Z", "+00:00")  # Python 3.9 and 3.10
         ).astimezone()
         for each in json.loads(said)
+        if each["CapacityReservationId"] in ids
     }
 
 
-def reserve(block: str, nodes: str, end: datetime.datetime) -> None:
-    """Reserve the nodes for the end of their block, which may have been extended."""
+def reserve(block: str, nodes: list[str], end: datetime.datetime, now: datetime.datetime) -> None:
+    """Reserve the nodes for the end of their block, if it is near; it may have been extended by days."""
     name = f"training-cluster-{block}"
     # Slurm refuses a time that has passed.
-    begins = max(end - LEAD, datetime.datetime.now().astimezone() + datetime.timedelta(seconds=5))
+    begins = max(end - LEAD, now + datetime.timedelta(seconds=5))
     known = output_of("scontrol", "show", "reservation", "--oneliner", name, check=False)
-    if f" EndTime={end:{_TIME}} " in known:
+    is_near = end - LEAD - AHEAD <= now < end - EC2_BEGINS
+    if is_near and f" EndTime={end:{_TIME}} " in known and f" NodeCnt={len(nodes)} " in known:
         return
     if known.startswith("ReservationName="):
         output_of("scontrol", "delete", f"ReservationName={name}")
+    if not is_near:
+        return
     output_of(
-        *("scontrol", "create", f"ReservationName={name}", f"Nodes={nodes}", "Users=root"),
+        *("scontrol", "create", f"ReservationName={name}", f"Nodes={','.join(nodes)}", "Users=root"),
         *(f"StartTime={begins:{_TIME}}", f"EndTime={end:{_TIME}}", "Flags=maint,ignore_jobs"),
     )
 
 
-def limit(queues: Iterable[str], end: datetime.datetime) -> None:
-    """Give jobs without a time limit, which wait because of the reservation, the time until it begins."""
-    left_s = (end - LEAD - datetime.datetime.now().astimezone()).total_seconds()
-    minutes = int(left_s // 60) - 2  # it does not start at once
-    listed = output_of(
-        *("squeue", "--noheader", "--all", "--array", "--states=PENDING", f"--partition={','.join(queues)}"),
-        "--Format=JobArrayID:40,TimeLimit:20,admin_comment:60,Reason:80",
-    )
-    for line in listed.splitlines() if minutes >= LEAST_MIN else ():
-        job, now, comment, reason = (line[at:to].strip() for at, to in _FIELDS)
-        if "Reserved" in reason and (now == "UNLIMITED" or comment == LIMITED):
-            output_of("scontrol", "update", f"jobid={job}", f"TimeLimit={minutes}", f"AdminComment={LIMITED}")
-
-
-def drain(block: str, nodes: str, end: datetime.datetime) -> None:
-    """Drain those of the nodes that have jobs."""
+def drain(block: str, nodes: list[str], end: datetime.datetime) -> None:
+    """Drain those of the nodes that have jobs; others may drain already, for another reason."""
     busy = output_of(
-        *("sinfo", "--noheader", "--all", "--Node", f"--nodes={nodes}", "--states=allocated,mixed"),
-        *("--format=%N %T",),
+        *("sinfo", "--noheader", "--all", "--Node", f"--nodes={','.join(nodes)}", "--states=allocated,mixed"),
+        *("--format=%N %E",),
     )
-    names = sorted({line.split()[0] for line in busy.splitlines() if "drain" not in line})
+    lines = (line.partition(" ") for line in busy.splitlines())
+    names = sorted({name for name, _, reason in lines if not reason.startswith(REASON)})
     if names:
         reason = f"{REASON}its Capacity Block {block} ends at {end:%H:%M}"
         output_of("scontrol", "update", f"nodename={','.join(names)}", "state=drain", f"reason={reason}")
 
 
 def main(region: str) -> None:
-    """Reserve and drain the nodes of all blocks that end within a day."""
+    """Reserve and drain the nodes of all blocks that end soon."""
     patterns = blocks(Path(os.environ.get("TRAINING_ROOT") or "/", _CONFIG))
     if not patterns:
         return
     names = set(output_of("sinfo", "--noheader", "--all", "--Node", "--format=%N").split())
     now = datetime.datetime.now().astimezone()
     for block, end in ends(sorted(patterns), region).items():
-        nodes = ",".join(
-            sorted(name for name in names if re.fullmatch("|".join(patterns[block].values()), name))
-        )
-        if nodes and end - LEAD - AHEAD <= now < end - EC2_BEGINS:
-            reserve(block, nodes, end)
-            limit(patterns[block], end)
-            if now >= end - LEAD:
+        pattern = re.compile("|".join(patterns[block].values()))
+        if nodes := sorted(filter(pattern.fullmatch, names)):
+            reserve(block, nodes, end, now)
+            if end - LEAD <= now < end - EC2_BEGINS:
                 drain(block, nodes, end)
 
 

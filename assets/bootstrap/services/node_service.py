@@ -28,6 +28,7 @@ import sys
 import threading
 import time
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 ENDPOINT = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "http://169.254.169.254"
@@ -38,8 +39,8 @@ JUDGE = Path(__file__).parents[1] / "health" / "judge-node.sh"
 LEAD_S = 900
 """Seconds before a scheduled event at which jobs save: more than ParallelCluster's KillWait."""
 # Not of the batch script: job.slurm starts again, and other scripts end with their steps. `watch` is the step
-# with which job.slurm notices that its node is lost, on all its nodes.
-_STEP = re.compile(r"(?P<step>[\d_+]+\.\d+) (?P<age>\S+) (?!watch$)")
+# with which job.slurm notices that its node is lost, on all its nodes. A name may have line ends.
+_STEP = re.compile(r"(?P<step>[\d_+]+\.\d+) (?P<age>\S+) (?P<nodes>\S+) (?!watch$)")
 _YOUNG = re.compile(rf"0:0[0-{POLL_S - 1}]")
 # The metadata service is on this machine, and not behind a proxy.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -82,8 +83,8 @@ def node_name() -> str:
 
 def slurm(*command: str) -> str:
     """Return what a program of Slurm prints. Raises OSError or subprocess.SubprocessError if it fails."""
-    done = subprocess.run(command, check=True, timeout=TIMEOUT_S, stdout=subprocess.PIPE, text=True)
-    return done.stdout
+    done = subprocess.run(command, check=True, timeout=TIMEOUT_S, stdout=subprocess.PIPE)
+    return done.stdout.decode(errors="replace")
 
 
 class Node:
@@ -103,33 +104,52 @@ class Node:
             self._drained_for, self._ask_at = found, 0.0
         if time.monotonic() < self._ask_at:
             return
-        is_taken = re.search(
-            rf" State=\S*DRAIN.* Reason={REASON}", slurm("scontrol", "show", "node", "--oneliner", self.name)
+        taken = re.search(
+            rf" State=\S*DRAIN.* Reason={REASON}(.*)",
+            slurm("scontrol", "show", "node", "--oneliner", self.name),
         )
-        if is_taken:
-            self._tell()
-        self._ask_at = time.monotonic() + (POLL_S if is_taken else ASK_S)
+        is_block = taken is not None and "Capacity Block" in taken[1]
+        is_soon = taken is not None and (self._tell(is_first=is_block) or not is_block)
+        self._ask_at = time.monotonic() + (POLL_S if is_soon else ASK_S)
 
-    def _tell(self) -> None:
-        """Send SIGTERM to each step once, but not before its tasks can have started."""
-        listed = slurm(
-            *("squeue", "--noheader", "--all", "--steps", f"--nodelist={self.name}", "--format=%i %M %j")
-        )
-        for found in map(_STEP.match, listed.splitlines()):
-            if found and found["step"] not in self._told and not _YOUNG.fullmatch(found["age"]):
-                # Without --ctld it asks all nodes of the job, and fails at those without the step.
-                slurm("scancel", "--ctld", "--signal=TERM", found["step"])
-                print(f"sent SIGTERM to step {found['step']}", flush=True)
-                self._told.add(found["step"])
+    def _tell(self, *, is_first: bool) -> bool:
+        """Send SIGTERM to each step once, but not before its tasks can have started; True while one is young.
+
+        Args:
+            is_first: True to leave a step to its first node, since EC2 takes all nodes of a block.
+        """
+        query = ("squeue", "--noheader", "--all", "--steps", f"--nodelist={self.name}")
+        steps = set(slurm(*query, "--format=%i").split())
+        found = map(_STEP.match, slurm(*query, "--format=%i %M %N %j").split("\n"))
+        new = [each for each in found if each and each["step"] in steps - self._told]
+        for each in new:
+            if _YOUNG.fullmatch(each["age"]):
+                continue
+            self._told.add(each["step"])
+            if is_first and slurm("scontrol", "show", "hostnames", each["nodes"]).split()[0] != self.name:
+                continue
+            try:  # without --ctld it asks all nodes of the job, and fails at those without the step
+                slurm("scancel", "--ctld", "--signal=TERM", each["step"])
+                print(f"sent SIGTERM to step {each['step']}", flush=True)
+            except (OSError, subprocess.SubprocessError) as error:  # it has just ended
+                print(f"no SIGTERM to step {each['step']}: {error}", file=sys.stderr, flush=True)
+        return any(each["step"] not in self._told for each in new)
 
 
 class Answer(socketserver.StreamRequestHandler):
     """Answer to a user with a job on this node: why it is unhealthy; nothing if it is healthy."""
 
-    _one = threading.Lock()
+    _one, _few = threading.Lock(), threading.BoundedSemaphore(8)
 
     def handle(self) -> None:
-        """Check the node as before a job, for one user after the other."""
+        """Check the node as before a job, for one user after the other; not for too many at once."""
+        if self._few.acquire(blocking=False):
+            try:
+                self._answer()
+            finally:
+                self._few.release()
+
+    def _answer(self) -> None:
         credentials = self.request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _, uid, _ = struct.unpack("3i", credentials)
         name = Path(str(self.server.server_address)).stem
@@ -160,7 +180,7 @@ def main() -> None:
     while True:
         try:
             node.look()
-        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        except (OSError, subprocess.SubprocessError, HTTPException, ValueError, KeyError, TypeError) as error:
             print(f"tried again in {POLL_S} s: {error}", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
 

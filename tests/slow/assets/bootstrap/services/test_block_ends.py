@@ -43,16 +43,14 @@ def test_jobs_end_before_their_capacity_block(tmp_path: Path) -> None:
 
         runs = submit(NODES[0])
         wait_until(lambda: slurm.job(runs).state == "RUNNING", timeout_s=60, what="no node")
-        tell(tmp_path, slurm, now + 1490 * minute)
         tell(tmp_path, slurm, now + 55 * minute)
-        tell(tmp_path, slurm, now + 60 * minute)  # extended
         endless, fits = submit(NODES[1]), submit(NODES[1], "--time=5")
         wait_until(lambda: slurm.job(fits).state == "RUNNING", timeout_s=60, what="a short job waits")
         assert (slurm.job(endless).state, "Reserved" in slurm.job(endless).reason) == ("PENDING", True)
         assert [reason(node) for node in NODES] == ["none"] * 2
         slurm.cancel(fits)
-        tell(tmp_path, slurm, now + 60 * minute)
-        wait_until(lambda: slurm.job(endless).state == "RUNNING", timeout_s=60, what="gets no limit")
+        tell(tmp_path, slurm, now + 1495 * minute)  # extended by a day
+        wait_until(lambda: slurm.job(endless).state == "RUNNING", timeout_s=60, what="still reserved")
         slurm.cancel(endless)
         wait_until(lambda: slurm.job(endless).has_ended, timeout_s=60, what="not cancelled")
         tell(tmp_path, slurm, now + 44 * minute)

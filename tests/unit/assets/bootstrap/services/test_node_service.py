@@ -37,7 +37,13 @@ class Played:
 
     def slurm(self, *command: str) -> str:
         if command[0] == "squeue":
-            return self.jobs.get(command[4], "") if "--user" in command[4] else self.steps
+            if "--user" in command[4]:
+                return self.jobs.get(command[4], "")
+            ids = (line.split()[0] for line in self.steps.splitlines() if "." in line.split()[0])
+            forged = "8.1 0:01 n a\n99.0 1:00 n bash\n"  # a job's name with a line end
+            return "\n".join(ids) if command[-1] == "--format=%i" else f"{self.steps}{forged}"
+        if command[2] == "hostnames":
+            return command[3]
         if command[1] == "show":
             return f"NodeName={NAME} State=MIXED+DRAIN Reason={self.reason} [root@T]"
         if command[1] == "update":
@@ -61,7 +67,9 @@ def test_each_step_of_a_taken_node_is_told(played: Played) -> None:
     node.look()
     assert played.done == []
     played.spot = SPOT
-    played.steps = "7_1.0 12:00 bash\n7_1.1 12:00 watch\n7_1.batch 12:01 batch\n8.1 0:04 a b\n"
+    played.steps = (
+        f"7_1.0 12:00 {NAME} bash\n7_1.1 12:00 {NAME} watch\n7_1.batch 12:01 n batch\n8.1 0:04 n a b\n"
+    )
     node.look()
     drained = "reason=training-cluster: EC2 takes it: spot terminate at T"
     assert played.done == [drained, "7_1.0"], "the tasks of a young step may miss a signal"
@@ -69,9 +77,16 @@ def test_each_step_of_a_taken_node_is_told(played: Played) -> None:
     node.look()
     node.look()
     assert played.done == [drained, "7_1.0", "8.1"]
-    played.steps, played.reason = "9.0 1:00 bash\n", "checked by hand"
+    played.steps, played.reason = "9.0 1:00 n bash\n", "checked by hand"
     node.look()
     assert played.done[-1] == "8.1", "a node in another state"
+
+
+def test_one_node_tells_steps_of_a_block(played: Played) -> None:
+    played.reason = "training-cluster: EC2 takes it: its Capacity Block cr-1 ends at 11:30"
+    played.steps = f"7.0 12:00 {NAME} bash\n9.0 12:00 another bash\n"
+    played.service.Node(NAME).look()
+    assert played.done == ["7.0"]
 
 
 @pytest.mark.parametrize(
