@@ -195,7 +195,7 @@ def test_ranks_that_do_not_end_occupy_nodes(tmp_path: Path) -> None:
     (tmp_path / "sleep").write_text("#!/bin/sh\n")
     (tmp_path / "sleep").chmod(0o755)
     node = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1"}
-    answer = ["bash", TRAINING / "nodes.sh", "answer", "0"]
+    answer = ["bash", str(TRAINING / "nodes.sh"), "answer", "0"]
     with subprocess.Popen(["sleep", "60"], env=os.environ | node | {"RANK": "0"}) as rank:
         path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
         busy, other = (
