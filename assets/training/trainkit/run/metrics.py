@@ -95,7 +95,6 @@ class Metrics:
     """File of one run; a resume first removes the steps that it will repeat, and damaged rows."""
 
     def __init__(self, file: Path, *, after_step: int) -> None:
-        self._file = file
         self._save_s = 0.0
         rows, damaged, last = Rows(file), 0, 0
         with whole_file(file) as kept:
@@ -111,6 +110,8 @@ class Metrics:
             write_whole(file.with_name(DAMAGED), f"{damaged}\n")
         if rows.damaged:
             print(f"{file}: {rows.damaged} damaged rows skipped")
+        # Ranks of an older start that are left on a node write into the file that this one has replaced.
+        self._rows = file.open("a", encoding="utf-8")
 
     def add(self, *, mfu: float | None = None, seq_per_s: float | None = None, **row: float) -> str:
         """Append one step; return it as a line for people.
@@ -147,8 +148,8 @@ class Metrics:
         if self._save_s:
             row["save_s"], self._save_s = self._save_s, 0.0
         now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.9 and 3.10 have no UTC)
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))
+        self._rows.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))
+        self._rows.flush()
 
 
 def summary_of(file: Path) -> str:
