@@ -62,7 +62,7 @@ def test_settings_of_other_machines_are_left_out() -> None:
     config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] += [
         {"TopologyPlugin": "topology/tree"},
         {"AccountingStorageEnforce": "limits"},
-        {"SchedulerParameters": "bf_continue"},
+        {"MinJobAge": 300},
         {"Nodes": "own[1-2]", "PartitionName": "own", "ExclusiveTopo": "yes"},
         {"NodeName": "own[1-2]", "NodeAddr": "own.example.com", "CPUs": 2},
     ]
@@ -72,8 +72,8 @@ def test_settings_of_other_machines_are_left_out() -> None:
         "left out: AccountingStorageEnforce=limits: there is no slurmdbd here",
         "left out: ExclusiveTopo=yes: newer than Slurm 22.05",
         "left out: MetricsType=metrics/openmetrics: newer than Slurm 22.05",
+        "left out: MinJobAge=300: this machine has its own",
         "left out: PrologFlags=RunInJob: newer than Slurm 22.05",
         "left out: PrologFlags=X11: not with proctrack/linuxproc, which this machine has",
-        "left out: SchedulerParameters=bf_continue: this machine has its own",
         "left out: TopologyPlugin=topology/tree: reads topology.conf, which a script on the head node brings",
     ]
