@@ -22,12 +22,13 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
     if found is None:
         return None, "the last deploy was by a release of this app that did not record flags"
     flags = {flag: value for flag, value in found.items() if flag not in _NOT_COMPARED}
-    flags |= {flag: getattr(settings, flag) for flag in _NOT_COMPARED if getattr(settings, flag) is not None}
+    new = {flag: getattr(settings, flag) for flag in _NOT_COMPARED if getattr(settings, flag) is not None}
     try:
-        return read_settings(flags), ""
+        return read_settings(flags | new), ""
     except ConfigurationError as error:
         last = str(error).splitlines()[-1].strip()
-        return None, f"this release of the app refuses the flags of the last deploy: {last}"
+        named = "".join(f" with the new -c {flag}" for flag in new if flag in settings.model_fields_set)
+        return None, f"this release of the app refuses the flags of the last deploy{named}: {last}"
 
 
 def changed_flags(before: Settings, after: Settings) -> Iterator[tuple[str, str, str]]:
