@@ -26,6 +26,7 @@ CASES = (
     ("before", "exit 2", 0, "", f"job 17: {FAILED} (2): the job starts unchecked"),
     ("after", "exit 9", 0, "", f"after job 17: {FAILED} (9): the node stays in service"),
     ("idle", "exit 1", 0, "", f"idle: {FAILED} (1): the node stays in service"),
+    ("asked", SICK, UNHEALTHY, "", f"between starts of a job: unhealthy, drained after the job: {SAID}"),
 )
 
 
@@ -50,7 +51,7 @@ class Judge(Machine):
             capture_output=True,
             text=True,
         )
-        assert done.stdout == ""
+        assert done.stdout == (f"{SAID}\n" if when == "asked" else "")
         (*_, change) = ("", *(call for call in self.called() if call.startswith("scontrol update")))
         log = self.root / "var/log/training-cluster/health.log"
         return done.returncode, change, (log.read_text() if log.exists() else done.stderr).rstrip("\n")
