@@ -111,13 +111,13 @@ well=()
 answer() {
   local -r node="$SLURMD_NODENAME"
   local -i second=0
-  local said="" left
-  left="$(ranks_left "$node")"
-  while [[ -n $left ]] && ((second++ < 20)); do
-    sleep 1
-    left="$(ranks_left "$node")"
-  done
+  local said="" left=""
   if (($1)); then
+    left="$(ranks_left "$node")"
+    while [[ -n $left ]] && ((second++ < 20)); do
+      sleep 1
+      left="$(ranks_left "$node")"
+    done
     said="$(timeout 70 python3 -I -c 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 print(s.makefile().read())' "${TRAINING_ROOT:-}/run/training-cluster/$node.health" 2>/dev/null)" || said=""
   fi
@@ -170,11 +170,15 @@ set_size() {
 }
 size=0
 
-# lost_nodes: prints those nodes of the last start that are not well, with Slurm's reasons.
+# lost_nodes: prints those nodes of the last start that are not well, by Slurm's reasons.
 lost_nodes() {
-  local node
+  local node reason
+  local -A by=()
   for node in ${NODES//,/ }; do
-    if [[ " ${well[*]} " != *" $node "* ]]; then printf '%s\n' "$node${bad[$node]:+ (${bad[$node]})}"; fi
+    if [[ " ${well[*]} " != *" $node "* ]]; then by[" ${bad[$node]:+(${bad[$node]})}"]+=",$node"; fi
+  done
+  for reason in "${!by[@]}"; do
+    printf '%s%s\n' "$(scontrol show hostlist "${by[$reason]#,}")" "${reason% }"
   done | paste -sd ' '
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.subjects.scale_slurm import PARTITION, BigSlurm, chosen, hosts, last_said, read_log, wait_until
+from bench.subjects.scale_slurm import PARTITION, BigSlurm, hosts, last_said, read_log, wait_until
 from rehearsal.local_slurm import SlurmError
 from rehearsal.local_slurm.cluster import SYSTEM_PATH
 from training_cluster.paths import TRAINING
@@ -26,13 +26,18 @@ source "$here/../launch.sh"
 start_ranks "$here" "$here/train.py"
 """
 # A wrapper of Slurm's srun, which measures the time of the steps, since Slurm's log does not have it.
+# job.slurm kills the step that asks the nodes once all have answered, so another process writes its end. The
+# watch runs beside the other steps.
 _SRUN = """\
 #!/bin/sh
+PATH="$WITHOUT_TIMES"
+case "$*" in *--job-name=watch*) exec srun "$@" ;; esac
 began=$(date +%s.%N)
-PATH="$WITHOUT_TIMES" srun "$@"
-status=$?
-echo "$began $(date +%s.%N)" >>"$STEP_TIMES"
-exit $status
+srun "$@" &
+step=$!
+setsid sh -c 'while [ -e /proc/$0/exe ]; do sleep 0.02; done
+echo "$1 $(date +%s.%N)" >>"$STEP_TIMES"' $step "$began" &
+wait $step
 """
 _PARTITION = "export RANKS_PER_NODE=1 ACCELERATOR_KIND=none FAMILY=p5 CAPACITY=ondemand\n"
 # Messages of Slurm's own daemons for each node (those of a step's end are combined in a tree), and
@@ -61,7 +66,7 @@ def make_shared(folder: Path) -> dict[str, str]:
     """Make a shared folder with the job script and an idle workload; return the job's environment."""
     shared, etc = folder / "shared", folder / "etc"
     training = shared / "training"
-    shutil.copytree(TRAINING, training, ignore=lambda _, names: [n for n in names if "." not in n])
+    shutil.copytree(TRAINING, training)
     workload = training / WORKLOAD
     workload.mkdir()
     (workload / "train.sh").write_text(_TRAIN, encoding="utf-8")
@@ -148,7 +153,8 @@ def launch_s(*, train: Path, variables: Mapping[str, str], nodes: int) -> float:
 
 def _ran_s(slurm: BigSlurm, job: int) -> float:
     log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
-    return last_said(log, f"_job_complete: JobId={job} done ") - last_said(log, *chosen(job))
+    prologs_ended = last_said(log, f"prolog_running_decr: Configuration for JobId={job} is complete ")
+    return last_said(log, f"_job_complete: JobId={job} done ") - prologs_ended
 
 
 def _files(folder: Path) -> set[str]:

@@ -37,7 +37,7 @@ _RESOURCE = NodeSet(
     dynamic=NODES,
     shape=NodeShape(vcpus=192, memory_mib=2_000_000),
 )
-_TIMEOUT_S, _POLL_S = 150, 0.1
+_TIMEOUT_S, _POLL_S = 600, 0.1
 _QUIET_S = 4.0
 """Seconds after its start in which slurmctld gives no job a node."""
 _LOGGED = re.compile(r"^\[(?P<time>[^\]]+)\] (?P<said>.*)$")

@@ -16,7 +16,7 @@ die() {{ log "$1"; exit 1; }}
 tell() {{ :; }}
 report() {{ log "the report"; }}
 find_python() {{ command -v python3; }}
-scontrol() {{ log "scontrol $*"; }}
+scontrol() {{ if [[ $2 == hostlist ]]; then echo "$3"; else log "scontrol $*"; fi; }}
 training=/fsx/training workload=tiny run=mine MAX_RESTARTS=${{MAX_RESTARTS:-3}}
 SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=7 SLURMD_NODENAME=n1
 source "{TRAINING}/restarts.sh"
@@ -157,7 +157,13 @@ def test_a_doomed_node_gives_way_to_a_spare(job: Job, script_node: str, goes_on:
 SLURMD_NODENAME={script_node}
 squeue() {{ echo "RUNNING 0 n[1-3]"; }}
 sinfo() {{ printf 'n1 mixed none\nn2 draining {TAKEN[4:-1]}\nn3 mixed none\n'; }}
-scontrol() {{ if [[ $1 == show ]]; then printf '%s\n' n1 n2 n3; else log "scontrol $*"; fi; }}
+scontrol() {{
+  case $2 in
+    hostnames) printf '%s\n' n1 n2 n3 ;;
+    hostlist) echo "$3" ;;
+    *) log "scontrol $*" ;;
+  esac
+}}
 answering() {{ well=("$@"); }}
 wanted=2 least=2
 """
@@ -195,7 +201,7 @@ def test_ranks_that_do_not_end_occupy_nodes(tmp_path: Path) -> None:
     (tmp_path / "sleep").write_text("#!/bin/sh\n")
     (tmp_path / "sleep").chmod(0o755)
     node = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1"}
-    answer = ["bash", str(TRAINING / "nodes.sh"), "answer", "0"]
+    answer = ["bash", str(TRAINING / "nodes.sh"), "answer", "1"]
     with subprocess.Popen(["sleep", "60"], env=os.environ | node | {"RANK": "0"}) as rank:
         path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
         busy, other = (
