@@ -133,7 +133,7 @@ def ready(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
 
 
 @contextmanager
-def local_slurm(root: Path, *, nodes: int, credential_s: int = 30) -> Iterator[LocalSlurm]:
+def local_slurm(root: Path, *, nodes: int) -> Iterator[LocalSlurm]:
     """Run a local Slurm with a partition `train` of dynamic nodes."""
     workload_python(WORKLOAD)
     resource = {"Name": FAMILY, "InstanceType": "m6i.32xlarge", "MinCount": 0, "MaxCount": nodes}
@@ -147,6 +147,5 @@ def local_slurm(root: Path, *, nodes: int, credential_s: int = 30) -> Iterator[L
         partitions=partitions,
         marker=("LOCAL_SLURM_BENCH", str(os.getpid())),
         suspend_time_s=_SUSPEND_TIME_S,
-        credential_s=credential_s,
     ) as slurm:
         yield slurm

@@ -15,7 +15,6 @@ from bench.first_step import WORKLOAD, FirstStep, local_slurm, make_shared, time
 from bench.measuring.programs import BaselineError
 from bench.measuring.result import Result, Row, at_most, spread
 from rehearsal.local_slurm import LocalSlurm
-from training_cluster.cluster.config import JOB_SETTINGS
 
 TITLE = "restarts, from a lost rank or node to the next step"
 ROUNDS, _REQUEUES = 3, 2
@@ -87,11 +86,9 @@ class Job:
 
 def measure() -> Result:
     """Measure a start of the ranks alone, and three kinds of restarts."""
-    # Slurm 22.05 has no requeue_delay, but waits for the credential's end.
-    delay = re.search(r"requeue_delay=(\d+)", str(JOB_SETTINGS["SchedulerParameters"]))
     with (
         tempfile.TemporaryDirectory() as name,
-        local_slurm(Path(name) / "slurm", nodes=_NODES, credential_s=int(delay[1] if delay else 70)) as slurm,
+        local_slurm(Path(name) / "slurm", nodes=_NODES) as slurm,
     ):
         folder = Path(name)
         alone = FirstStep(slurm, folder / "alone")

@@ -55,11 +55,11 @@ class LocalSlurm(SlurmClient):
     """A Slurm with ParallelCluster's partitions and node names, on this machine, for one rehearsal.
 
     It is a context manager; `start` and `stop` do the same explicitly. `marker` is an environment variable
-    of all its processes. All its files are in `root`. `prolog` (absolute) and `credential_s` are as in
-    Layout. `second_user` may submit jobs in addition to root; `user_env` is the environment for that. Where
-    nodes are separate, each has its own copy of the existing `private` folders. `accounting` corresponds to
-    `-c accounting=new`: a database and slurmdbd. `for_all` lets every user submit jobs; `root` is then a
-    short path that all users can reach. `settings` are the lines for slurm.conf of the cluster's config.
+    of all its processes. All its files are in `root`. `prolog` (absolute) is as in Layout. `second_user` may
+    submit jobs in addition to root; `user_env` is the environment for that. Where nodes are separate, each
+    has its own copy of the existing `private` folders. `accounting` corresponds to `-c accounting=new`: a
+    database and slurmdbd. `for_all` lets every user submit jobs; `root` is then a short path that all users
+    can reach. `settings` are the lines for slurm.conf of the cluster's config.
     """
 
     def __init__(
@@ -71,7 +71,6 @@ class LocalSlurm(SlurmClient):
         suspend_time_s: int = 20,
         max_node_processes: int = 8,
         prolog: Path | None = None,
-        credential_s: int = 30,
         second_user: str | None = None,
         private: Collection[Path] = (),
         accounting: bool = False,
@@ -93,7 +92,6 @@ class LocalSlurm(SlurmClient):
             max_node_processes=max_node_processes,
             suspend_time_s=suspend_time_s,
             prolog=prolog,
-            credential_s=credential_s,
             accounting_port=first_port + len(self.node_names) + 1 if accounting else None,
         )
         dataclasses.replace(layout, alias=LONGEST_ALIAS).check_socket_paths(self.node_names)

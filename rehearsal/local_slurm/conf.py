@@ -1,6 +1,7 @@
 """slurm.conf of a local cluster, rendered from partitions and a layout (pure)."""
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 
 from rehearsal.local_slurm.custom_settings import CustomSettings, Settings
@@ -10,6 +11,7 @@ from rehearsal.local_slurm.ports import LOOPBACK
 
 # Percentage of a node's memory that ParallelCluster lets Slurm allocate (SchedulableMemory's default).
 SCHEDULABLE_MEMORY_PERCENT = 95
+_CREDENTIAL_S = 70  # in ParallelCluster's slurm.conf
 
 
 # slurmd always loads a cgroup plugin. The one for cgroup v2 requires root, systemd and dbus; the one for
@@ -26,7 +28,7 @@ def render_slurm_conf(
     """
     lines = [
         "# Written by rehearsal.local_slurm from a ParallelCluster cluster config; do not edit.",
-        *_daemons(layout),
+        *_daemons(layout, settings),
         *_jobs(),
         *_scheduling(layout),
         *_accounting(layout),
@@ -41,7 +43,7 @@ def render_slurm_conf(
     return "\n".join(lines) + "\n", sorted(set(custom.left_out))
 
 
-def _daemons(layout: Layout) -> Iterator[str]:
+def _daemons(layout: Layout, settings: Sequence[Settings]) -> Iterator[str]:
     yield "\n# Names, users: this machine and whoever rehearses. Ports: found free at start."
     yield "ClusterName=rehearsal"
     yield f"SlurmctldHost={layout.host}({LOOPBACK})"
@@ -52,7 +54,9 @@ def _daemons(layout: Layout) -> Iterator[str]:
     yield "CommunicationParameters=EnableIPv6"
     yield "\n# Paths: all under the rehearsal's own folder, and munge's socket too."
     yield "AuthType=auth/munge"
-    yield f"AuthInfo=socket={layout.munge_socket},cred_expire={layout.credential_s}"
+    # Slurm 22.05 has no requeue_delay: a requeued job starts when its credential has expired.
+    delay = re.search(r"requeue_delay=(\d+)", "".join(str(dict(each)) for each in settings))
+    yield f"AuthInfo=socket={layout.munge_socket},cred_expire={delay[1] if delay else _CREDENTIAL_S}"
     yield f"StateSaveLocation={layout.state}"
     yield f"SlurmdSpoolDir={layout.spool}/%n"
     yield f"SlurmctldLogFile={layout.log}/slurmctld.log"

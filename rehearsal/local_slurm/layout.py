@@ -39,9 +39,6 @@ class Layout:
     prolog: Path | None = None
     """Absolute path of the folder of scripts that run before each job, ParallelCluster's prolog.d; those of
     epilog.d beside it run after each job."""
-    credential_s: int = 30
-    """Lifetime of a job's credential, 70 in ParallelCluster's slurm.conf. A job that is queued again starts
-    only after it has expired: Slurm 22.05 has no requeue_delay. A prolog has to end before."""
     accounting_port: int | None = None
     """Port of slurmdbd; None without accounting."""
     alias: Path | None = None

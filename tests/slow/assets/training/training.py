@@ -26,8 +26,6 @@ SHAPES = {"p4d.24xlarge": NodeShape(vcpus=96, memory_mib=1_179_648)}
 NODES = ("train-dy-p4d-1", "train-dy-p4d-2")
 PROGRAMS = Path(__file__).parent / "programs"
 """Folder of the programs that run in a workload's environment."""
-# A requeued job starts again when its credential has expired; ParallelCluster's 70 s are too long to watch.
-CREDENTIAL_S = 10
 # What the bootstrap installs for this family; the rehearsal's own settings then say CPU.
 FAMILY = """\
 export FAMILY=p4d
@@ -42,7 +40,6 @@ def local_slurm(
     *,
     mark: str,
     suspend_time_s: int = 20,
-    credential_s: int = CREDENTIAL_S,
     second_user: str | None = None,
     private: Collection[Path] = (),
     nodes: int = 2,
@@ -59,7 +56,6 @@ def local_slurm(
         partitions=partitions,
         marker=marker,
         suspend_time_s=suspend_time_s,
-        credential_s=credential_s,
         second_user=second_user,
         private=private,
         prolog=prolog,
@@ -331,7 +327,6 @@ def training_on_slurm(
     workload: str,
     env: Mapping[str, str] | None = None,
     suspend_time_s: int = 120,
-    credential_s: int = CREDENTIAL_S,
     nodes: int = 2,
 ) -> Iterator[Training]:
     """A local Slurm and a shared folder for one workload; afterwards no process of it is left."""
@@ -339,7 +334,6 @@ def training_on_slurm(
         folder / "slurm",
         mark=workload,
         suspend_time_s=suspend_time_s,
-        credential_s=credential_s,
         nodes=nodes,
     ) as slurm:
         yield Training(slurm, folder, workload=workload, env=env)

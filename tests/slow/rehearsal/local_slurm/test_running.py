@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.local_slurm import LocalSlurm, NodeSet, NodeShape, Partition, RunningSlurm, SlurmError
-from tests.slow.assets.training.training import CREDENTIAL_S, marked
+from tests.slow.assets.training.training import marked
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,6 @@ def started(tmp_path: Path) -> Iterator[LocalSlurm]:
         root=tmp_path,
         partitions=[_partition("cpu", dynamic=2)],
         marker=("LOCAL_SLURM_TEST", MARK),
-        credential_s=CREDENTIAL_S,
     )
     with slurm:
         yield slurm
