@@ -20,6 +20,8 @@ mktemp mv nproc python3 readlink realpath rm sed sh sha256sum sleep sort stat ta
 KERNEL = "6.8.0-1021-aws"
 QUESTIONS = ("uname", "modinfo", "dpkg-query", "rpm", "lspci", "python3")
 APT = "apt-get -o DPkg::Lock::Timeout=60 -qq"
+# What would change the machine that runs the tests. A test that needs one stubs it.
+REFUSED = "apt-get apt-mark dnf dpkg systemctl".split()
 
 
 class Machine:
@@ -58,6 +60,10 @@ class Machine:
             self.environment[name] = value.strip("'")
         if venv:
             self._build_images(venv)
+            return
+        for name in REFUSED:
+            why = f"{name}: a test must not change this machine. Without .cache/prometheus, type: make setup"
+            self.program(name, f"echo '{why}' >&2; exit 1")
 
     def _build_images(self, venv: Path) -> None:
         (self.bundle / "training").symlink_to(ASSETS / "training")
