@@ -12,14 +12,18 @@ says why no test does.
 import ast
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import pytest
 
 from tests import rooms
 from tools.shell_mutants import shell_faults
@@ -108,16 +112,15 @@ def sample(package: str, number: int) -> list[Mutant]:
     return [every[index] for index in sorted(chosen)]
 
 
-def _tests(copy: Path, path: Path) -> list[str]:
-    """Return the fast tests of a file's package; of a script those beside it, first those that name it."""
+def _tests(copy: Path, path: Path) -> list[list[str]]:
+    """Return the fast tests of a package, of a script those beside it: those that name the file, others."""
     parts = [part.replace("-", "_") for part in path.parent.parts[path.parts[0] == "constructs" :]]
     folder = copy.joinpath("tests/unit", *parts)
     folder = next(each for each in (folder, *folder.parents) if each.exists())
-    if path.suffix == ".py":
-        places = [folder, copy / rooms.TESTED_WITH.get(str(path.parent), "none")]
-        return [str(each) for each in places if each.exists()]
-    files = sorted(folder.glob("test_*.py"), key=lambda file: path.stem not in file.read_text())
-    return [str(file) for file in files]
+    files = sorted(folder.rglob("test_*.py") if path.suffix == ".py" else folder.glob("test_*.py"))
+    files += filter(Path.exists, [copy / rooms.TESTED_WITH.get(str(path.parent), "none")])
+    named = [file for file in files if re.search(rf"\b{path.stem}\b", file.read_text())]
+    return [[str(file) for file in named], [str(file) for file in files if file not in named]]
 
 
 def _tests_pass(copy: Path, tests: list[str]) -> bool:
@@ -130,7 +133,7 @@ def _tests_pass(copy: Path, tests: list[str]) -> bool:
         )
     except subprocess.TimeoutExpired:
         return False
-    return ran.returncode == 0
+    return ran.returncode in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def run(lines: list[list[str]]) -> int:
@@ -145,8 +148,8 @@ def run(lines: list[list[str]]) -> int:
         for installed in _INSTALLED:
             (copy / installed).parent.mkdir(exist_ok=True)
             (copy / installed).symlink_to(ROOT / installed)
-        for place in {tuple(sorted(_tests(copy, Path(line[0])))) for line in lines}:
-            if not _tests_pass(copy, [*place]):
+        for place in {tuple(sorted(chain(*_tests(copy, Path(line[0]))))) for line in lines}:
+            if not (place and _tests_pass(copy, [*place])):
                 raise SystemExit(f"{place}: these tests fail, or there are none, without a mutant")
         for number, (*name, reason) in enumerate(lines):
             path = Path(name[0])
@@ -154,8 +157,9 @@ def run(lines: list[list[str]]) -> int:
             if mutant := next((each for each in mutants(path) if list(each.name) == name), None):
                 (copy / path).write_bytes(mutant.text)
                 os.utime(copy / path, (number, number))  # else equal sizes look compiled
-                tests = [reason] if reason.startswith("tests/") else _tests(copy, path)
-                verdict = "unseen" if _tests_pass(copy, tests) else "seen"
+                groups = [[reason]] if reason.startswith("tests/") else _tests(copy, path)
+                unseen = all(_tests_pass(copy, tests) for tests in groups if tests)
+                verdict = "unseen" if unseen else "seen"
                 shutil.copy2(ROOT / path, copy / path)
             wrong += verdict != ("unseen" if reason and not reason.startswith("tests/") else "seen")
             print(verdict, *name, reason, sep="\t", flush=True)
