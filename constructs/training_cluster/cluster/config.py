@@ -48,6 +48,14 @@ JOB_SETTINGS: Rendered = {
     "PrologFlags": "Alloc,DeferBatch",
 }
 """Settings of slurm.conf for the jobs of every cluster."""
+SEVERAL_USERS_SETTINGS: Rendered = JOB_SETTINGS | {
+    # pam_slurm_adopt puts a user's SSH session into the step that Contain makes. What that costs: see above.
+    "PrologFlags": "Alloc,DeferBatch,Contain",
+    # Ports of srun and salloc, whose messages are signed: assets/bootstrap/peers.sh opens them to all nodes.
+    # Linux gives no other program one of them by itself (32768 to 60999).
+    "SrunPortRange": "61000-65000",
+}
+"""The same for a cluster with users of a file or a directory."""
 SHARED_CLUSTER_SETTINGS = {
     # A user of no account submits no job, and no job exceeds a limit of the file of users. Limits and reports
     # of GPU hours need GPUs to be counted.
@@ -75,7 +83,7 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
             "Scheduler": "slurm",
             "SlurmSettings": _slurm_settings(settings, ids),
             "SlurmQueues": [
-                render_queue(queue, cluster_name=settings.cluster_name, ids=ids)
+                render_queue(queue, cluster_name=settings.cluster_name, ids=ids, has_users=settings.has_users)
                 for queue in settings.all_queues
             ],
         },
@@ -183,7 +191,7 @@ def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
     idle_min = load_base().scaledown_idle_min if settings.idle_minutes is None else settings.idle_minutes
     rendered: Rendered = {
         "ScaledownIdletime": idle_min,
-        "CustomSlurmSettings": [dict(JOB_SETTINGS)],
+        "CustomSlurmSettings": [dict(SEVERAL_USERS_SETTINGS if settings.has_users else JOB_SETTINGS)],
     }
     if settings.accounting != "off" and ids.database:
         if settings.users:

@@ -21,12 +21,14 @@ _CAPACITY_TYPES = {
 }
 DEFAULT_SCRATCH = "/scratch"
 """ParallelCluster's DEFAULT_EPHEMERAL_DIR (pcluster/constants.py, 3.16.1)."""
+ONE_USER = "ExclusiveUser"
+"""Setting of a partition in slurm.conf."""
 THREADS = "ThreadsPerCore"
 """Setting of a node in slurm.conf."""
 
 
-def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds) -> Rendered:
-    """Render one entry of Scheduling.SlurmQueues."""
+def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds, has_users: bool = False) -> Rendered:
+    """Render one entry of Scheduling.SlurmQueues; with users, a node runs jobs of one user at a time."""
     local_storage = root_volume(queue.root_gib)
     if any(each.size.nvme_gb for each in queue.types):
         # The default, stated: to leave it out of an existing cluster's config would be a change of its nodes.
@@ -42,8 +44,11 @@ def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds) -> Render
     }
     if queue.allocation_strategy:
         rendered["AllocationStrategy"] = queue.allocation_strategy
-    if queue.partition:
-        rendered["CustomSlurmSettings"] = dict(queue.partition)
+    partition = dict(queue.partition)
+    if has_users and ONE_USER.lower() not in {key.lower() for key in partition}:
+        partition[ONE_USER] = "YES"
+    if partition:
+        rendered["CustomSlurmSettings"] = partition
     if queue.is_exclusive:
         rendered["JobExclusiveAllocation"] = True
     if queue.reservation_id:

@@ -60,6 +60,11 @@ class Settings(
         return set(self.model_dump(exclude_defaults=True))
 
     @property
+    def has_users(self) -> bool:
+        """True if the cluster has users of a file or a directory in addition to its own."""
+        return bool(self.users or self.directory)
+
+    @property
     def family_facts(self) -> Family:
         """Catalog's entry of the chosen family."""
         found = find_instance_type(self.instance_type) if self.instance_type else None

@@ -10,7 +10,12 @@ import pytest
 import yaml
 
 from training_cluster.catalog.families import family_names
-from training_cluster.cluster.config import SHARED_CLUSTER_SETTINGS, render_cluster_config
+from training_cluster.cluster.config import (
+    JOB_SETTINGS,
+    SEVERAL_USERS_SETTINGS,
+    SHARED_CLUSTER_SETTINGS,
+    render_cluster_config,
+)
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.pcluster.check import config_problems
 from training_cluster.rules.context import read_settings
@@ -220,4 +225,27 @@ def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:
     alone = render(**flags)["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
     shared = render(**flags, accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
     assert shared == [*alone, SHARED_CLUSTER_SETTINGS]
-    assert render(accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == alone
+    assert alone == [SEVERAL_USERS_SETTINGS]
+    assert render(accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [JOB_SETTINGS]
+
+
+def test_users_do_not_share_nodes(tmp_path: Path) -> None:
+    """Unless a file of queues, or of overrides, says so."""
+    queues, overrides = tmp_path / "queues.yaml", tmp_path / "overrides.yaml"
+    queues.write_text(
+        "own: {family: m6i, partition: {exclusiveuser: false, MaxTime: 1}}\nmore: {family: m6i}\n"
+    )
+    overrides.write_text(
+        "Scheduling: {SlurmQueues: [{Name: more, CustomSlurmSettings: {ExclusiveUser: 'NO'}}]}"
+    )
+
+    def partitions(**flags: str) -> list[Config | None]:
+        config = render(queues=str(queues), cpu_queue="on", **flags)
+        return [each.get("CustomSlurmSettings") for each in config["Scheduling"]["SlurmQueues"]]
+
+    users = tmp_path / "users.yaml"
+    users.write_text("users: {alice: {uid: 5001}}")
+    own, one = {"exclusiveuser": False, "MaxTime": 1}, {"ExclusiveUser": "YES"}
+    assert partitions() == [None, None, own, None]
+    assert partitions(users=str(users)) == [one, one, own, one]
+    assert partitions(users=str(users), overrides=str(overrides))[3] == {"ExclusiveUser": "NO"}
