@@ -16,7 +16,7 @@ from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.node_policies import Rights, attach_to_own_roles, own_policy_arns
-from training_cluster.cluster.nodes import Rendered, bootstrap_prefix, own_images
+from training_cluster.cluster.nodes import Rendered, bootstrap_prefix, has_people, own_images
 from training_cluster.cluster.resource_ids import ResourceIds, existing_database, with_existing
 from training_cluster.cluster.scripts import Scripts
 from training_cluster.cluster.session_command import cluster_user, start_session_command
@@ -29,7 +29,7 @@ from training_cluster.monitoring.budget import ACTIVATE_TAG
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
 from training_cluster.overrides.nodes import own_roles
-from training_cluster.pcluster.check import check_cluster_config, override_changes
+from training_cluster.pcluster.check import check_cluster_config, config_before_deploy, override_changes
 from training_cluster.queues.queue import Queue
 from training_cluster.stack_names import new_key_pair
 from training_cluster.storage.storage import SharedStorage
@@ -59,7 +59,8 @@ class TrainingClusterStack(Stack):
         )
         self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
         guard = guard_cluster(self, "Guard", service_token=network.guard_token, settings=settings)
-        name, rights = settings.cluster_name, Rights(settings=settings, bucket=storage.bucket)
+        name, before = settings.cluster_name, config_before_deploy(settings)
+        rights = Rights(settings=settings, bucket=storage.bucket, has_people=has_people(settings, before))
         ids = ResourceIds(
             region=Aws.REGION,
             public_subnet_id=network.public_subnet.subnet_id,

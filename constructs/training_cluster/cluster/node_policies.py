@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from training_cluster.acknowledgements import acknowledge_wildcards
-from training_cluster.cluster.nodes import bootstrap_prefix
+from training_cluster.cluster.nodes import USERS_PREFIX, bootstrap_prefix
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.nodes import COMPUTE, HEAD, LOGIN
 from training_cluster.stack_names import jobs_topic, rules_topic
@@ -63,6 +63,8 @@ class Rights:
 
     settings: Settings
     bucket: s3.IBucket
+    has_people: bool
+    """True if several people share the cluster."""
 
     @property
     def scripts(self) -> list[iam.PolicyStatement]:
@@ -73,10 +75,13 @@ class Rights:
     @property
     def datasets(self) -> list[iam.PolicyStatement]:
         """Rights of compute nodes to upload and download prepared data, and of their jobs to send mail."""
-        datasets = self.bucket.arn_for_objects("datasets/*")
-        data = iam.PolicyStatement(actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[datasets])
+        datasets, own = (self.bucket.arn_for_objects(f"{each}/*") for each in ("datasets", USERS_PREFIX))
+        read, write = ["s3:GetObject"], ["s3:GetObject", *_WRITE_ACTIONS]
+        # FSx imports datasets/ with the owners that an upload names: of several people none may write there.
+        rights = {datasets: read, own: write} if self.has_people else {datasets: write}
+        data = [iam.PolicyStatement(actions=actions, resources=[arn]) for arn, actions in rights.items()]
         topic = jobs_topic(self.settings.cluster_name) if self.settings.job_emails else None
-        return [data, *([_allow("sns:Publish", _topic_arn(topic))] if topic else [])]
+        return [*data, *([_allow("sns:Publish", _topic_arn(topic))] if topic else [])]
 
     @property
     def fleet(self) -> list[iam.PolicyStatement]:

@@ -3,14 +3,23 @@
 from typing import Any
 
 from training_cluster.cluster.resource_ids import ResourceIds
+from training_cluster.flags.settings import Settings
 
 Rendered = dict[str, Any]
 
 BUNDLE_ARGUMENT = "bundle-sha256="
 """Prefix of the checksum that bootstrap.sh looks for in the cluster config."""
 
+USERS_PREFIX = "users"
+"""Folder of the bucket with a folder of each user, to which the user's jobs write."""
+
 LARGEST_VOLUME_GIB = 16_384
 """Largest root volume that the flags take; any image fits."""
+
+
+def has_people(settings: Settings, config: Rendered) -> bool:
+    """Return True if several people, of a file or of a directory, share the cluster of a final config."""
+    return bool(settings.users) or "DirectoryService" in config
 
 
 def bootstrap_prefix(cluster_name: str) -> str:

@@ -47,6 +47,14 @@ def test_nodes_read_scripts_and_write_data_sets(everything: App) -> None:
     assert flat(mail["Resource"]).endswith(":TrainingCluster_training_Jobs"), "that topic and no other"
 
 
+def test_no_job_of_several_people_writes_datasets(people: App) -> None:
+    """FSx imports them with the owners that the uploader names, root included."""
+    statements = [
+        each for each in people.statements() if f"{S3}{BUCKET}/datasets/*" in flat(each.get("Resource", ""))
+    ]
+    assert {action for each in statements for action in listed(each["Action"])} == {"s3:GetObject"}
+
+
 def test_login_nodes_have_the_same_rights(everything: App) -> None:
     nodes, _ = own_policy(everything, "-nodes-")
     login, (statement,) = own_policy(everything, "-login-")

@@ -1,5 +1,7 @@
 """Token shards and models in the cluster's bucket, below datasets/, which outlive a cluster.
 
+Jobs of a cluster that several people share may not write there, but to a folder of their user.
+
 Transfers use the aws program, which every node has. Lustre imports objects by itself, so downloads are rare.
 An upload sets owner and mode in the form that FSx for Lustre reads (its guide, "POSIX metadata support for
 data repositories").
@@ -36,12 +38,21 @@ class DatasetBucket:
 
     bucket: str
     prefix: str
+    uploads: str = ""
+    """Folder of uploads, such as users/alice/datasets/gpt2; empty if uploads go to the same folder."""
 
     @classmethod
     def of_workload(cls, workload: str) -> DatasetBucket | None:
         """Return the workload's folder of the cluster's bucket; None without a bucket (TRAINING_BUCKET)."""
-        bucket = os.environ.get("TRAINING_BUCKET")
-        return cls(bucket, f"datasets/{workload}") if bucket else None
+        bucket, own = os.environ.get("TRAINING_BUCKET"), os.environ.get("TRAINING_UPLOADS")
+        folder = f"datasets/{workload}"
+        return cls(bucket, folder, f"{own}/{folder}" if own else "") if bucket else None
+
+    @property
+    def places(self) -> list[DatasetBucket]:
+        """This folder, then that of uploads if it is another one."""
+        own = DatasetBucket(self.bucket, self.uploads or self.prefix)
+        return list(dict.fromkeys((self, own)))
 
     def url(self, key: str) -> str:
         """Return the S3 address of a key of this folder."""
@@ -111,17 +122,18 @@ class DatasetBucket:
 
     def upload_shards(self, name: str, folder: Path, manifest: Manifest) -> None:
         """Upload a folder of shards, its manifest last; shards that the bucket has are skipped."""
-        if self.text(f"{name}/{MANIFEST}") == (folder / MANIFEST).read_text(encoding="utf-8"):
+        own, text = self.places[-1], (folder / MANIFEST).read_text(encoding="utf-8")
+        if any(each.text(f"{name}/{MANIFEST}") == text for each in self.places):
             return
 
         def send(shard: Shard) -> bool:
-            return self.upload(folder / shard.file, f"{name}/{shard.file}", sha256=shard.sha256)
+            return own.upload(folder / shard.file, f"{name}/{shard.file}", sha256=shard.sha256)
 
-        _each(send, manifest, doing=f"in {self.url(name)}")
+        _each(send, manifest, doing=f"in {own.url(name)}")
         for extra in EXTRAS:
             if (folder / extra).is_file():
-                self.upload(folder / extra, f"{name}/{extra}", sha256=sha256_of(folder / extra))
-        self.upload(folder / MANIFEST, f"{name}/{MANIFEST}", sha256=sha256_of(folder / MANIFEST))
+                own.upload(folder / extra, f"{name}/{extra}", sha256=sha256_of(folder / extra))
+        own.upload(folder / MANIFEST, f"{name}/{MANIFEST}", sha256=sha256_of(folder / MANIFEST))
 
 
 EXTRAS = ("tokenizer.json", "tokenizer_config.json", "encoder.json", "vocab.bpe", "dict.txt")

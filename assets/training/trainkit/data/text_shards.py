@@ -106,7 +106,7 @@ class TextShards:
         bucket = None if self.name == MACHINE else bucket
         if self._is_done():
             print(f"data: {folder} is there")
-        elif not (bucket and self._download(bucket)):
+        elif not (bucket and any(map(self._download, bucket.places))):
             manifest = self.make()
             print(
                 f"data: {folder} made in {time.monotonic() - started:.1f} s: vocabulary "

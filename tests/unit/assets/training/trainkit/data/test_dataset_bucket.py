@@ -54,12 +54,8 @@ def test_a_silent_bucket_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
         bucket.head("a")
 
 
-def test_shards_go_to_the_bucket_and_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert DatasetBucket.of_workload("gpt2") is None
-    bucket = folder_bucket(tmp_path / "bucket", monkeypatch)
-    made = tmp_path / "made"
+def shards_in(made: Path) -> tuple[Shard, Shard, Manifest]:
+    """Write shards into a folder."""
     made.mkdir()
     for name in ("train-00000.bin", "val-00000.bin", "tokenizer.json"):
         (made / name).write_bytes(name.encode())
@@ -67,6 +63,30 @@ def test_shards_go_to_the_bucket_and_back(
     splits: dict[str, tuple[Shard, ...]] = {"train": (train,), "val": (val,)}
     manifest = Manifest(dtype="uint16", vocab_size=9, tokenizer_sha256="", source={}, splits=splits)
     write_manifest(made, manifest)
+    return train, val, manifest
+
+
+def test_one_of_several_users_uploads_for_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an admin uploaded for all is not uploaded again."""
+    monkeypatch.setenv("TRAINING_UPLOADS", "users/alice")
+    bucket, made = folder_bucket(tmp_path / "bucket", monkeypatch), tmp_path / "made"
+    _, _, manifest = shards_in(made)
+    bucket.upload_shards("s", made, manifest)
+    own, shared = (tmp_path / "bucket" / each / "gpt2/s" for each in ("users/alice/datasets", "datasets"))
+    assert len(list(own.iterdir())) == 4
+    assert not shared.exists()
+    shared.parent.mkdir(parents=True)
+    own.rename(shared)
+    bucket.upload_shards("s", made, manifest)
+    assert not own.exists()
+
+
+def test_shards_go_to_the_bucket_and_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert DatasetBucket.of_workload("gpt2") is None
+    bucket, made = folder_bucket(tmp_path / "bucket", monkeypatch), tmp_path / "made"
+    train, val, manifest = shards_in(made)
     (made / train.file).write_bytes(bytes(2 * train.tokens))
     with pytest.raises(BucketError, match="s3://team/datasets/gpt2/s has no manifest"):
         bucket.download_shards("s", tmp_path / "taken")
