@@ -21,6 +21,7 @@ from ops.commands.local.new_workload import new_workload
 from ops.commands.local.prove import prove
 from ops.commands.local.rehearse import rehearse
 from ops.commands.logs import logs
+from ops.commands.people.secret import app as secret
 from ops.commands.people.usage import usage
 from ops.commands.people.users import app as users
 from ops.commands.plan import deploy, plan
@@ -106,6 +107,7 @@ _add(logs, RUNNING, "`trainctl logs 17 --follow`")
 _add(cancel, RUNNING, "`trainctl cancel 17 18`")
 _add(connect, RUNNING, "`trainctl connect -- sinfo`")
 _add(registry, RUNNING, "`trainctl registry login nvcr.io`, or `... login docker.io --user me`")
+app.add_typer(secret, name="secret", rich_help_panel=RUNNING)
 _add(usage, AFTER, "`trainctl usage --by account --since 2026-11-01`")
 _add(report, AFTER, "`trainctl report 17 18 --html runs.html`")
 _add(export, AFTER, "`trainctl export titan/my-run --checkpoint 5000 --follow`")

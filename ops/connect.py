@@ -1,5 +1,6 @@
 """Builds the command that opens a shell on the head node, by Session Manager or by ssh."""
 
+import os
 import re
 import shlex
 import shutil
@@ -9,8 +10,9 @@ from typing import Any
 
 from ops.account.clusters import Cluster, describe_cluster
 from ops.account.head_node import find_head_node
-from ops.account.region_and_profile import chosen_user
+from ops.account.region_and_profile import chosen_user, with_account
 from ops.account.session import ClientOf, local_endpoint
+from ops.options import print_json
 from ops.printable import printable
 from ops.usage import OpsError
 from training_cluster.cluster.session_command import cluster_user, start_session_command
@@ -57,6 +59,19 @@ def session_command(cluster_name: str, client: ClientOf, command: str = "") -> l
             region=cluster.region, instance_id=cluster.require_head_node(), user=user, command=command
         )
     )
+
+
+def start_session(cluster_name: str, client: ClientOf, command: str, *, as_json: bool) -> None:
+    """Become a session of the caller's user in which `command` reads the keyboard, or print it as JSON.
+
+    Raises OpsError if there is no head node, no shell on it or no program here, and botocore's errors.
+    """
+    argv = shlex.split(with_account(shlex.join(session_command(cluster_name, client, command))))
+    if as_json:
+        print_json({"command": argv})
+        return
+    argv = found(argv)
+    os.execv(argv[0], argv)  # noqa: S606 - no shell is meant
 
 
 def forward_command(cluster_name: str, client: ClientOf, *, port: int, local_port: int) -> list[str]:

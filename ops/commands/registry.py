@@ -1,6 +1,5 @@
 """The subcommand `trainctl registry`."""
 
-import os
 import shlex
 from typing import Annotated
 
@@ -28,19 +27,14 @@ def registry(
     in no log. Amazon ECR requires no password, because the nodes use their IAM role.
     """
     from ops.account.head_node import find_head_node
-    from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
-    from ops.connect import found, session_command
+    from ops.connect import start_session
     from ops.registry import check, needs_no_password, script
 
     words = check(action, host, user)
     client = account_clients()
     if action == "login" and not needs_no_password(words[1]):
-        argv = shlex.split(with_account(shlex.join(session_command(cluster, client, script(words)))))
-        if as_json:
-            return print_json({"command": argv})
-        argv = found(argv)
-        os.execv(argv[0], argv)  # noqa: S606 - no shell is meant
+        return start_session(cluster, client, script(words), as_json=as_json)
     said = find_head_node(cluster, client).run(*shlex.split(script(words)))
     if as_json:
         return print_json({"action": action, "host": host, "output": said})

@@ -45,7 +45,8 @@ def submit(
         typer.Option(
             "--env",
             metavar="KEY=VALUE",
-            help="Environment variable for the job, not checked. Can be repeated.",
+            help="Environment variable for the job, not checked; a secret as file:PATH or secret:NAME. "
+            "Can be repeated.",
         ),
     ] = None,
     after: Annotated[
@@ -82,6 +83,7 @@ def submit(
     from ops.account.session import account_clients
     from ops.jobs.hub import check_weights
     from ops.jobs.lookup import cluster_option
+    from ops.jobs.secrets import refuse_secret_arguments
     from ops.jobs.settings import check_job_settings
     from ops.jobs.slurm import check_job_id, check_time_limit
     from ops.jobs.submit import JobRequest, check, read_nodes, read_settings, sbatch_command
@@ -101,6 +103,7 @@ def submit(
         )
     given = [*(settings or []), *([f"NOTIFY={notify}"] if notify else [])]
     most, fewest = read_nodes(nodes)
+    refuse_secret_arguments(arguments or [])
     checked = read_settings(given, run=name, container=container, spares=spares, fewest=fewest)
     if note := check_job_settings(workload, checked, arguments or []):
         typer.echo(note, err=True)

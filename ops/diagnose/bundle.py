@@ -6,8 +6,8 @@ import tarfile
 from collections import deque
 from pathlib import Path, PurePosixPath
 
-from ops.diagnose.masking import mask_bytes
 from ops.diagnose.texts import Evidence, Text, line_blocks
+from ops.masking import mask_bytes
 from ops.usage import UsageError
 
 # Of each text its end is kept, and of each line its beginning.

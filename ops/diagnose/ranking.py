@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ops.diagnose.causes import Cause
-from ops.diagnose.masking import mask
 from ops.diagnose.matching import Hit
 from ops.diagnose.unknown import EvidenceLine
+from ops.masking import mask
 
 # Weight up to which a line is usually a consequence of another failure, or a state and no failure.
 _CONSEQUENCE = 60

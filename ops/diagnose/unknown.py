@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ops.diagnose.masking import mask
+from ops.masking import mask
 
 _SHOWN = 5
 _MOST_SHAPES = 20_000

@@ -19,36 +19,32 @@ _HUB = re.compile(r"hf_weights|data import hub\b")
 
 
 def check_weights(workload: str, settings: Mapping[str, str], variables: Mapping[str, str]) -> str:
-    """Check that INIT_FROM, if it is a repository of the hub, can be downloaded with the job's HF_TOKEN.
+    """Check that INIT_FROM, if it is a repository of the hub, can be downloaded without a token.
 
     Args:
         settings: settings of the job.
         variables: further variables of the job.
 
     Returns:
-        A note if the hub could not be asked, else "".
+        A note if the hub could not be asked, or the job has a token, else "".
 
     Raises:
-        UsageError: there is no such repository or revision, or it is gated and the token does not open it.
+        UsageError: there is no such repository or revision, or it is gated or private.
     """
     job = {**variables, **settings}
     found = _REPOSITORY.fullmatch(job.get("INIT_FROM", ""))
     if not found or not _reads_hub(TRAINING / workload):
         return ""
-    token = job.get("HF_TOKEN", "")
-    if token.startswith("secret:"):
-        return f"INIT_FROM={found[0]} is not checked: its token is a secret, which the nodes read."
+    if job.get("HF_TOKEN"):
+        return f"INIT_FROM={found[0]} is not checked: only the job reads its token."
     name, revision = found["name"], found["revision"] or "main"
     url = f"{job.get('HF_ENDPOINT', _PUBLIC).rstrip('/')}/{name}/resolve/{revision}/config.json"
     request = urllib.request.Request(url, method="HEAD")  # noqa: S310 (the user's own endpoint)
-    if token:
-        # Not to the storage to which the hub redirects.
-        request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
         with urllib.request.urlopen(request, timeout=_LIMIT_S):  # noqa: S310
             return ""
     except urllib.error.HTTPError as error:
-        return _refuse(error, name, revision, has_token=bool(token))
+        return _refuse(error, name, revision)
     except (OSError, ValueError) as error:
         return f"INIT_FROM={found[0]} is not checked: {url} does not answer here ({error})."
 
@@ -57,15 +53,14 @@ def _reads_hub(folder: Path) -> bool:
     return any(_HUB.search(file.read_text(encoding="utf-8")) for file in folder.glob("*.py"))
 
 
-def _refuse(error: urllib.error.HTTPError, name: str, revision: str, *, has_token: bool) -> str:
+def _refuse(error: urllib.error.HTTPError, name: str, revision: str) -> str:
     """Raise what the hub's answer means; return a note for another answer."""
     code = error.headers.get(_ERROR, "")
     if code == "GatedRepo":
-        lacks = "this HF_TOKEN does not open it" if has_token else "the job has no HF_TOKEN"
         raise UsageError(
-            f"--set INIT_FROM={name}: the weights are gated, and {lacks}.\n"
+            f"--set INIT_FROM={name}: the weights are gated, and the job has no HF_TOKEN.\n"
             f"  open:    {_PUBLIC}/{name}, and accept its terms\n"
-            "  type:    --env HF_TOKEN=secret:NAME, a secret of AWS Secrets Manager, or the token itself"
+            "  type:    trainctl secret set HF_TOKEN, and then --env HF_TOKEN=file:.training-cluster/HF_TOKEN"
         )
     if code == "RevisionNotFound":
         raise UsageError(
@@ -77,6 +72,7 @@ def _refuse(error: urllib.error.HTTPError, name: str, revision: str, *, has_toke
         raise UsageError(
             f"--set INIT_FROM={name}: the hub has no such repository that this job may see.\n"
             f"  allowed: a name of {_PUBLIC}/models, a folder of the cluster (/fsx/...), or s3://BUCKET/FOLDER\n"
-            "  type:    --env HF_TOKEN=secret:NAME, if it is a private one"
+            "  type:    if it is a private one, trainctl secret set HF_TOKEN, and then --env "
+            "HF_TOKEN=file:.training-cluster/HF_TOKEN"
         )
     return f"INIT_FROM={name} is not checked: the hub answers {error.code} {error.reason}."

@@ -14,6 +14,7 @@ from ops.account.deployed_flags import flags_or_none
 from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
 from ops.jobs.lookup import cluster_option, find_job, find_partition, read_facts
 from ops.jobs.nodes import Partition
+from ops.jobs.secrets import check_files, refuse_secret
 from ops.jobs.settings import check_on_nodes, has_check_of_nodes
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
@@ -98,7 +99,7 @@ def read_settings(
         option: option that gave the pairs, for messages.
 
     Raises:
-        UsageError: a pair is malformed, or two options contradict each other.
+        UsageError: a pair is malformed or holds a secret, or two options contradict each other.
     """
     settings: dict[str, str] = {}
     for pair in pairs:
@@ -111,6 +112,7 @@ def read_settings(
             )
         if _CONTROL.search(value):
             raise UsageError(f"{option} {name}: the value contains a control character, such as a line end.")
+        refuse_secret(name, value, option=option)
         settings[name] = value
     if container is not None and not container.strip():
         raise UsageError(
@@ -143,6 +145,7 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
     where = cluster_option(head_node.cluster_name)
     _check_workload(request.workload, head_node)
     _check_mail(request.settings, head_node)
+    check_files(request.settings, head_node)
     _check_image(request.settings.get(CONTAINER_IMAGE, ""), head_node)
     if CONTAINER_IMAGE not in request.settings:  # an image has folders of its own
         _check_weights(request.settings.get(INIT_FROM, ""), head_node)

@@ -6,7 +6,7 @@ import re
 from botocore.exceptions import ClientError
 
 from ops.account.aws_errors import DENIED
-from ops.diagnose.masking import mask
+from ops.masking import mask
 from ops.preflight.not_checked import not_checked
 from ops.usage import OpsError
 

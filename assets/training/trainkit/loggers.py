@@ -22,8 +22,9 @@ def check_logger(logger: str) -> None:
         host = urlparse(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
         if not os.environ.get("WANDB_API_KEY") and not _has_login(host):
             die(
-                "LOGGER=wandb needs a key: secret:NAME as WANDB_API_KEY is one in Secrets Manager, `wandb "
-                "login` on the head node keeps it in ~/.netrc, and WANDB_MODE=offline writes files alone."
+                "LOGGER=wandb needs a key: `trainctl secret set WANDB_API_KEY` and "
+                "WANDB_API_KEY=file:.training-cluster/WANDB_API_KEY, or `wandb login` on the head node keeps "
+                "it in ~/.netrc. WANDB_MODE=offline writes files alone."
             )
     if logger == "mlflow" and not os.environ.get("MLFLOW_TRACKING_URI"):
         die("LOGGER=mlflow needs the address of its server: MLFLOW_TRACKING_URI=https://...")

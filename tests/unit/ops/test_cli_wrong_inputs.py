@@ -175,6 +175,7 @@ WRONG = {
     "registry logout docker.io --user me": "--user: registry logout docker.io takes none.",
     "registry list docker.io": "it lists all registries",
     "connect -i key": "-i is for --ssh",
+    "secret set ../a": "'../a': not a name. allowed: letters, digits and _ . -",
     "usage --by month": "Invalid value for '--by': 'month' is not one of 'user', 'account', 'week'",
     "usage --since 2026-13-01": '--since "2026-13-01" is not a date: type --since 2026-11-01',
     "usage --since 2026-11-02 --until 2026-11-01": "--since 2026-11-02 is not before --until 2026-11-01",

@@ -121,7 +121,7 @@ def _refusal(repository: str, reason: str, *, is_listed: bool) -> str:
     if is_listed:
         return (
             f"{repository} is gated: accept its terms on its page on the Hugging Face hub, and submit again "
-            "with HF_TOKEN (trainctl submit titan --env HF_TOKEN=...)."
+            "with a token (trainctl secret set HF_TOKEN, and --env HF_TOKEN=file:.training-cluster/HF_TOKEN)."
         )
     return (
         f"the Hugging Face hub has no {repository} that this token may see: compare the name, or give "

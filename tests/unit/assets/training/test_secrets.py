@@ -1,9 +1,11 @@
-"""Variables that name a secret of Secrets Manager; a program of the test stands for the AWS CLI."""
+"""Variables that name a secret: a file, or one of Secrets Manager, for which a program of the test stands."""
 
 import os
+import subprocess
 from pathlib import Path
 
 from tests.unit.assets.training.shell import JOB, bash
+from training_cluster.paths import TRAINING
 
 SCRIPT = f"""\
 {JOB}
@@ -38,3 +40,20 @@ def test_a_secret_replaces_its_name(tmp_path: Path) -> None:
         done = bash(SCRIPT, **node, **{name: value})
         assert (done.returncode, words in done.stderr) == (1, True)
         assert "the-key" not in done.stdout + done.stderr
+
+
+def test_a_stored_secret_reaches_the_job(tmp_path: Path) -> None:
+    home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    command = ["bash", str(TRAINING / "secrets.sh"), "set", "WANDB_API_KEY"]
+    done = subprocess.run(command, env=home, input="the-key", capture_output=True, text=True, check=True)
+    assert "--env WANDB_API_KEY=file:.training-cluster/WANDB_API_KEY" in done.stdout
+    assert "the-key" not in done.stdout + done.stderr
+    file, address = tmp_path / ".training-cluster" / "WANDB_API_KEY", "file:/not/a/secret"
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    for path in (".training-cluster/WANDB_API_KEY", "~/.training-cluster/WANDB_API_KEY", str(file)):
+        done = bash(SCRIPT, **home, WANDB_API_KEY=f"file:{path}", PLAIN=address)
+        assert (done.returncode, done.stdout) == (0, f"the-key|{address}|"), done.stderr
+    file.chmod(0o640)
+    for path, why in ((str(file), "others can read it"), ("none", "there is no file")):
+        done = bash(SCRIPT, **home, WANDB_API_KEY=f"file:{path}")
+        assert (done.returncode, why in done.stderr, "the-key" in done.stderr) == (1, True, False)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.diagnose import bundle, masking
-from ops.diagnose.masking import mask
+from ops import masking
+from ops.diagnose import bundle
+from ops.masking import mask
 from tests.unit.ops.jobs_head_node import Call
 
 CORPUS = Path(__file__).parent / "logs"
@@ -22,6 +23,11 @@ SECRETS = {
     "MIIEvQIBADANBg": "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----",
     "topsecretvalue": "db_password: 'topsecretvalue'",
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789": "using token ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+    "T00000000/B00000000/XXXXXXXXXXXX": "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXX",
+    "eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2ln": "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2ln",
+    "hunter3hunter3": "machine ghcr.io login me password hunter3hunter3",
+    "nvapi-abcdefghijklmnopqrstuvwxyz": "key nvapi-abcdefghijklmnopqrstuvwxyz",
+    "glpat-abcdefghijklmnopqrst": "key glpat-abcdefghijklmnopqrst",
     "bXlzZWxmOmh1bnRlcjI=": "Authorization: Basic bXlzZWxmOmh1bnRlcjI=",
 }
 

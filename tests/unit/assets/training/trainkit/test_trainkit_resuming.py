@@ -97,7 +97,7 @@ def test_a_logger_has_a_key_and_one_run(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     loggers.check_logger("")
-    with pytest.raises(SystemExit, match="LOGGER=wandb needs a key: secret:NAME as WANDB_API_KEY"):
+    with pytest.raises(SystemExit, match="LOGGER=wandb needs a key: `trainctl secret set"):
         loggers.check_logger("wandb")
     with pytest.raises(SystemExit, match="MLFLOW_TRACKING_URI=https"):
         loggers.check_logger("mlflow")

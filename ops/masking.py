@@ -18,7 +18,16 @@ _RULES: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
         _HIDDEN,
     ),
     (re.compile(rb"\b(?:AKIA|ASIA)[A-Z0-9]{12,20}\b"), _HIDDEN),
-    (re.compile(rb"\b(?:hf_|ghp_|gho_|ghs_|github_pat_|sk-|xox[abp]-)[A-Za-z0-9_-]{16,255}"), _HIDDEN),
+    (
+        re.compile(
+            rb"\b(?:hf_|gh[ops]_|github_pat_|glpat-|nvapi-|sk-|xox[abp]-)[A-Za-z0-9_-]{16,255}"
+            rb"|\beyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_.-]{8,8000}"
+        ),
+        _HIDDEN,
+    ),
+    (re.compile(rb"(\bhooks\.slack\.com/)[A-Za-z0-9/_-]{8,4000}"), rb"\1" + _HIDDEN),
+    # Words of a command, and of Enroot's file of credentials.
+    (re.compile(rb"(?i)((?:^|[\s-])(?:password|passwd) )[^\s\"']{8,4000}"), rb"\1" + _HIDDEN),
     (
         re.compile(
             rb"(?i)((?:" + _NAMES + rb")[a-z_]{0,20}[\"']?\s{0,4}[=:]\s{0,4})([\"']?)[^\s\"',;&]{8,4000}"

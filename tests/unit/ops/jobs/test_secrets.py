@@ -1,0 +1,54 @@
+"""Secrets on the command line of a job."""
+
+import pytest
+
+from ops.jobs.secrets import refuse_secret_arguments
+from ops.jobs.submit import read_settings
+from ops.usage import UsageError
+
+TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "HF_TOKEN=x",
+        "WANDB_API_KEY=0f9e8d7c",
+        "WANDB_APIKEY=0f9e8d7c",
+        "PGPASSWORD=hunter2",
+        "AWS_SECRET_ACCESS_KEY=a/b",
+        "db_password=hunter2hunter2",
+        f"PLAIN={TOKEN}",
+        "MLFLOW_TRACKING_URI=https://me:hunter2hunter2@host",
+        "HOOK=https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX",
+    ],
+)
+def test_a_secret_as_value_is_refused(pair: str) -> None:
+    for option in ("--env", "--set"):
+        with pytest.raises(UsageError, match=r"looks like a secret[^$]*trainctl secret set") as refusal:
+            read_settings([pair], run=None, option=option)
+        assert pair.partition("=")[2] not in str(refusal.value).split()
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "HF_TOKEN=file:.training-cluster/HF_TOKEN",
+        "HF_TOKEN=secret:training/hf",
+        "HF_TOKEN=",
+        "GOOGLE_APPLICATION_CREDENTIALS=/home/alice/key.json",
+        "TOKENIZERS_PARALLELISM=false",
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN=1",
+        "USE_AUTH=yes",
+        "MAX_TOKENS=a",
+        "MLFLOW_TRACKING_URI=https://mlflow.example.com",
+    ],
+)
+def test_other_values_pass(pair: str) -> None:
+    assert read_settings([pair], run=None)
+
+
+def test_a_secret_argument_is_refused() -> None:
+    refuse_secret_arguments(["--size", "8B"])
+    with pytest.raises(UsageError, match="an argument of the workload"):
+        refuse_secret_arguments([f"--token={TOKEN}"])
