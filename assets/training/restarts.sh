@@ -258,7 +258,7 @@ queue_again() {
   log "other jobs may take its nodes meanwhile$([[ -z $lost || ${SPARES:-0} != 0 ]] || printf '; with SPARES=1 it would keep them')"
   tell "queued again" "$2"
   # Meanwhile it may have been cancelled, and Slurm takes back a job that still ends.
-  if [[ -n $told ]] && ! is_at_time_limit; then
+  if [[ -n $told ]] && ! is_at_time_limit && ! is_preempted; then
     die "not queued again, since Slurm has asked the job to end." "Continue by hand, unless Slurm has queued it again: $(how_to_go_on)"
   fi
   trap '' TERM # Slurm's
@@ -308,6 +308,7 @@ end_of_training() {
 # end_as_asked HOW: ends a job whose ranks Slurm asked to stop; at its time limit it starts again, if the user wants that and
 # the next start would advance. A cancelled job is not requeued.
 end_as_asked() {
+  if is_preempted; then restart_or_end 1 "the job is preempted: $1" slurm; fi
   if is_at_time_limit; then
     (($(latest_step) > job_step)) ||
       end_for_good 1 "the job is at its time limit: $1" "no checkpoint was written in that time, after step $job_step"
@@ -318,6 +319,9 @@ end_as_asked() {
   log "continue it, unless Slurm has queued it again: $(how_to_go_on)"
   exit 1
 }
+
+# is_preempted: succeeds while a job that is preempted has GraceTime. Slurm queues it again only if it has not ended by then.
+is_preempted() { [[ $(squeue --noheader --jobs="$THIS_JOB" --Format=State:20,PreemptTime:20) == RUNNING*-*T* ]]; }
 
 # is_at_time_limit: succeeds if REQUEUE_AT_TIME_LIMIT is 1, and the ranks were asked to stop because of the time limit:
 # it has passed, or the job still runs (it was not cancelled, preempted or requeued) and less than a day is left. The longest

@@ -195,11 +195,14 @@ def watch(run_dir: Path, ranks: int, *, timeout_s: float, ending_timeout_s: floa
             longer answer, and the others would wait for them until KillWait.
     """
     heartbeat, has_stacks = Heartbeat(run_dir, timeout_s=timeout_s, now=time.monotonic()), False
-    folder, told, failed = folder_of(run_dir), notify(run_dir, None), 0.0
+    folder, told, failed, stopped_s = folder_of(run_dir), notify(run_dir, None), 0.0, 0.0
     while True:
-        time.sleep(min(5.0, timeout_s / 10, ending_timeout_s / 10))
+        pause_s = min(5.0, timeout_s / 10, ending_timeout_s / 10)
+        wakes = time.monotonic() + pause_s
+        time.sleep(pause_s)
+        stopped_s += time.monotonic() - wakes  # `scontrol suspend` stops the ranks and this process
         told = notify(run_dir, told)
-        now = time.monotonic()
+        now = time.monotonic() - stopped_s
         if not failed and (run_dir / FAILED).exists():
             failed = now
         if failed and now - failed >= ending_timeout_s:

@@ -17,6 +17,7 @@ tell() {{ :; }}
 report() {{ log "the report"; }}
 find_python() {{ command -v python3; }}
 scontrol() {{ if [[ $2 == hostlist ]]; then echo "$3"; else log "scontrol $*"; fi; }}
+squeue() {{ :; }}
 training=/fsx/training workload=tiny run=mine MAX_RESTARTS=${{MAX_RESTARTS:-3}}
 SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=7 SLURMD_NODENAME=n1
 source "{TRAINING}/restarts.sh"
@@ -295,6 +296,15 @@ def test_a_cancelled_job_is_not_queued_again(job: Job) -> None:
         (job.run_dir / "outcome").write_text(f"{outcome}\n")
         code, is_queued, output = job.run("told=yes; end_of_training 0")
         assert (code, is_queued, AS_ASKED in output) == (1, False, True)
+
+
+def test_a_preempted_job_is_queued_again(job: Job) -> None:
+    """Slurm does so only with a job that has not ended within GraceTime."""
+    (job.run_dir / "outcome").write_text("stopped 9\n")
+    job.save(9)
+    for state, is_preempted in (("RUNNING 2026-11-22T03:00:00", True), ("RUNNING N/A", False)):
+        _, is_queued, output = job.run(f"squeue() {{ echo {state}; }}; end_of_training 0")
+        assert (is_queued, "the job is preempted: stopped at step 9" in output) == (is_preempted,) * 2
 
 
 def test_ranks_before_their_first_step_may_end(job: Job) -> None:

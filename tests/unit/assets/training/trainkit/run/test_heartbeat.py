@@ -4,6 +4,7 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from trainkit.run import heartbeat as watch
@@ -122,6 +123,19 @@ def test_ranks_that_wait_for_a_node_end(slurm: Path, monkeypatch: pytest.MonkeyP
     assert looks.read_text() == "\n" * 4
     assert (slurm / "failed").read_text().startswith("no rank made a step for ")
     assert (slurm / "killed").read_text() == "--ctld --signal=KILL 7.0 7.1\n"
+
+
+def test_a_suspended_job_does_not_hang(slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`scontrol suspend` stops the watch with the ranks, and both go on at the same time."""
+    clock, sleeps = [START], iter([0, 9000, 0])
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds + next(sleeps)
+
+    monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    with pytest.raises(StopIteration):
+        watch.watch(slurm, 0, timeout_s=3600, ending_timeout_s=60)
+    assert not (slurm / "failed").exists()
 
 
 @pytest.mark.timeout(20)
