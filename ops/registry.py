@@ -1,10 +1,13 @@
-"""Checks a request to `trainctl registry`, and names the script on the head node that answers it."""
+"""Checks requests to `trainctl registry` and images of Amazon ECR; names the script on the head node."""
 
 import re
 import shlex
 from collections.abc import Sequence
 
-from ops.usage import UsageError
+from botocore.exceptions import ClientError
+
+from ops.account.session import ClientOf
+from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 
@@ -12,7 +15,9 @@ ACTIONS = ("login", "logout", "list")
 NVIDIA = "nvcr.io"
 # What assets/training/registry.sh takes.
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?")
-_ECR = re.compile(r"[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?")
+_ECR = re.compile(r"([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+# container_image.sh has all forms.
+_IMAGE = re.compile(rf"(?:docker://)?{_ECR.pattern}[/#]([^:@]+)(?::([^@]+))?(?:@(.+))?")
 _USER = re.compile(r"[A-Za-z0-9_.+@-]+")
 
 
@@ -56,6 +61,24 @@ def check(action: str, host: str | None, user: str | None) -> list[str]:
 def needs_no_password(host: str) -> bool:
     """Return True for a registry of Amazon, which the nodes' role opens."""
     return _ECR.fullmatch(host) is not None
+
+
+def check_image(image: str, client: ClientOf) -> None:
+    """Raise OpsError if an image is not in its repository of Amazon ECR, as far as the caller may read it.
+
+    Args:
+        client: boto3's, of the cluster's region. Repositories of other regions are not asked.
+    """
+    if not (found := _IMAGE.fullmatch(image)) or found[2] != (ecr := client("ecr")).meta.region_name:
+        return
+    account, _, name, tag, digest = found.groups()
+    of = {"imageDigest": digest} if digest else {"imageTag": tag or "latest"}
+    try:
+        ecr.describe_images(registryId=account, repositoryName=name, imageIds=[of])
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("RepositoryNotFoundException", "ImageNotFoundException"):
+            listing = f"aws ecr describe-images --registry-id {account} --repository-name {name}"
+            raise OpsError(f"There is no image {image}.\n  type:   {listing}") from None
 
 
 def script(words: Sequence[str]) -> str:

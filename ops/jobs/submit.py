@@ -5,9 +5,6 @@ import shlex
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from botocore.exceptions import ClientError
 
 from ops.account.deploy_command import deploy_command
 from ops.account.deployed_flags import flags_or_none
@@ -16,6 +13,7 @@ from ops.jobs.lookup import cluster_option, find_job, find_partition, read_facts
 from ops.jobs.nodes import Partition
 from ops.jobs.secrets import check_files, refuse_secret
 from ops.jobs.settings import check_on_nodes, has_check_of_nodes
+from ops.registry import check_image
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
@@ -27,11 +25,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _WORKLOAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _NODES = re.compile(r"(?P<least>\d+)(?:-(?P<most>\d+))?")
-_ECR = re.compile(
-    r"(?:docker://)?(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[\w-]+)\.amazonaws\.com(?:\.cn)?[/#]"
-    r"(?P<name>[^:@]+)(?::(?P<tag>[^@]+))?(?:@(?P<digest>.+))?"
-)
-"""Image of Amazon ECR (container_image.sh has all forms)."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # The folder of the shared modules, beside those of the workloads.
 _SHARED_MODULES = "trainkit"
@@ -293,23 +286,8 @@ def _check_image(image: str, head_node: HeadNode) -> None:
             f"  type:    trainctl connect{cluster_option(head_node.cluster_name)} -- ls -l {folder}\n"
             "  or name an image of a registry: --container nvcr.io/nvidia/pytorch:25.09-py3"
         )
-    if head_node.client and (found := _ECR.fullmatch(image)):
-        _check_registry(image, found, head_node.client("ecr"))
-
-
-def _check_registry(image: str, found: re.Match[str], ecr: Any) -> None:
-    if found["region"] != ecr.meta.region_name:
-        return
-    of = {"imageDigest": found["digest"]} if found["digest"] else {"imageTag": found["tag"] or "latest"}
-    try:
-        ecr.describe_images(registryId=found["account"], repositoryName=found["name"], imageIds=[of])
-    except ClientError as error:
-        # Nodes may read what the caller may not.
-        if error.response["Error"]["Code"] in ("RepositoryNotFoundException", "ImageNotFoundException"):
-            listing = f"--registry-id {found['account']} --repository-name {found['name']}"
-            raise OpsError(
-                f"There is no image {image}.\n  type:   aws ecr describe-images {listing}"
-            ) from None
+    if head_node.client:
+        check_image(image, head_node.client)
 
 
 def _check_weights(init_from: str, head_node: HeadNode) -> None:
