@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from training_cluster.stack_names import DEFAULT_CLUSTER
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-Cluster = Annotated[str, typer.Option(help="Name of the cluster: its flag cluster_name.", metavar="NAME")]
+Cluster = Annotated[
+    str,
+    typer.Option(
+        help="Name of the cluster: its flag cluster_name.",
+        metavar="NAME",
+        default_factory=lambda: DEFAULT_CLUSTER,
+        show_default=DEFAULT_CLUSTER,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Partition = Annotated[
     str | None, typer.Option(help="Slurm partition. Default: the cluster's default.", metavar="NAME")

@@ -11,7 +11,7 @@ def cancel(
     jobs: Annotated[
         list[str], typer.Argument(metavar="JOB", help="Ids of the jobs, as trainctl jobs lists them.")
     ],
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Cancel jobs. A training job saves a checkpoint first.

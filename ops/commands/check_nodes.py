@@ -16,7 +16,7 @@ def check_nodes(
     partition: Partition = None,
     drain: Annotated[bool, typer.Option("--drain", help="Drain bad nodes, and confirm each first.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --drain: do not ask for confirmation.")] = False,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Run a job that measures nodes alone and in pairs, and list slow and broken nodes.

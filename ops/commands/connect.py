@@ -25,7 +25,7 @@ def connect(
     only_print: Annotated[
         bool, typer.Option("--print", help="Print the command instead of running it.")
     ] = False,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Open a shell on the head node, or run one command there as the cluster's user.

@@ -17,7 +17,7 @@ def dashboards(
     port: Annotated[
         int, typer.Option(metavar="PORT", min=1024, max=65535, help="Port on this machine.")
     ] = 9090,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Open the cluster's Prometheus on this machine, or write dashboards for your own Grafana.

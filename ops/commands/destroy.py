@@ -9,7 +9,8 @@ from ops.options import Cluster, Json, print_json
 
 def destroy(
     plan: Annotated[bool, typer.Option("--plan", help="Required: this command only shows the plan.")] = False,
-    cluster: Cluster = "training",
+    *,
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Show what cdk destroy deletes and keeps, what the rest costs and how to delete it. Deletes nothing."""

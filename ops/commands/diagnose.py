@@ -18,7 +18,8 @@ def diagnose(
         list[Path] | None,
         typer.Argument(metavar="PATH", help="Logs: files, folders or .tar.gz archives. No AWS call is made."),
     ] = None,
-    cluster: Cluster = "training",
+    *,
+    cluster: Cluster,
     job: Annotated[str | None, typer.Option(metavar="ID", help="Also read the log of this job.")] = None,
     bundle: Annotated[
         Path | None,

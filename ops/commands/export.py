@@ -25,7 +25,7 @@ def export(
     ] = 1,
     partition: Partition = None,
     follow: Follow = False,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Run a job that exports the weights of a run's checkpoint to Hugging Face's format."""

@@ -9,7 +9,8 @@ from ops.options import Cluster, Json, print_json
 
 def jobs(
     ended: Annotated[bool, typer.Option("--all", help="Also list ended jobs.")] = False,
-    cluster: Cluster = "training",
+    *,
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """List running and waiting jobs, and why jobs wait."""

@@ -16,7 +16,8 @@ def logs(
         int,
         typer.Option("--lines", "-n", metavar="N", min=0, help="Number of lines from the end. 0 shows all."),
     ] = 100,
-    cluster: Cluster = "training",
+    *,
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Show the output of a job.

@@ -18,7 +18,7 @@ def registry(
     user: Annotated[
         str | None, typer.Option(help="User name at the registry. Not used for nvcr.io.", metavar="NAME")
     ] = None,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Store your password for a container registry on the cluster, remove it, or list your registries.

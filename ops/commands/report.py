@@ -18,7 +18,7 @@ def report(
     ],
     html: Html = None,
     force: Force = False,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Show curves, restarts, checkpoints and cost of training runs, next to published figures."""

@@ -21,7 +21,7 @@ _POLL_S, _QUIET_LOOKS = 5.0, 4
 
 
 def status(
-    cluster: Cluster = "training",
+    cluster: Cluster,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until nothing changes.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -74,7 +74,7 @@ def submit(
         typer.Option("--dry-run", help="Check everything, and print the sbatch command; submit nothing."),
     ] = False,
     follow: Follow = False,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Check the settings of a training job, and submit it to Slurm."""

@@ -17,7 +17,7 @@ def top(
         str | None,
         typer.Option(metavar="URL", help="Address of a Prometheus to query instead of the cluster's."),
     ] = None,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Show nodes, jobs, GPU use and tokens per second, live. Requires -c metrics=prometheus or amp.

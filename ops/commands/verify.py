@@ -25,7 +25,7 @@ def verify(
     ] = None,
     html: Html = None,
     force: Force = False,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Check on a deployed cluster what no rehearsal can prove. Reverts all changes that it makes.

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from ops.jobs.lookup import cluster_option
 from ops.options import print_table
 from ops.report import tables
 from ops.report.compared import compare
@@ -125,5 +126,5 @@ def _print(table: tables.Table, console: Console, *, titled: bool = True) -> Non
 def page_command(asked: Sequence[str], runs: Sequence[Run], cluster_name: str) -> str:
     """Return the command that writes the page of the same runs."""
     name = "-beside-".join(f"{run.workload}-{run.run}" for run in runs[:2])
-    cluster = ["--cluster", cluster_name] if cluster_name != "training" else []
-    return shlex.join(["trainctl", "report", *asked, *cluster, "--html", f"{name}.html"])
+    report = shlex.join(["trainctl", "report", *asked, "--html", f"{name}.html"])
+    return report + cluster_option(cluster_name)

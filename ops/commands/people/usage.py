@@ -16,7 +16,7 @@ def usage(
     until: Annotated[
         str | None, typer.Option(metavar="DATE", help="Day after the last day. Default: now.")
     ] = None,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Show node hours, GPU hours and cost by user, account or week, from Slurm's accounting."""
