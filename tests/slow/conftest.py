@@ -1,8 +1,10 @@
 """One local AWS for the tests of the deployed stacks, with the real CDK CLI and the real library."""
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,19 @@ from rehearsal.account import LocalAccount, local_account
 from rehearsal.local_aws.address import tools_path
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.narrator import Narrator
+from training_cluster.paths import ROOT
 
 # Scripts of nodes call `aws`.
 os.environ["PATH"] = tools_path()
 HERE = Path(__file__).parent
+
+
+@cache
+def _size(module: Path) -> int:
+    """Return the characters of a module and of those of tests/slow that it imports."""
+    text = module.read_text()
+    names = set(re.findall(r"^from (tests\.slow\.\S+) import", text, re.MULTILINE))
+    return len(text) + sum(_size(ROOT.joinpath(*name.split(".")).with_suffix(".py")) for name in names)
 
 
 @pytest.hookimpl(trylast=True)
@@ -23,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     pytest-xdist keeps this order with --no-loadscope-reorder. A module's size tells its time well enough.
     """
-    items.sort(key=lambda item: (HERE not in item.path.parents, -item.path.stat().st_size))
+    items.sort(key=lambda item: (HERE not in item.path.parents, -_size(item.path)))
 
 
 @dataclass(frozen=True, kw_only=True)
