@@ -124,7 +124,7 @@ def _tests(copy: Path, path: Path) -> list[list[str]]:
 
 
 def _tests_pass(copy: Path, tests: list[str]) -> bool:
-    marks = [] if tests[0].startswith("tests/slow") else ["-m", "not slow and not root"]
+    marks = [] if tests[0].startswith("tests/") else ["-m", "not slow and not root"]
     command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", *marks, *tests]
     environment = os.environ | {"PYTHONPATH": f"{copy}:{copy / 'constructs'}"}
     try:

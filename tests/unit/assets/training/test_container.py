@@ -22,7 +22,8 @@ well=(gpu-1)
 find_container
 set_program
 printf '%s\\n' "${{CONTAINER_FILE-}}" "${{CONTAINER_DIGEST-}}" "${{CONTAINER_BYTES-}}" \\
-  "${{NVIDIA_VISIBLE_DEVICES-}}" "${{one_node[@]}}" "${{program[@]}}" >"$RUN_DIR/options"
+  "${{NVIDIA_VISIBLE_DEVICES-}} ${{NVIDIA_DRIVER_CAPABILITIES-}}" "${{one_node[@]}}" "${{program[@]}}" \\
+  >"$RUN_DIR/options"
 """
 ENROOT = """\
 #!/usr/bin/env bash
@@ -107,7 +108,7 @@ def test_two_jobs_import_an_image_once(job: Job) -> None:
     outputs = [process.communicate(timeout=LONG_S)[1] for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0), outputs
     code, output = job.run()
-    assert (code, "the image was imported on" in output) == (0, True), output
+    assert (code, "the image was imported on" in output, "computing" in output) == (0, True, False), output
     assert [line.split()[0] for line in (job.root / "calls").read_text().splitlines()] == ["import"]
     image = job.folder / FILE
     assert job.folder.stat().st_mode & 0o777 == 0o700
@@ -171,10 +172,10 @@ def test_ecr_gets_the_nodes_role(job: Job) -> None:
 
 def test_gpus_are_visible_where_there_are_some(job: Job) -> None:
     for env, visible in (
-        ({"ACCELERATOR_KIND": "gpu"}, "all"),
-        ({"ACCELERATOR_KIND": "gpu", "DEVICE": "cpu"}, "void"),
-        ({"ACCELERATOR_KIND": "none"}, "void"),
-        ({"ACCELERATOR_KIND": "gpu", "NVIDIA_VISIBLE_DEVICES": "0,1"}, "0,1"),
+        ({"ACCELERATOR_KIND": "gpu"}, "all compute,utility"),
+        ({"ACCELERATOR_KIND": "gpu", "DEVICE": "cpu"}, "void "),
+        ({"ACCELERATOR_KIND": "none"}, "void "),
+        ({"ACCELERATOR_KIND": "gpu", "NVIDIA_VISIBLE_DEVICES": "0,1"}, "0,1 compute,utility"),
     ):
         job.run(**env)
         assert job.options()[3] == visible, env
@@ -185,14 +186,14 @@ def test_variables_that_name_places_stay_outside(job: Job) -> None:
     job.run(NCCL_DEBUG="INFO", TWO_LINES="a\nb", HF_TOKEN="secret", **places)
     (names,) = (each for each in job.options() if each.startswith("--container-env="))
     kept = set(names.partition("=")[2].split(","))
-    assert {"NCCL_DEBUG", "HF_TOKEN", "RUN_DIR", "CONTAINER_DIGEST"} <= kept
+    assert {"NCCL_DEBUG", "HF_TOKEN", "RUN_DIR", "CONTAINER_DIGEST", "EFA_FLOOR"} <= kept
     assert not kept & {"PATH", "HOME", "TWO_LINES", "SLURM_JOB_ID", *places}
     assert "secret" not in names
 
 
 def test_without_an_image_nothing_changes(job: Job) -> None:
     assert job.run(CONTAINER_IMAGE="") == (0, "")
-    assert job.options() == ["", "", "", "", "bash"]
+    assert job.options() == ["", "", "", " ", "bash"]
     assert list(job.shared.iterdir()) == []
 
 

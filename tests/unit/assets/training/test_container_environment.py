@@ -59,19 +59,21 @@ def test_packages_of_the_image_are_kept(tmp_path: Path, image: Path) -> None:
 def test_an_image_may_have_build_tools(tmp_path: Path, image: Path) -> None:
     """The lock asks for them first, and what the image has is not in the lock any more."""
     (tmp_path / "requirements.txt").write_text("no-such-package==1.0\n")
-    (tmp_path / "lock").write_text("--no-binary other\nno-such-package==1.0 --hash=sha256:44\n")
-    done = call(
-        """
+    install = """
         environment_lock_of() { echo "$1/lock"; }
         check_container_pip() { :; }
         environment_pip() { echo "pip ${*:2}"; }
         install_packages "$1" "$2" ""
-        """,
-        tmp_path,
-        image,
-    )
-    options = "--no-deps --require-hashes --no-build-isolation --requirement"
-    assert done.stdout == f"pip {options} {image}/lacking.txt\n", done
+        """
+    last = "--require-hashes --no-build-isolation --requirement"
+    tools = f"pip --no-deps --require-hashes --only-binary :all: --requirement {image}/locked.txt\n"
+    for digest, packages, calls in (
+        (DIGEST, "no-such-package==1.0 --hash=sha256:44", f"pip --no-deps {last} {image}/lacking.txt\n"),
+        ("", "setuptools==80.0 --hash=sha256:44", f"{tools}pip {last} {tmp_path}/lock\n"),
+    ):
+        (tmp_path / "lock").write_text(f"--no-binary other\n{packages}\n")
+        done = call(install, tmp_path, image, CONTAINER_DIGEST=digest)
+        assert done.stdout == calls, done
 
 
 def test_install_sh_yields_to_the_image(tmp_path: Path) -> None:

@@ -133,6 +133,15 @@ def test_a_job_that_notifies_nobody_is_refused(cluster: Cluster) -> None:
     assert (code, (cluster.shared / "runs" / "tiny").exists()) == (1, False)
 
 
+def test_a_job_reads_its_secrets_and_image(cluster: Cluster) -> None:
+    for settings, words in (
+        ({"PLAIN": "secret:a"}, "its value would be in reports"),
+        ({"CONTAINER_IMAGE": "/none.sqsh"}, "leave CONTAINER_IMAGE out"),
+    ):
+        code, output = cluster.run(**settings)
+        assert (code, words in output) == (1, True), output
+
+
 def test_mpirun_needs_intel_mpi(cluster: Cluster) -> None:
     (cluster.tiny / "train.sh").write_text("# Launchers: torchrun mpirun\n")
     code, output = cluster.run(LAUNCHER="mpirun")

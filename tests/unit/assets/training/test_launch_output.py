@@ -116,6 +116,18 @@ def test_the_jobs_output_has_errors_of_all(node: Node) -> None:
         assert node.file_of(rank, "stderr") == "Traceback of the trainer\n"
 
 
+def test_one_file_has_both_streams(node: Node) -> None:
+    (node.workload / "train.sh").write_text(
+        f'source "{TRAINING}/launch.sh"\nkeep_output all\nstart_ranks "$@"\n'
+    )
+    output = node.run(LAUNCHER="srun", SLURM_PROCID="0", RANK="0")
+    assert (sorted(output[0].splitlines()), output[1]) == (
+        ["Traceback of the trainer", "a line of the trainer"],
+        "",
+    )
+    assert sorted((node.run_dir / "logs" / "17-1" / "rank-0.log").read_text()) == sorted(output[0])
+
+
 def test_output_after_sigterm_is_kept(node: Node) -> None:
     process = node.start(seconds=60, LAUNCHER="srun", SLURM_PROCID="0")
     node.wait_until_ready()

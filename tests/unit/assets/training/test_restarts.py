@@ -80,7 +80,10 @@ def test_starts_since_the_newest_checkpoint_count(job: Job) -> None:
     ):
         job.note(*starts)
         job.add("starts", "0 4 2026-11-22T03:00:00Z n[1-2] 6\n9 \0 torn")
-        assert job.run("check_restart; log $failures $interruptions")[2] == f"{counts}\n"
+        checked = job.run(
+            "check_checkpoints() { log checked; }; check_restart; log $failures $interruptions $START_STEP"
+        )
+        assert checked[2] == f"checked\n{counts} 4\n"
 
 
 @pytest.mark.parametrize(
@@ -327,4 +330,5 @@ def test_a_diverged_or_refused_run_is_not_requeued(job: Job) -> None:
 
 def test_a_finished_training_is_reported(job: Job) -> None:
     (job.run_dir / "outcome").write_text("finished\n")
-    assert job.run("end_of_training 0")[::2] == (0, "the report\ndone\n")
+    output = job.run('tell() { log "tell $1"; }; end_of_training 0')
+    assert output[::2] == (0, "the report\ndone\ntell finished\n")
