@@ -237,6 +237,12 @@ def test_max_restarts_0_ends_a_job(job: Job) -> None:
     assert (code, "not started again, since MAX_RESTARTS is 0" in output) == (1, True)
 
 
+def test_the_watch_gets_the_runs_folder(job: Job) -> None:
+    watch = f'source "{TRAINING}/hangs.sh"; find_python() {{ echo echo; }}; watch_for_hangs 5; wait'
+    output = job.run(watch, HANG_TIMEOUT_S="9", LAUNCHER="srun")[2]
+    assert output.endswith(f"trainkit.run.heartbeat {job.run_dir} 5\n")
+
+
 def test_an_end_names_who_ended_it(job: Job) -> None:
     for files, line, by in (
         ((), "note_end 1", "ranks"),  # a dead rank
