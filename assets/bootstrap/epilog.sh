@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
-# After each job, on each of its nodes: removes what the job left there, then drains a node that it left unhealthy, before
-# another job starts there.
+# After each job, on each of its nodes: removes what the job left there and ends its nodes' access, then drains a node that
+# it left unhealthy, before another job starts there.
 #
 # Called by: Slurm (Epilog=/opt/slurm/etc/scripts/epilog.d/*), as root, on compute nodes, with no PATH, once all of the
 #   job's processes have ended. Step 90-install-prolog.sh installs it on the head node, which shares the folder with all
@@ -10,7 +10,7 @@
 #
 # Slurm runs it once for each node of an allocation, not between the starts of a job inside it. The last job of a user on a
 # node removes the user's files in /dev/shm, /tmp, /var/tmp and SCRATCH, and the user's System V IPC. These stay:
-#   - what a user has while any process of the user runs here, such as an ssh session;
+#   - what a user has while any process of the user runs here, such as an admin's ssh session;
 #   - what users below 1000 have, the system's (as in 63-protect-file-systems.sh);
 #   - environments and container images on local disks, which later jobs use: while a disk is filled over FULL_PERCENT, those
 #     of users without a job here are removed, the oldest first.
@@ -124,5 +124,6 @@ if [[ -n ${SLURM_JOB_UID:-} ]]; then
   setsid "${own[@]}" bash "$0" clean </dev/null >/dev/null 2>&1 &
   timeout "$LIMIT_S" tail --pid="$!" --sleep-interval=0.05 -f /dev/null
 fi
+if [[ -d $RUN/peers ]]; then timeout 10 bash "${JUDGE%/health/*}/peers.sh" close "$SLURM_JOB_ID" >/dev/null 2>&1; fi
 if [[ -r $JUDGE ]]; then bash "$JUDGE" after; fi
 exit 0

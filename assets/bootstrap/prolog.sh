@@ -5,10 +5,11 @@
 # Called by: Slurm (Prolog=/opt/slurm/etc/scripts/prolog.d/*), as root, on compute nodes, with no PATH. Step
 #   90-install-prolog.sh installs it on the head node, which shares the folder with all nodes, and writes the
 #   TRAINING_ variables below the first line. Environment by Slurm: SLURMD_NODENAME, SLURM_JOB_ID,
-#   SLURM_JOB_UID, SLURM_JOB_PARTITION. Safe to run again, and twice at a time.
+#   SLURM_JOB_UID, SLURM_JOB_PARTITION, SLURM_JOB_NODELIST. Safe to run again, and twice at a time.
 #
 # 1. If the cluster config names another bundle than this node runs, the node's own bootstrap.sh fetches it.
-# 2. judge-node.sh of that bundle checks the node. An unhealthy node is drained with the reason, which `sinfo -R`
+# 2. If the cluster has users, peers.sh lets the job's nodes connect to this one.
+# 3. judge-node.sh of that bundle checks the node. An unhealthy node is drained with the reason, which `sinfo -R`
 #    shows, and the prolog ends with 1. Slurm then requeues the job, whose script has not started yet
 #    (PrologFlags=Alloc,DeferBatch), and which starts elsewhere; the reason stays, since Slurm sets its own ("Prolog
 #    error") only on nodes without one. ParallelCluster replaces a drained node when its last job has ended
@@ -30,7 +31,7 @@ readonly CONFIG="${TRAINING_CLUSTER_CONFIG:-$TRAINING_ROOT/opt/parallelcluster/s
 readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
 # Slurm kills no prolog (PrologEpilogTimeout: unlimited), but stops waiting: slurmctld takes a batch job as missing after
 # BatchStartTimeout, 180 s in ParallelCluster (_purge_missing_jobs). A refresh runs start steps only, which take seconds.
-readonly REFRESH_S=30 LOCK_S=5 RETRY_MIN=15 UNHEALTHY=9
+readonly REFRESH_S=30 LOCK_S=5 PEERS_S=10 RETRY_MIN=15 UNHEALTHY=9
 
 # Logs to a file, since Slurm discards a prolog's output.
 log() {
@@ -91,6 +92,13 @@ note_job() {
   mkdir -p "$job" 2>/dev/null || mkdir -p "$job" || log "$job cannot be made: the job's files stay on the node"
 }
 
+# Lets the job's nodes connect to this one, where step 74 keeps other nodes off.
+open_to_peers() {
+  if [[ ! -d $TRAINING_ROOT/run/training-cluster/peers ]]; then return; fi
+  timeout "$PEERS_S" bash "$CURRENT/bootstrap/peers.sh" open "$SLURM_JOB_ID" </dev/null >>"$LOGS/health.log" 2>&1 ||
+    log "the job's other nodes cannot connect to this one: see the lines above"
+}
+
 main() {
   local status=0
   mkdir -p "$LOGS" 2>/dev/null
@@ -100,6 +108,7 @@ main() {
     return
   fi
   refresh
+  open_to_peers
   if [[ ! -r $CURRENT/bootstrap/health/judge-node.sh ]]; then
     log "$CURRENT has no health/judge-node.sh: the job starts unchecked"
     return

@@ -111,7 +111,7 @@ def test_a_prolog_ends_before_its_job_does() -> None:
     for each in (HEALTH / "checks").glob("*.sh"):
         limits += map(int, re.findall(r"^# Limit: (\d+) s", each.read_text(), re.MULTILINE))
     worst_s = (
-        sum(seconds(r"\b(?:REFRESH|LOCK)_S=(\d+)", prolog))
+        sum(seconds(r"\b(?:REFRESH|LOCK|PEERS)_S=(\d+)", prolog))
         + max(limits)
         + sum(seconds(r"limits\[\$name\]\} \+ (\d+)\)", check))
         + sum(seconds(r"HEALTH_SETTLE_S:-(\d+)", drain))

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+#
+# Lets only the nodes of this compute node's jobs connect to it. The ports of a training (torch's rendezvous, NCCL, Gloo)
+# ask for no identity. A node runs jobs of one user at a time (ExclusiveUser), since users behind one address look alike.
+#
+#   peers.sh             makes the rules: at a node's start, after a deploy, at boot
+#   peers.sh open JOB    before a job, whose nodes are in SLURM_JOB_NODELIST
+#   peers.sh close JOB   after it
+#
+# All nodes reach what asks for an identity or belongs to root: sshd, slurmd, srun and salloc (SrunPortRange), node_exporter,
+# and what comes from a port below 1024, such as answers of DNS and NTP, and Lustre's servers. The node's own programs
+# reach everything. Of a TCP connection only the first packet is judged, so none is tracked. EFA's traffic is not IP.
+#
+# Called by: step 74-isolate-jobs.sh and its services, prolog.sh and epilog.sh, as root, on compute nodes of a cluster with
+#   users. Safe to run again, and twice at a time: the rules follow from the files of the jobs in PEERS.
+set -euo pipefail
+shopt -s inherit_errexit nullglob
+
+readonly PEERS="${TRAINING_ROOT:-}/run/training-cluster/peers" CHAIN=TRAINING_CLUSTER_PEERS
+# sshd, SlurmdPort of ParallelCluster, node_exporter, SrunPortRange of constructs/training_cluster/cluster/config.py.
+readonly OPEN=22,6818,9100,61000:65000
+
+# addresses NODES: prints the IPv4 addresses of a list of nodes. ParallelCluster's DNS has their names, unless `Dns` in the
+# cluster config turns it off. slurmctld always has the addresses, but would answer all nodes of a large job at once.
+addresses() {
+  local -a nodes found
+  mapfile -t nodes < <(scontrol show hostnames "$1")
+  mapfile -t found < <(printf '%s\n' "${nodes[@]}" | xargs --max-procs=32 --max-args=8 getent ahostsv4 |
+    awk '$2 == "STREAM" { print $1 }')
+  printf '%s\n' "${found[@]}"
+  if ((${#found[@]} < ${#nodes[@]})); then
+    scontrol show node --oneliner "$1" | grep --only-matching --perl-regexp ' NodeAddr=\K\S+' || true
+  fi
+}
+
+# add_rules PROGRAM ICMP [RULE...]: with --noflush only this chain is replaced.
+add_rules() {
+  local -a rules=('--in-interface lo --jump RETURN' "--protocol $2 --jump RETURN" '--protocol tcp ! --syn --jump RETURN'
+    "--protocol tcp --match multiport --dports $OPEN --jump RETURN"
+    '--protocol tcp --sport :1023 --jump RETURN' '--protocol udp --sport :1023 --jump RETURN'
+    "${@:3}" '--protocol tcp --jump REJECT --reject-with tcp-reset' '--jump DROP')
+  "$1-restore" --wait --noflush < <(printf '*filter\n:%s - [0:0]\n' "$CHAIN" &&
+    printf -- "-A $CHAIN %s\n" "${rules[@]}" && printf 'COMMIT\n')
+  if ! "$1" --wait --check INPUT --jump "$CHAIN" 2>/dev/null; then "$1" --wait --insert INPUT --jump "$CHAIN"; fi
+}
+
+mkdir -p "$PEERS"
+case "${1:-}" in
+  open)
+    # Slurm before 23.02 has the shorter name alone.
+    addresses "${SLURM_JOB_NODELIST:-$SLURM_NODELIST}" >"$PEERS/.$2"
+    mv "$PEERS/.$2" "$PEERS/$2"
+    ;;
+  close) rm -f "$PEERS/$2" ;;
+esac
+exec 9<"$PEERS"
+flock 9
+mapfile -t peers < <(cat /dev/null "$PEERS"/* | sort -u | sed --quiet 's/^[0-9.]\+$/--source & --jump RETURN/p')
+add_rules iptables icmp "${peers[@]}"
+if [[ -e /proc/net/if_inet6 ]]; then add_rules ip6tables ipv6-icmp; fi
