@@ -30,7 +30,8 @@ _RULES: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
     (re.compile(rb"(?i)((?:^|[\s-])(?:password|passwd) )[^\s\"']{8,4000}"), rb"\1" + _HIDDEN),
     (
         re.compile(
-            rb"(?i)((?:" + _NAMES + rb")[a-z_]{0,20}[\"']?\s{0,4}[=:]\s{0,4})([\"']?)[^\s\"',;&]{8,4000}"
+            rb"(?i)((?:" + _NAMES + rb")[a-z_]{0,20}[\"']?\s{0,4}[=:]\s{0,4})([\"']?)(?!file:|secret:)"
+            rb"[^\s\"',;&]{8,4000}"
         ),
         rb"\1\2" + _HIDDEN,
     ),

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ops.jobs.lookup import cluster_option
 from ops.options import print_table
 from ops.report import tables
 from ops.report.compared import compare
@@ -17,6 +16,7 @@ from ops.report.goodput import goodput_table
 from ops.report.panels import Panel, has, panels_of, size
 from ops.report.record import Run
 from ops.report.run_cost import cost_of
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH, _HEIGHT = 60, 4
@@ -126,5 +126,5 @@ def _print(table: tables.Table, console: Console, *, titled: bool = True) -> Non
 def page_command(asked: Sequence[str], runs: Sequence[Run], cluster_name: str) -> str:
     """Return the command that writes the page of the same runs."""
     name = "-beside-".join(f"{run.workload}-{run.run}" for run in runs[:2])
-    report = shlex.join(["trainctl", "report", *asked, "--html", f"{name}.html"])
-    return report + cluster_option(cluster_name)
+    cluster = ["--cluster", cluster_name] if cluster_name != DEFAULT_CLUSTER else []
+    return shlex.join(["trainctl", "report", *asked, *cluster, "--html", f"{name}.html"])

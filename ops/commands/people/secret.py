@@ -19,7 +19,7 @@ def _group() -> None:
 def set_secret(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the secret, such as HF_TOKEN.")],
     *,
-    cluster: Cluster = "training",
+    cluster: Cluster,
     as_json: Json = False,
 ) -> None:
     """Ask for a secret without showing it, and store it in a file of your home that only you can read.

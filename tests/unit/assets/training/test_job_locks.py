@@ -136,7 +136,7 @@ def test_a_job_that_notifies_nobody_is_refused(cluster: Cluster) -> None:
 def test_a_job_reads_its_secrets_and_image(cluster: Cluster) -> None:
     for settings, words in (
         ({"PLAIN": "secret:a"}, "its value would be in reports"),
-        ({"CONTAINER_IMAGE": "/none.sqsh"}, "leave CONTAINER_IMAGE out"),
+        ({"CONTAINER_IMAGE": "/none.sqsh"}, "CONTAINER_IMAGE"),
     ):
         code, output = cluster.run(**settings)
         assert (code, words in output) == (1, True), output

@@ -114,7 +114,7 @@ def test_overrides_decide_where_local_disks_are(tmp_path: Path) -> None:
     assert scratch("{EphemeralVolume: {MountDir: /x}}", family="m6i", queue_name="gpu") == "", "no such disks"
 
 
-def test_one_of_several_users_has_a_folder_for_uploads(tmp_path: Path) -> None:
+def test_several_users_have_folders_for_uploads(tmp_path: Path) -> None:
     (users := tmp_path / "users.yaml").write_text("users: {alice: {uid: 5001}}\n")
     line = 'export TRAINING_UPLOADS="users/${SLURM_JOB_USER-}"\n'
     assert [line in environments(**each)["gpu"] for each in ({}, {"users": str(users)})] == [False, True]
