@@ -16,7 +16,7 @@ watch_for_hangs() {
   rm -f "$RUN_DIR/busy"
   if ((HANG_TIMEOUT_S == 0)) || [[ $LAUNCHER == sweep ]]; then return; fi
   python="$(find_python)" || exit 1
-  "$python" -I -B "$training/run_module.py" trainkit.run.heartbeat "$RUN_DIR" "${1:-0}" &
+  "$python" -I -B "$training/run_module.py" trainkit.run.heartbeat "$RUN_DIR" "$1" &
   heartbeat=$!
 }
 

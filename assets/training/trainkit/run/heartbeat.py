@@ -36,7 +36,7 @@ MEDIANS = 10
 _KEPT_STEPS, _MOST_NAMED = 99, 4
 _SIGNAL_TIMEOUT_S, _AGAIN_S = 60, 30
 # By slurmctld, since a scancel that is ended early may not have reached all nodes.
-_SCANCEL_S, _END_S = 10, 3
+_SCANCEL_S, _END_S = 10, 0.5
 FAILED = "failed"
 
 
@@ -166,14 +166,15 @@ def kill_steps() -> None:
 
 
 def end_group(group: int) -> None:
-    """Kill srun, which waits for ranks of nodes that do not answer, if it does not end with the others."""
+    """Kill srun, which waits for ranks of nodes that do not answer, if it does not end with the others.
+
+    It has the time to print their last lines. Each node is asked for left-over ranks before the next start.
+    """
     deadline = time.monotonic() + _END_S
-    if not group:  # of a job.slurm that is older than this file
-        return
     with contextlib.suppress(ProcessLookupError):
         while time.monotonic() < deadline:
             os.killpg(group, 0)
-            time.sleep(0.2)
+            time.sleep(0.05)
         os.killpg(group, signal.SIGKILL)
 
 
@@ -241,7 +242,7 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     watch(
         Path(sys.argv[1]),
-        int((sys.argv[2:] or ["0"])[0]),
+        int(sys.argv[2]),
         timeout_s=float(os.environ["HANG_TIMEOUT_S"]),
         ending_timeout_s=float(os.environ["AFTER_FAILURE_S"]),
     )

@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,6 +99,14 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def srun() -> Iterator[subprocess.Popen[bytes]]:
+    """The group of an srun that waits for a node without an answer."""
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
 def install(folder: Path, **programs: str) -> None:
     for name, text in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
@@ -112,14 +123,16 @@ def test_ranks_of_a_hang_are_ended(slurm: Path, capfd: pytest.CaptureFixture[str
     assert "heartbeat: Slurm has not ended the ranks, and is asked again" in capfd.readouterr().err
 
 
-def test_ranks_that_wait_for_a_node_end(slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_that_wait_for_a_node_end(
+    slurm: Path, srun: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Slurm has then sent SIGTERM to the job; while it runs, a short silence is no hang."""
     looks = slurm / "looks"
     running = f"echo >>{looks}; if [ $(wc -l <{looks}) -lt 4 ]; then echo RUNNING"
     state = f"{running}; else echo COMPLETING; fi"
     install(slurm, squeue=f'case "$*" in *--steps*) {STEPS} ;; *) {state} ;; esac')
     monkeypatch.setattr(watch, "notify", lambda run_dir, _: note_step(run_dir, 1, at=START))
-    watch.watch(slurm, 0, timeout_s=3600, ending_timeout_s=0.2)
+    watch.watch(slurm, srun.pid, timeout_s=3600, ending_timeout_s=0.2)
     assert looks.read_text() == "\n" * 4
     assert (slurm / "failed").read_text().startswith("no rank made a step for ")
     assert (slurm / "killed").read_text() == "--ctld --signal=KILL 7.0 7.1\n"
@@ -139,9 +152,12 @@ def test_a_suspended_job_does_not_hang(slurm: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.timeout(20)
-def test_ranks_that_never_make_a_step_are_ended(slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_that_never_make_a_step_are_ended(
+    slurm: Path, srun: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(slurm, squeue=STEPS)
     monkeypatch.setattr(watch, "LONG_S", 0.2)
-    watch.watch(slurm, 0, timeout_s=0.1, ending_timeout_s=0.1)
+    watch.watch(slurm, srun.pid, timeout_s=0.1, ending_timeout_s=0.1)
     assert (slurm / "failed").read_text().startswith("no rank made a step for ")
     assert (slurm / "killed").read_text() == "--ctld --signal=KILL 7.0 7.1\n"
+    assert srun.wait() == -signal.SIGKILL
