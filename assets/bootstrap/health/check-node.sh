@@ -82,13 +82,15 @@ start() {
 
 # await WORK CHECK...: waits until all checks have ended, or have reached their limits.
 await() {
-  local -ri started=$SECONDS
-  local check name
+  local check name now started
   local -i deadline
+  # SECONDS follows the wall clock, of which a step would drain a healthy node.
+  read -r started _ </proc/uptime
+  started="${started%.*}"
   for check in "${@:2}"; do
     name_of "$check"
     deadline=$((started + ${limits[$name]} + 3))
-    until [[ -s $1/$name.status ]] || ((SECONDS > deadline)); do sleep 0.05; done
+    until [[ -s $1/$name.status ]] || { read -r now _ </proc/uptime && ((${now%.*} > deadline)); }; do sleep 0.05; done
   done
 }
 

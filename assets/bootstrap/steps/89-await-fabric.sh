@@ -33,9 +33,13 @@ if [[ ${BOOTSTRAP_MOMENT:-start} == refresh ]]; then exit 0; fi
 # shellcheck source=/dev/null
 source "$TRAINING_ETC/partitions/$PARTITION.env"
 said="$(not_ready)"
-while [[ -n $said ]] && ((SECONDS < WAIT_S)); do
+# SECONDS follows the wall clock, which the time service may set soon after boot.
+read -r up _ </proc/uptime
+readonly end=$((${up%.*} + WAIT_S))
+while [[ -n $said ]] && ((${up%.*} < end)); do
   sleep 5
   said="$(not_ready)"
+  read -r up _ </proc/uptime
 done
 if [[ -n $said ]]; then
   printf 'after %s s: %s\n' "$SECONDS" "$said" >&2
