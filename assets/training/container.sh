@@ -47,9 +47,6 @@ remove_partial_containers() {
 
 container_name() { printf 'train-%s-%s' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}"; }
 
-# For a job.slurm of before; the epilog removes them now.
-remove_containers() { :; }
-
 check_container_programs() {
   local program
   for program in enroot unsquashfs; do

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Checks the values of the variables that job.slurm itself reads, before the job changes anything.
+# shellcheck disable=SC2154  # job.slurm's variables
+# Checks the values of the variables that job.slurm itself reads, before the job changes anything; writes a start's settings down.
 #
 # Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
 #   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
 # Reads: the variables of variables.tsv, NCCL_DEBUG; the headers of the workload beside this file.
-# Writes: LAUNCHER, and the variables of variables.tsv that are numbers, exported with their defaults.
+# Exports: LAUNCHER, and the variables of variables.tsv that are numbers, with their defaults.
 #
 # Columns of variables.tsv: name; allowed (words; N..: whole numbers of N or more; -: any value); default; meaning.
 
 source "$(dirname "${BASH_SOURCE[0]}")/container_image.sh"
+
+# Parts of names of variables whose values no report shows.
+readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH'
 
 # check_job_settings FOLDER: FOLDER is the workload's.
 check_job_settings() {
@@ -66,6 +70,32 @@ check_launcher() {
     die "$name has no Intel MPI: its requirements.txt does not name impi-rt." \
       "Add it there, or take another launcher: LAUNCHER=srun sbatch ..."
   fi
+}
+
+# note_settings FILE: writes the settings of this start for reports, as lines NAME=value.
+note_settings() {
+  local name value
+  for name in $(names_of_settings); do
+    value="${!name-}"
+    # An address may hold a password.
+    if [[ $value != *://*@* ]]; then printf '%s=%s\n' "$name" "${value//$'\n'/ }"; fi
+  done >"$1"
+}
+
+# Prints the exported variables that the partition's file or the workload names: as they are (MAX_STEPS,
+# ${MAX_STEPS}), or as a field of its settings or of the shared ones (max_steps: int). Leaves out names of secrets, and
+# variables that differ between any two starts.
+names_of_settings() {
+  local -r folder="$training/$workload"
+  {
+    printf '%s\n' TRAINING_REHEARSAL LAUNCHER NNODES NPROC_PER_NODE CONTAINER_{IMAGE,FILE,DIGEST,BYTES}
+    sed -n 's/^export \([A-Z][A-Z0-9_]*\)=.*/\1/p' "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
+    grep -ohE '\b[A-Z][A-Z0-9_]+\b' "$folder"/*.py "$folder"/*.sh
+    sed -n 's/^    \([a-z][a-z0-9_]*\): .*/\1/p' "$folder"/*.py "$training/trainkit/run/settings.py" | tr '[:lower:]' '[:upper:]'
+  } 2>/dev/null | LC_ALL=C sort -u | LC_ALL=C comm -12 - <(compgen -e | LC_ALL=C sort -u) |
+    grep -Ev "$SECRET_NAMES" |
+    grep -Ev '^(PATH|HOME|USER|SHELL|PWD|LANG|TERM|TMPDIR|TRAINING_(SHARED|ETC|VENVS)|THIS_JOB)$' |
+    grep -Ev '^(SLURM|MASTER)_|^(RUN|DATA|CHECKPOINT)_DIR$' || true
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then

@@ -18,6 +18,8 @@ launch_training="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly launch_training
 # shellcheck source=assets/training/environment.sh
 source "$launch_training/environment.sh"
+# shellcheck source=assets/training/clock.sh
+source "$launch_training/clock.sh"
 
 # Exports this process's rank for torch.distributed; torchrun does that itself.
 rank_environment() {
@@ -237,7 +239,7 @@ launch_child="" launch_stop=""
 # Sends SIGTERM to each rank once, also to those that torchrun starts later, until the child of supervise ends. torchrun
 # itself gets the signal only while it has no rank: it would kill ranks 30 s later, even while they save.
 stop_ranks() {
-  local rank end=""
+  local rank now end=""
   local -A told=()
   trap '' TERM # of a second scancel
   set +e
@@ -253,9 +255,10 @@ stop_ranks() {
       kill -TERM "$launch_child"
     fi
     # When another node's ranks are dead, these ranks cannot finish a step, and may wait in NCCL until KillWait.
-    if [[ -z $end && -f ${RUN_DIR:-}/failed ]]; then end=$((SECONDS + ${AFTER_FAILURE_S:-60})); fi
+    clock
+    if [[ -z $end && -f ${RUN_DIR:-}/failed ]]; then end=$((now + 100 * ${AFTER_FAILURE_S:-60})); fi
     # shellcheck disable=SC2046 # one word a rank
-    if [[ -n $end ]] && ((SECONDS >= end)); then kill -KILL $(ranks); fi
+    if [[ -n $end ]] && ((now >= end)); then kill -KILL $(ranks); fi
     sleep 1
   done
 }

@@ -13,6 +13,9 @@
 # node, but not steps with srun --no-kill; the ranks' step does not have it, since --kill-on-bad-exit has no effect with it.
 # Without this script, whose node may be lost as well, such a job would keep its other nodes until its time limit.
 
+# shellcheck source=assets/training/clock.sh
+source "$(dirname "${BASH_SOURCE[0]}")/clock.sh"
+
 # Nodes that train, at most and at least; job.slurm leaves spares out.
 declare -i wanted="${SLURM_JOB_NUM_NODES:-1}" least="${SLURM_JOB_NUM_NODES:-1}"
 
@@ -71,28 +74,31 @@ each_node=()
 # answering NODE...: sets `well` to those of the nodes on which a step starts within CHECK_S, and whose checks find them
 # healthy. Enough nodes for a start do not wait as long for the others. The prologs have checked the nodes of the first start.
 answering() {
-  local -ri began=$SECONDS
-  local -i end=$((SECONDS + ${CHECK_S:-75})) enough=0 # more than ParallelCluster's MessageTimeout, 60 s
-  local answers step node said
+  local -i began end soon from
+  local now left step node said
   local -A healthy=() sick=()
   well=()
   if (($# == 0)); then return; fi
-  answers="$(mktemp)"
+  clock
+  began=now end=$((now + 100 * ${CHECK_S:-75})) # more than ParallelCluster's MessageTimeout, 60 s
   step_on "$@"
-  setsid "${each_node[@]}" bash "$training/nodes.sh" answer "$((starts_here > 0))" >"$answers" 2>/dev/null &
+  exec {from}< <(exec setsid "${each_node[@]}" bash "$training/nodes.sh" answer "$((starts_here > 0))" </dev/null 2>/dev/null)
   step=$!
-  while kill -0 "$step" 2>/dev/null && ((SECONDS < end)); do
-    sleep 0.1
-    if (($(wc -l <"$answers") == $#)); then break; fi
-    if ((! enough && $(grep -c ' $' "$answers") >= wanted)); then
-      enough=1 end=$((SECONDS + 2 * (SECONDS - began) + 2 < end ? SECONDS + 2 * (SECONDS - began) + 2 : end))
+  while clock && ((${#healthy[@]} + ${#sick[@]} < $# && now < end)); do
+    printf -v left '%d.%02d' $(((end - now) / 100)) $(((end - now) % 100))
+    read -r -t "$left" -u "$from" node said || break
+    if [[ -n $said ]]; then
+      sick[$node]="$said"
+      continue
+    fi
+    healthy[$node]=1
+    if ((${#healthy[@]} == wanted)); then
+      clock
+      soon=$((now + 2 * (now - began) + 50)) end=$((soon < end ? soon : end))
     fi
   done
   { kill -KILL -- "-$step" && wait "$step"; } 2>/dev/null || true
-  while read -r node said; do
-    if [[ -n $said ]]; then sick[$node]="$said"; else healthy[$node]=1; fi
-  done <"$answers"
-  rm -f "$answers"
+  exec {from}<&-
   # A check that is wrong about all nodes is braked in the prolog (drain_limit.sh), and not here.
   if ((${#sick[@]} > 1 && ${#healthy[@]} == 0)); then
     log "all nodes report themselves as unhealthy, which is taken for a fault of the check: ${sick[*]}"
@@ -110,12 +116,12 @@ well=()
 # the service is not checked.
 answer() {
   local -r node="$SLURMD_NODENAME"
-  local -i second=0
+  local -i tries=0
   local said="" left=""
   if (($1)); then
     left="$(ranks_left "$node")"
-    while [[ -n $left ]] && ((second++ < 20)); do
-      sleep 1
+    while [[ -n $left ]] && ((tries++ < 40)); do
+      sleep 0.5
       left="$(ranks_left "$node")"
     done
     said="$(timeout 70 python3 -I -c 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
@@ -189,8 +195,8 @@ start_lifeline() {
   if ((${#lifeline[@]})); then kill "${lifeline[@]}" 2>/dev/null || true; fi
   rm -f "$RUN_DIR"/sign-* # of earlier starts, whose script was lost
   # A full file system keeps no sign; watch then asks the node itself.
-  (while true; do
-    printf '%s\n' "$SECONDS" >"$SIGN" || true
+  (while clock; do
+    printf '%s\n' "$now" >"$SIGN" || true
     sleep 5
   done) 2>/dev/null &
   lifeline=("$!")

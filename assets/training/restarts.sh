@@ -2,9 +2,9 @@
 # shellcheck disable=SC2034,SC2154  # job.slurm's variables
 # Decides whether a job whose training ended early starts again, where, and from which step.
 #
-# Sourced by: job.slurm, as the user, on the job's first node; sources nodes.sh; uses its log, die, tell and report, and its variables
-#   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions, and exports THIS_JOB.
-# Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed}. Writes: $RUN_DIR/{starts,ends},
+# Sourced by: job.slurm, as the user, on the job's first node; sources nodes.sh; uses job_settings.sh, its log, die, tell and report, and
+#   its variables training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions, and exports THIS_JOB.
+# Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed}. Writes: $RUN_DIR/{starts,ends}, and by job_settings.sh
 #   $RUN_DIR/settings-<job id>-<start>.env.
 #
 # Starts without a new checkpoint are counted, since a fault in the data or the code at one step would otherwise repeat
@@ -35,13 +35,6 @@ ended_at=""
 readonly MAX_INTERRUPTIONS=10 MAX_FAILURES_A_DAY=24
 told="" # set by job.slurm's trap if Slurm asked this script to end
 readonly ENDED_BY_SIGTERM=143
-# For the job.slurm of an older version, which a job that is queued again still has.
-watch="" SPOT_NOTICE=""
-watch_for_spot_notice() { :; }
-start_watch() { :; }
-leave_doomed_nodes() { :; }
-# Parts of names of variables whose values no report shows.
-readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH'
 
 # Prints the step of the newest complete checkpoint; 0 without one.
 latest_step() {
@@ -80,15 +73,17 @@ check_checkpoints() {
 # await_space: waits until the run's folder takes a file, at most SPACE_WAIT_S, since a restart on a full file system would fail
 # without a word: the ranks' output, the checkpoints and the files of job.slurm are all on it.
 await_space() {
-  local -ri end=$((SECONDS + ${SPACE_WAIT_S:-3600}))
-  local said full=""
+  local now end said full=""
+  clock
+  end=$((now + 100 * ${SPACE_WAIT_S:-3600}))
   rm -rf "$CHECKPOINT_DIR"/.step-*.partial # of a save that the full disk ended
   # fsync: Lustre and NFS report a full quota when they write.
   until said="$(LC_ALL=C dd if=/dev/zero of="$RUN_DIR/.space" bs=64k count=16 conv=fsync 2>&1)"; do
     said="${said%%$'\n'*}"
     if [[ $said != *@("No space left on device"|"Disk quota exceeded") ]]; then return; fi # others have their own messages
     if [[ -n $told ]]; then end_as_asked "waited for space in $RUN_DIR"; fi
-    if ((SECONDS >= end)); then
+    clock
+    if ((now >= end)); then
       end_for_good 1 "$RUN_DIR takes no files (${said#dd: })" "no space came within ${SPACE_WAIT_S:-3600} s (SPACE_WAIT_S): make some"
     fi
     if [[ -z $full ]]; then
@@ -226,32 +221,6 @@ ended_by() {
   fi
 }
 
-# note_settings FILE: writes the settings of this start for reports, as lines NAME=value.
-note_settings() {
-  local name value
-  for name in $(names_of_settings); do
-    value="${!name-}"
-    # An address may hold a password.
-    if [[ $value != *://*@* ]]; then printf '%s=%s\n' "$name" "${value//$'\n'/ }"; fi
-  done >"$1"
-}
-
-# Prints the exported variables that the partition's file or the workload names: as they are (MAX_STEPS,
-# ${MAX_STEPS}), or as a field of its settings or of the shared ones (max_steps: int). Leaves out names of secrets, and
-# variables that differ between any two starts.
-names_of_settings() {
-  local -r folder="$training/$workload"
-  {
-    printf '%s\n' TRAINING_REHEARSAL LAUNCHER NNODES NPROC_PER_NODE CONTAINER_{IMAGE,FILE,DIGEST,BYTES}
-    sed -n 's/^export \([A-Z][A-Z0-9_]*\)=.*/\1/p' "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
-    grep -ohE '\b[A-Z][A-Z0-9_]+\b' "$folder"/*.py "$folder"/*.sh
-    sed -n 's/^    \([a-z][a-z0-9_]*\): .*/\1/p' "$folder"/*.py "$training/trainkit/run/settings.py" | tr '[:lower:]' '[:upper:]'
-  } 2>/dev/null | LC_ALL=C sort -u | LC_ALL=C comm -12 - <(compgen -e | LC_ALL=C sort -u) |
-    grep -Ev "$SECRET_NAMES" |
-    grep -Ev '^(PATH|HOME|USER|SHELL|PWD|LANG|TERM|TMPDIR|TRAINING_(SHARED|ETC|VENVS)|THIS_JOB)$' |
-    grep -Ev '^(SLURM|MASTER)_|^(RUN|DATA|CHECKPOINT)_DIR$' || true
-}
-
 # queue_again CODE WHY: requeues the job, at which Slurm ends this script; CODE is its exit code if it ends first.
 queue_again() {
   log "$2; queued again"
@@ -357,10 +326,9 @@ restart_or_end() {
   end_for_good "$1" "$2" "$not"
 }
 
-# stays TRIES: succeeds if the job has enough healthy nodes, and the ranks did not fail twice on them without progress. Slurm
-# keeps the job.slurm of the submission, which may be older than this file and starts the ranks once.
+# stays TRIES: succeeds if the job has enough healthy nodes, and the ranks did not fail twice on them without progress.
 stays() {
-  declare -F train >/dev/null && ((size)) && [[ -n $lost || -z $repeats || -z $1 ]]
+  ((size)) && [[ -n $lost || -z $repeats || -z $1 ]]
 }
 
 # end_for_good CODE WHY NOT: ends the job with CODE, and reports why it does not start again.

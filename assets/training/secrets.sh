@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Replaces variables that name a secret by its text, so that no key is in a command, a script or a log.
 #
-# Sourced by: job.slurm, as the user, on the job's first node; uses its die, and SECRET_NAMES of restarts.sh.
+# Sourced by: job.slurm, as the user, on the job's first node; uses its die, and SECRET_NAMES of job_settings.sh.
 # Run by: trainctl secret set, as the user in a session on the head node: bash secrets.sh set NAME, which asks for a secret,
 #   and reads it from the terminal, where it is not shown, or from standard input. Safe to run again.
 # Reads: exported variables whose value is

@@ -15,6 +15,7 @@ OF_PARTITION = {"FAMILY": "p4d", "INSTANCE_TYPE": "p4d.24xlarge", "NCCL_FLOORS":
 START = f"""\
 {JOB}
 NNODES=2 NODES=n-1,n-2 training="$1" workload=mine start_step=0
+source {TRAINING}/job_settings.sh
 source {TRAINING}/restarts.sh
 source "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
 note_start

@@ -9,7 +9,7 @@ from training_cluster.paths import TRAINING
 
 SCRIPT = f"""\
 {JOB}
-source "$training/restarts.sh"
+source "$training/job_settings.sh"
 source "$training/secrets.sh"
 read_secrets
 printf '%s|' "${{WANDB_API_KEY:-}}" "${{PLAIN:-}}"
