@@ -176,6 +176,13 @@ read_kill_wait() {
   export KILL_WAIT_S
 }
 
+# add_start: writes the line of a start. Without its folder, all nodes would make those of launch.sh at once.
+add_start() {
+  mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER" &&
+    printf '%s %s %s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$nodes" "$SLURM_JOB_ID" \
+      "${SLURM_RESTART_COUNT:-0}" "$SLURM_JOB_NUM_NODES" "$held_s" >>"$RUN_DIR/starts"
+}
+
 note_start() {
   local job="" number="" restart="" nodes
   # Since 23.02 Slurm gives the time of the allocation; before that, this script's own start stands for it.
@@ -188,11 +195,9 @@ note_start() {
     die "a later start of this job has the run." "Nothing is to be done."
   fi
   rm -f "$RUN_DIR"/{outcome,failed,network.json}
-  # Otherwise all nodes make these folders of launch.sh at once.
-  mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER"
   nodes="$(scontrol show hostlist "$NODES")" || nodes="$NODES"
-  printf '%s %s %s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$nodes" "$SLURM_JOB_ID" \
-    "${SLURM_RESTART_COUNT:-0}" "$SLURM_JOB_NUM_NODES" "$held_s" >>"$RUN_DIR/starts"
+  # The file system may have become full since check_restart.
+  add_start || { await_space && add_start; }
   starts_here+=1
   log "training from step $start_step"
   ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($nodes), restart $START_NUMBER"

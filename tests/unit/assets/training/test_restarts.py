@@ -152,6 +152,12 @@ sleep() {{ [[ ! -v slept ]] || touch "$RUN_DIR/freed"; SECONDS=9999 slept=yes; }
     assert f"{said}; not started again, since no space came within 0 s (SPACE_WAIT_S): make some\n" in output
 
 
+def test_a_disk_full_since_then_delays(job: Job) -> None:
+    full = 'ln -s /dev/full "$RUN_DIR/starts"; await_space() { rm "$RUN_DIR/starts"; }'
+    assert job.run(f"{full}; NNODES=2; note_start 2>/dev/null")[0] == 0
+    assert (job.run_dir / "starts").read_text().startswith("0 4 ")
+
+
 @pytest.mark.parametrize(("script_node", "goes_on"), [("n1", True), ("n2", False)])
 def test_a_doomed_node_gives_way_to_a_spare(job: Job, script_node: str, goes_on: bool) -> None:
     """EC2 takes n2 of three soon; with the script's own node the whole job would end then."""
