@@ -16,10 +16,15 @@
 # one that was lost during preparation).
 
 # Slurm's name of this job. The last task of an array has the array's own id, which squeue, scancel and scontrol take for all
-# tasks. Another job may have inherited the array's variables from the job that submitted it. It is set here, since a job
-# that is requeued after a deploy still has the job.slurm of its submission.
+# tasks. Another job may have inherited the array's variables from the job that submitted it.
 export THIS_JOB="${SLURM_JOB_ID:-}"
 if [[ -n $THIS_JOB && ${SLURM_ARRAY_JOB_ID:-} == "$THIS_JOB" ]]; then THIS_JOB+="_$SLURM_ARRAY_TASK_ID"; fi
+
+# A job has the job.slurm of its submission, and the other files of the newest deploy.
+if [[ ${job_script:-} != 1 ]]; then
+  printf 'job.slurm of this job is of another version than %s: it goes on as %s/job.slurm\n' "${BASH_SOURCE[0]}" "$training" >&2
+  exec bash "$training/job.slurm" "$@"
+fi
 
 # shellcheck source=assets/training/nodes.sh
 source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"

@@ -47,6 +47,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder, self.shared = folder, folder / "fsx"
         self.tiny = self.shared / "training" / "tiny"
+        self.script = TRAINING / "job.slurm"
         self.tiny.mkdir(parents=True)
         for file in (*TRAINING.glob("*.sh"), *TRAINING.glob("*.py"), TRAINING / "trainkit"):
             (self.tiny.parent / file.name).symlink_to(file)
@@ -83,7 +84,7 @@ class Cluster:
             "PREPARE_ONLY": "1",
         }
         return subprocess.Popen(
-            [*AS_A_USER, "bash", str(TRAINING / "job.slurm"), "tiny"],
+            [*AS_A_USER, "bash", str(self.script), "tiny", "a b"],
             env=environment | settings,
             stderr=subprocess.PIPE,
             text=True,
@@ -140,6 +141,18 @@ def test_a_job_reads_its_secrets_and_image(cluster: Cluster) -> None:
     ):
         code, output = cluster.run(**settings)
         assert (code, words in output) == (1, True), output
+
+
+def test_a_requeued_job_runs_the_deployed_script(cluster: Cluster) -> None:
+    """Slurm keeps the job.slurm of the submission, and a deploy replaces all that it sources."""
+    (cluster.tiny / "prepare.sh").write_text('echo "prepares $# $1" >&2\n')
+    (cluster.tiny.parent / "job.slurm").symlink_to(cluster.script)
+    cluster.script = cluster.folder / "job.slurm"
+    text = (TRAINING / "job.slurm").read_text()
+    cluster.script.write_text(re.sub("^readonly job_script=.*$", "prepare() { exit 9; }", text, flags=re.M))
+    code, output = cluster.run()
+    assert (code, "\nprepares 1 a b\n" in output) == (0, True), output
+    assert f"it goes on as {cluster.shared}/training/job.slurm" in output
 
 
 def test_mpirun_needs_intel_mpi(cluster: Cluster) -> None:

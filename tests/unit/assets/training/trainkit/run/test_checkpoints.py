@@ -172,6 +172,7 @@ def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
         die() { echo "$*"; exit 1; }
         log() { echo "$*"; }
         source "$training/environment.sh"
+        job_script=1
         source "$training/restarts.sh"
         check_restart
         echo "starts from step $START_STEP"
