@@ -25,7 +25,6 @@ from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError, tail
 
 CASES = {
-    "again": "nothing: do two runs have the same losses?",
     "kill": "the last rank is killed",
     "stop": "scancel; submitted again",
     "truncate": "scancel; the newest checkpoint is cut in half; submitted again",
@@ -35,7 +34,7 @@ CASES = {
 }
 WHOLE = "whole"
 ROUNDING = 1e-4
-"""Largest relative difference of losses that are added up in another order."""
+"""Largest relative difference of losses that are added up in another order, as on a GPU or on fewer nodes."""
 _SETTINGS = {"node": {"SPARES": "1"}, "disk": {"MAX_RESTARTS": "0"}}
 _IN_TIME = "something could be done between its first checkpoint and its last step: raise MAX_STEPS"
 _POLL_S, _TIMEOUT_S = 0.05, 1500.0
@@ -43,13 +42,12 @@ _POLL_S, _TIMEOUT_S = 0.05, 1500.0
 
 @dataclass
 class Row:
-    """What a case has shown. The seconds are those from the first step to the end."""
+    """What a case has shown."""
 
     case: str
     at_step: int = 0
     resumed_from: int | None = None
     losses: str = ""
-    seconds: float = 0.0
     problem: str = ""
 
 
@@ -64,7 +62,6 @@ class Proof:
     workload: str
     nodes: int
     job_id: int = 0
-    _allowed: float = 0.0
 
     def run(self, case: str) -> Row:
         """Run a case; the first one is WHOLE, which is left alone."""
@@ -72,12 +69,10 @@ class Proof:
         try:
             self._submit(case, self.nodes + (case == "node"), **_SETTINGS.get(case, {}))
             self._until("its first step", lambda: bool(self._steps(case)))
-            started = time.monotonic()
-            if case in CASES and case != "again":
+            if case in CASES:
                 self._disturb(case, row)
             elif not self._completes():
                 raise self._ended()
-            row.seconds = time.monotonic() - started
             if not self._saved(case) or self._steps(case)[-1].get("loss") is None:
                 raise RehearsalError("It wrote no checkpoint or no loss: docs/workloads.md says how.")
             if not row.losses:
@@ -194,17 +189,15 @@ class Proof:
             self.slurm.cancel(self.job_id)
 
     def _compare(self, case: str, row: Row) -> None:
-        """Compare with the run left alone. If two such runs differ a little, others may, too."""
+        """Compare with the run left alone."""
         ours, whole = ({each["step"]: each for each in self._steps(name)} for name in (case, WHOLE))
         far = {
             step: _distance(ours.get(step, {}), whole.get(step, {})) for step in ours.keys() | whole.keys()
         }
         worst = max(far.values())
         row.losses = f"differ by {worst:.0e}" if worst else "equal"
-        if worst > (ROUNDING if case in {"again", "resize"} else self._allowed):
+        if worst > ROUNDING:
             raise RehearsalError(f"Its losses differ from step {min(filter(far.get, far))} on")
-        if case == "again":
-            self._allowed = 10 * worst
 
 
 def _distance(row: Mapping[str, Any], other: Mapping[str, Any]) -> float:
@@ -256,13 +249,11 @@ def prove(proof: Proof, cases: Sequence[str], narrator: Narrator) -> None:
         with narrator.step(case.capitalize(), CASES[case]):
             rows.append(row := proof.run(case))
             narrator.say(row.problem or f"losses: {row.losses}")
-    line = "{:9} {:>7} {:>12} {:>11} {:>6}  {:20} {}".format
-    narrator.say(line("case", "at step", "resumed from", "steps twice", "s lost", "losses", "what was done"))
+    line = "{:9} {:>7} {:>12}  {:20} {}".format
+    narrator.say(line("case", "at step", "resumed from", "losses", "what was done"))
     for row in rows:
-        at = row.resumed_from
-        steps = "---" if at is None else (row.at_step, at, row.at_step - at)
-        lost = round(row.seconds - whole.seconds) if row.seconds else "-"
+        steps = "--" if row.resumed_from is None else (row.at_step, row.resumed_from)
         losses = "failed" if row.problem else shorten(row.losses, 20)
-        narrator.say(line(row.case, *steps, lost, losses, CASES[row.case]))
+        narrator.say(line(row.case, *steps, losses, CASES[row.case]))
     if failed := [row.case for row in rows if row.problem]:
         raise RehearsalError(f"{len(failed)} of {len(cases)} cases failed: {', '.join(failed)}")

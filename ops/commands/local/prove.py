@@ -12,9 +12,7 @@ def prove(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="Folder in assets/training.")],
     cases: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[CASE]...", help="again, kill, stop, truncate, disk, resize, node. Default: all."
-        ),
+        typer.Argument(metavar="[CASE]...", help="kill, stop, truncate, disk, resize, node. Default: all."),
     ] = None,
     *,
     nodes: Annotated[int, typer.Option(metavar="N", min=2, max=7, help="Nodes that train, 2 to 7.")] = 2,

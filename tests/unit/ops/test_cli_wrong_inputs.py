@@ -95,7 +95,7 @@ WRONG = {
     "rehearse --workload nosuch": "--workload nosuch: no such workload. allowed: bert-trainium",
     "rehearse --metrics amp": "--metrics amp: cannot be rehearsed. allowed: cloudwatch, prometheus",
     "prove nosuch": "nosuch: no such workload. allowed: bert-trainium",
-    "prove gpt2 kil": "kil: no such case. allowed: again, kill",
+    "prove gpt2 kil": "kil: no such case. allowed: kill",
     "prove gpt2 --nodes 1": "Invalid value for '--nodes'",
     "rehearse --order x": "Invalid value for '--order'",
     # users
