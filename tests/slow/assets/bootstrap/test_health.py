@@ -121,18 +121,6 @@ def prologs(node: HealthNode) -> list[psutil.Process]:
     return [each for each in psutil.process_iter(["cmdline"]) if str(prolog) in (each.info["cmdline"] or [])]
 
 
-def test_a_check_takes_at_most_two_nodes(cluster: Cluster) -> None:
-    cluster.break_nodes(1, 2, 3, 4)
-    job, ran_on = cluster.wait(cluster.submit(2))
-    assert job.is_completed
-    drained = cluster.reasons()
-    assert (len(drained), len(ran_on)) == (2, 2)
-    assert not set(ran_on) & set(drained)
-    for name in ran_on:
-        assert "Comment=training-cluster: braked at " in cluster.say("scontrol", "show", "node", name)
-    assert "10-gpus: BRAKED" in cluster.node.health_log()
-
-
 def test_a_node_that_loses_a_gpu_drains(cluster: Cluster) -> None:
     before = cluster.reasons()
     # Those of the tests above would brake the check.

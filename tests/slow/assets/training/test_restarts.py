@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import psutil
@@ -42,8 +41,6 @@ JOBS = {
     "deaf": {"DEAF": "1", "AFTER_FAILURE_S": "5", "DIES_AFTER": "5"},
     # Its other rank must not finish before Slurm ends it.
     "alone": {"ALONE": "1", "DIES_AFTER": "3", "STEP_S": "1"},
-    "torn": {"MAX_STEPS": "6"},
-    "changed": {"MAX_STEPS": "6"},
 }
 
 
@@ -59,15 +56,8 @@ def training(tmp_path_factory: pytest.TempPathFactory, webhook: Webhook) -> Iter
     file = folder / "webhook"
     file.touch(mode=0o600)
     file.write_text(webhook.address)
-    # Nodes see what is mounted before they start.
-    small = folder / "fsx" / "checkpoints" / "tiny" / "full"
-    small.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
-    is_small = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     with tiny_on_slurm(folder, NOTIFY_FILE=str(file)) as training:
         yield training
-    if is_small:
-        subprocess.run(["umount", "--lazy", small], check=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -88,42 +78,6 @@ def assert_whole(training: Training, *runs: str) -> None:
     for run in runs:
         assert losses(training, run) == losses(training, "whole"), run
         assert steps(training, run) == list(range(1, 9)), run
-
-
-def test_an_arrays_last_task_restarts_alone(training: Training) -> None:
-    """Slurm takes the id of the last task, which is the array's own, for all tasks."""
-    array = training.submit("", "--nodes=1", "--array=0-1", HOLD_AT="6")
-    last, other = f"job-{array}", f"job-{array + 1}"
-    for run in (last, other):
-        training.wait_for_step(array, run, 5)
-    os.kill(int((training.run_dir(last) / "pid-0").read_text()), signal.SIGKILL)
-    for run, expected in ((last, 2), (other, 1)):
-        let_go(training, run)
-        outcome = training.run_dir(run) / "outcome"
-        with training.ended_if_late(array):
-            wait_until(outcome.is_file, timeout_s=180, what=f"{run} does not finish")
-        assert len(starts(training, run)) == expected
-        assert outcome.read_text() == "finished\n"
-
-
-@pytest.mark.root
-def test_a_full_disk_keeps_earlier_checkpoints(training: Training) -> None:
-    small = training.checkpoints("full")
-    if not small.is_mount():
-        pytest.skip("this machine refuses to mount a small file system")
-    job_id = training.submit("full", MAX_RESTARTS="0", HOLD_AT="4")
-    training.wait_for_step(job_id, "full", 3)
-    with contextlib.suppress(OSError), (small / "other data").open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(1024))
-    let_go(training, "full")
-    output = training.wait(job_id, state="FAILED")
-    assert f"a checkpoint could not be written into {small}, which has 0.0 GB free" in output
-    assert "No space left on device): fix that, and submit again with the same RUN_NAME." in output
-    (small / "other data").unlink()
-    training.run("full")
-    assert int(starts(training, "full")[1][1]) >= 2
-    assert_whole(training, "full")
 
 
 def test_a_killed_preparation_is_finished_later(training: Training, webhook: Webhook) -> None:
@@ -206,32 +160,6 @@ def test_a_stopped_rank_ends_with_stacks(training: Training, jobs: dict[str, int
     assert "in meet" in stacks["rank-0.txt"].read_text()
     assert stacks["rank-1.txt"].parent.name == found[1]
     assert "File" not in stacks["rank-1.txt"].read_text()
-
-
-def test_damaged_and_changed_bytes_are_found(training: Training, jobs: dict[str, int]) -> None:
-    """Both cost two steps, and no loss differs."""
-    newest = {}
-    for run in ("torn", "changed"):
-        training.wait(jobs[run], state="COMPLETED")
-        newest[run] = training.checkpoints(run) / "step-000006"
-    (newest["torn"] / "state.json").write_text("")
-    metrics = training.run_dir("torn") / "metrics.jsonl"
-    lines = metrics.read_bytes().splitlines(keepends=True)
-    metrics.write_bytes(b"".join([lines[0], bytes(len(lines[1]) - 1), b"\n", *lines[2:]]))
-    state = (newest["changed"] / "state.json").read_bytes()
-    (newest["changed"] / "state.json").write_bytes(state.replace(b"6", b"5"))
-    again = {run: training.submit(run) for run in newest}
-    outputs = {run: training.wait(job_id, state="COMPLETED") for run, job_id in again.items()}
-    assert f"{newest['torn']} is incomplete (state.json has 0 bytes instead of " in outputs["torn"]
-    assert f": continuing from {newest['torn'].with_name('step-000004')}\n" in outputs["torn"]
-    assert steps(training, "torn") == [1, *range(3, 9)]
-    assert losses(training, "torn")[1:] == losses(training, "whole")[2:]
-    assert "metrics.jsonl: 1 damaged rows skipped" in outputs["torn"]
-    assert "restarts: 1, 1 damaged rows skipped" in outputs["torn"]
-    other = f"{newest['changed']} is incomplete (state.json has other bytes than when it was saved"
-    assert (other in outputs["changed"], "this node alone" in outputs["changed"]) == (True, False)
-    assert [starts(training, run)[1] for run in newest] == [("0", "4")] * 2
-    assert_whole(training, "changed")
 
 
 def test_a_lost_node_before_a_checkpoint_restarts(training: Training) -> None:

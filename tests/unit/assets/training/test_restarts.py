@@ -158,33 +158,6 @@ def test_a_disk_full_since_then_delays(job: Job) -> None:
     assert (job.run_dir / "starts").read_text().startswith("0 4 ")
 
 
-@pytest.mark.parametrize(("script_node", "goes_on"), [("n1", True), ("n2", False)])
-def test_a_doomed_node_gives_way_to_a_spare(job: Job, script_node: str, goes_on: bool) -> None:
-    """EC2 takes n2 of three soon; with the script's own node the whole job would end then."""
-    (job.run_dir / "outcome").write_text("stopped 6\n")
-    job.save(6)
-    slurm = f"""\
-SLURMD_NODENAME={script_node}
-squeue() {{ echo "RUNNING 0 n[1-3]"; }}
-sinfo() {{ printf 'n1 mixed none\nn2 draining {TAKEN[4:-1]}\nn3 mixed none\n'; }}
-scontrol() {{
-  case $2 in
-    hostnames) printf '%s\n' n1 n2 n3 ;;
-    hostlist) echo "$3" ;;
-    *) log "scontrol $*" ;;
-  esac
-}}
-answering() {{ well=("$@"); }}
-wanted=2 least=2
-"""
-    line = "choose_nodes; lost=$(lost_nodes); end_of_training 0; echo ${well[*]}"
-    code, is_queued, output = job.run(f"{slurm}{line}")
-    assert (code, is_queued) == ((0, False) if goes_on else (1, True))
-    where = ", on n1 n3" if goes_on else "; queued again"
-    assert f"unhealthy: {TAKEN}, and the training saved at step 6; continues from step 6{where}" in output
-    assert output.endswith("\nn1 n3\n") == goes_on
-
-
 def test_a_silent_node_delays_spares_little(job: Job, tmp_path: Path) -> None:
     srun = tmp_path / "srun"
     srun.write_text("#!/bin/bash\nprintf 'n1 \\nn3 \\n'\n")
