@@ -14,15 +14,22 @@ from training_cluster.rules.context import read_settings
 _NOT_COMPARED = tuple(flag for flag, info in Settings.model_fields.items() if not facts_of(info).is_compared)
 
 
-def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | None, str]:
-    """Return the flags of the last deploy; None and the reason if they are unknown."""
+def former_settings(
+    settings: Settings, deployed: Deployed, *, with_files: bool = True
+) -> tuple[Settings | None, str]:
+    """Return the flags of the last deploy; None and the reason if they are unknown.
+
+    Args:
+        with_files: True to add the new files of queues and the like, whose former content is unknown.
+    """
     if deployed.cluster_stack is None:
         return None, ""
     found = flags_of(deployed.templates, settings.stack_name)
     if found is None:
         return None, "the last deploy was by a release of this app that did not record flags"
     flags = {flag: value for flag, value in found.items() if flag not in _NOT_COMPARED}
-    new = {flag: getattr(settings, flag) for flag in _NOT_COMPARED if getattr(settings, flag) is not None}
+    given = _NOT_COMPARED if with_files else ()
+    new = {flag: getattr(settings, flag) for flag in given if getattr(settings, flag) is not None}
     try:
         return read_settings(flags | new), ""
     except ConfigurationError as error:

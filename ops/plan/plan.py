@@ -42,7 +42,7 @@ class Plan:
     cost_before: Quote | None
     cost_after: Quote
     why_no_before: str
-    """Reason why the former cost and flags are unknown."""
+    """Reason why the former cost is unknown."""
     minutes: int | None
     """Expected duration of a first deploy; None for an update."""
     not_judged: tuple[str, ...]
@@ -84,16 +84,18 @@ def read_plan(
         not_judged = found.rendered.not_created
         if dry_run and found.is_changed and not not_judged and not _is_impossible(changes):
             changes += _validated(dry_run(settings.cluster_name, found.rendered.config))
-    book = prices([settings] if before is None else [before, settings])
+    # The former files are not recorded: the deployed config has what they rendered.
+    priced = before or (former_settings(settings, deployed, with_files=False)[0] if why else None)
+    book = prices([settings] if priced is None else [priced, settings])
     return Plan(
         cluster_name=settings.cluster_name,
         region=deployed.region,
         state=state,
         changes=tuple(changes),
         running=running,
-        cost_before=make_quote(before, book) if before else None,
+        cost_before=make_quote(priced, book, deployed.config) if priced else None,
         cost_after=make_quote(settings, book),
-        why_no_before=why,
+        why_no_before="" if priced else why,
         minutes=None if state == "update" else _minutes(settings, deployed),
         not_judged=not_judged,
     )

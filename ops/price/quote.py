@@ -1,8 +1,9 @@
 """Calculates the cost of a cluster per hour: a row for each billed item, and their sums."""
 
 import datetime
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ops.price.price_book import PriceBook
 from ops.price.price_list import PRICE_LIST, SPOT
@@ -10,9 +11,10 @@ from training_cluster.advice.idle_cost import instances, permanent_charges
 from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.prices import Price
+from training_cluster.cluster.nodes import Rendered
+from training_cluster.cluster.queues import capacity_of, types_of
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
-from training_cluster.queues.queue import Queue
 
 _ASKED = (PRICE_LIST, SPOT)
 _KINDS = {
@@ -60,13 +62,16 @@ class Quote:
         return tuple(row for row in self.rows if row.full_usd_per_hour is None)
 
 
-def make_quote(settings: Settings, book: PriceBook) -> Quote:
-    """Add up the cost of a cluster with these settings."""
-    hours, config = load_base().prices.hours_per_month, config_before_deploy(settings)
+def make_quote(settings: Settings, book: PriceBook, config: Mapping[str, Any] | None = None) -> Quote:
+    """Add up the cost of a cluster with these settings.
+
+    Args:
+        config: config of the deployed cluster. Default: the one that the settings and their files render.
+    """
+    hours, config = load_base().prices.hours_per_month, dict(config or config_before_deploy(settings))
     standing = [_row(charge, hours) for charge in permanent_charges(settings, config, book.hour)]
-    nodes, node_month = _nodes(settings, book, hours)
-    rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), nodes)
-    rows += tuple(row for queue in settings.all_queues[1:] for row in _beside(queue, settings, book, hours))
+    nodes = list(_nodes(settings, config, book, hours))
+    rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), *(row for row, _ in nodes))
     idle = sum(row.idle_usd_per_hour or 0 for row in rows)
     return Quote(
         cluster_name=settings.cluster_name,
@@ -74,7 +79,7 @@ def make_quote(settings: Settings, book: PriceBook) -> Quote:
         nodes=settings.nodes,
         region=book.region,
         rows=rows,
-        node_usd_per_hour=None if node_month is None else node_month / hours,
+        node_usd_per_hour=nodes[0][1],
         standing_usd_per_hour=sum(row.full_usd_per_hour or 0 for row in standing),
         why_catalog=book.why_catalog,
         idle_usd_per_hour=idle,
@@ -95,60 +100,38 @@ def _row(charge: Charge, hours: int) -> Row:
     )
 
 
-def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float | None]:
-    """Return the row of the compute nodes, and the cost of one of them per month."""
-    kind, count, type_ = settings.capacity_type, settings.nodes, settings.compute_type
-    what = f"{count} x {type_}, {_KINDS[kind]}"
-    if kind == "capacity-block":
-        why = "paid in advance, with the purchase of the block"
-        return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None
-    price = book.spot.get(type_) if kind == "spot" else book.hour(type_)
-    one = instances(1, settings.first_queue.root_gib, price, what=what)
-    if one.usd_per_month is None:
-        why = book.why_no_spot if kind == "spot" else one.note
-        return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None
-    # A reservation costs as much as its nodes on demand, whether they run or not.
-    always = count if kind == "reservation" else settings.static_nodes
-    hour = one.usd_per_month / hours
-    notes = {
-        "reservation": "billed anyway; more, if the reservation has more nodes",
-        "spot": "changes with the market",
-    }
-    note = notes.get(kind) or (f"{always} always run (min_nodes)" if always else "")
-    row = Row(
-        what=what,
-        idle_usd_per_hour=always * hour,
-        full_usd_per_hour=count * hour,
-        source=_sources(one.prices),
-        note=note,
-    )
-    return row, one.usd_per_month
-
-
-def _beside(queue: Queue, settings: Settings, book: PriceBook, hours: int) -> Iterator[Row]:
-    """Yield a row for each compute resource of a queue of the file of queues."""
-    is_cpu_queue = queue.name == load_base().cpu_queue.name and settings.cpu_queue != "off"
-    for resource in queue.compute_resources:
-        type_, count, kind = resource.types[0].name, resource.max_count, queue.capacity_of(resource)
-        words = "cpu_queue" if is_cpu_queue else f"queue {queue.name}, {_KINDS[kind]}"
-        what = f"{count} x {type_}, {words}"
-        if kind == "capacity-block":
-            why = "paid in advance, with the purchase of the block"
-            yield Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why)
-            continue
+def _nodes(
+    settings: Settings, config: Rendered, book: PriceBook, hours: int
+) -> Iterator[tuple[Row, float | None]]:
+    """Yield a row for each compute resource, the flags' queue first, and the cost of one node per hour."""
+    cpu_queue = load_base().cpu_queue.name if settings.cpu_queue != "off" else None
+    queues = config["Scheduling"]["SlurmQueues"]
+    for queue, resource in ((of, each) for of in queues for each in of["ComputeResources"]):
+        count, kind, name = resource["MaxCount"], capacity_of(queue, resource), queue["Name"]
+        type_, *others = (each.name for each in types_of(resource))
+        place = "" if queue is queues[0] else f"queue {name}, "
+        what = f"{count} x {type_}, {'cpu_queue' if name == cpu_queue else place + _KINDS[kind]}"
+        what += f"; or as many of {', '.join(others)}" if others else ""
         price = book.spot.get(type_) if kind == "spot" else book.hour(type_)
-        one = instances(1, queue.root_gib, price, what=what)
-        hour = None if one.usd_per_month is None else one.usd_per_month / hours
-        always = count if kind == "reservation" else resource.min_count
-        others = f"; or as many of {', '.join(each.name for each in resource.types[1:])}"
-        note = one.note if kind != "spot" or hour is not None else book.why_no_spot
-        yield Row(
-            what=what + (others if len(resource.types) > 1 else ""),
+        root_gib = queue["ComputeSettings"]["LocalStorage"]["RootVolume"]["Size"]
+        one = instances(1, root_gib, price, what=what)
+        # A reservation costs as much as its nodes on demand, whether they run or not.
+        always = count if kind == "reservation" else resource["MinCount"]
+        notes = {
+            "capacity-block": "paid in advance, with the purchase of the block",
+            "reservation": "billed anyway; more, if the reservation has more nodes",
+            "spot": "changes with the market" if price else book.why_no_spot,
+            "ondemand": f"{always} always run (min_nodes)" if always else "",
+        }
+        hour = None if one.usd_per_month is None or kind == "capacity-block" else one.usd_per_month / hours
+        row = Row(
+            what=what,
             idle_usd_per_hour=None if hour is None else always * hour,
             full_usd_per_hour=None if hour is None else count * hour,
-            source=_sources(one.prices),
-            note=note,
+            source="" if hour is None else _sources(one.prices),
+            note=notes[kind] if price or kind != "ondemand" else one.note,
         )
+        yield row, hour
 
 
 def _sources(prices: Iterable[Price]) -> str:

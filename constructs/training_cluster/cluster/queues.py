@@ -92,10 +92,11 @@ def types_of(resource: Rendered) -> tuple[NodeType, ...]:
     return node_types(several or [resource["InstanceType"]])
 
 
-def capacity_of(queue: Rendered) -> str:
-    """Return the purchase option of a rendered queue, in the flags' words."""
+def capacity_of(queue: Rendered, resource: Rendered | None = None) -> str:
+    """Return the purchase option of a rendered queue, or of one resource of it, in the flags' words."""
     if queue["CapacityType"] == "ONDEMAND":
-        return "reservation" if "CapacityReservationTarget" in queue else "ondemand"
+        is_reserved = "CapacityReservationTarget" in {**queue, **(resource or {})}
+        return "reservation" if is_reserved else "ondemand"
     return next(word for word, type_ in _CAPACITY_TYPES.items() if type_ == queue["CapacityType"])
 
 

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -356,6 +357,20 @@ def test_storage_changed_by_another_cluster_is_no_change() -> None:
     found = plan(account, fsx_gib="4800")
     assert [each.what for each in found.changes] == ["scripts"]
     assert found.cost_before == found.cost_after
+
+
+@pytest.mark.parametrize("flags", [{}, {"queue_name": "train"}], ids=["another", "the-flags-queue"])
+def test_former_cost_is_of_the_former_queues(flags: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    flags = flags | {"queues": str(file)}
+    file.write_text("train: {instance_types: [g5.12xlarge], nodes: 2}")
+    account, same = deployed(**flags), plan(deployed(**flags), **flags)
+    file.write_text("train: {instance_types: [g5.12xlarge], nodes: 20}")
+    found = plan(account, **flags)
+    assert found.cost_before and same.cost_before
+    assert found.cost_before.full_usd_per_hour == same.cost_before.full_usd_per_hour
+    assert found.cost_after.full_usd_per_hour > found.cost_before.full_usd_per_hour
+    assert "unknown" not in shown(found)
 
 
 def test_without_former_flags_config_keys_are_judged() -> None:
