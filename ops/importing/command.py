@@ -90,7 +90,6 @@ def import_config(config: Config, folder: Path) -> Imported:
     take_storage(theirs, to)
     take_queues(theirs, to)
     to.flags |= flags_of(theirs)
-    _make(folder)
     for flag, content in ((QUEUES, to.queues), (DIRECTORY, to.directory)):
         _write(files[flag], content, to)
     problem, rendered, seen = _render(files[FLAGS], theirs, to)
@@ -158,13 +157,6 @@ def _region(config: Config, to: Translation) -> str:
     return "" if "$" in region else region
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_written(folder, error) from None
-
-
 def _write(file: Path, content: Mapping[str, Any], to: Translation) -> None:
     """Write a file that a flag names, if it has content."""
     if content:
@@ -175,12 +167,10 @@ def _write(file: Path, content: Mapping[str, Any], to: Translation) -> None:
 def _write_yaml(file: Path, content: Mapping[str, Any]) -> None:
     text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise _not_written(file, error) from None
-
-
-def _not_written(path: Path, error: OSError) -> UsageError:
-    return UsageError(
-        f"import: {path} cannot be written: {error.strerror}\n  type:   --out another folder, one of your own"
-    )
+        raise UsageError(
+            f"import: {file} cannot be written: {error.strerror}\n"
+            "  type:   --out another folder, one of your own"
+        ) from None

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ops.importing.translation import Config, Translation, nodes_of
+from ops.importing.translation import Config, Translation
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders, with_existing
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import ADDED_TO, UNITED, are_named, contrary_items, scripts_of
-from training_cluster.overrides.nodes import MORE_GROUPS
+from training_cluster.overrides.nodes import MORE_GROUPS, placed_nodes
 from training_cluster.overrides.reserved import flag_for, reserved_reason
 from training_cluster.pcluster.config_diff import shown
 
@@ -56,7 +56,7 @@ def ids_of(settings: Settings, region: str) -> ResourceIds:
 def in_their_keys(config: Config, settings: Settings) -> dict[str, Any]:
     """Return a rendered config with what the app does outside of it, in ParallelCluster's keys."""
     seen = with_storage(config, settings)
-    for _, node in nodes_of(seen):
+    for _, node in placed_nodes(seen):
         ours, *more = node["Networking"]["SecurityGroups"]
         node["Networking"] |= {"SecurityGroups": [ours], MORE_GROUPS: more}
     return seen

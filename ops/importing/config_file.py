@@ -121,7 +121,8 @@ def resolved(value: Any, parameters: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):
         if len(value) == 1 and (name := value.get("Ref")) is not None:
             default = parameters.get(str(name), {}).get("Default")
-            return value if default in (None, "") else _as_text(default)
+            text = str(default).lower() if isinstance(default, bool) else str(default)  # as CloudFormation's
+            return value if default in (None, "") else text
         return {key: resolved(inner, parameters) for key, inner in value.items()}
     return [resolved(each, parameters) for each in value] if isinstance(value, list) else value
 
@@ -146,11 +147,6 @@ def _of_version_2(file: Path) -> UsageError:
         f"  type:   pcluster3-config-converter --config-file {file} --output-file cluster.yaml\n"
         "          trainctl import cluster.yaml"
     )
-
-
-def _as_text(value: Any) -> str:
-    """Return a parameter's value as CloudFormation gives it: each is text."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _none_in(file: Path, why: str) -> UsageError:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from ops.importing.translation import Config, Translation, nodes_of
+from ops.importing.translation import Config, Translation
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.directory.file import directory_problems
 from training_cluster.flags.account import parse_tags, tag_problem
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.nodes import placed_nodes
 from training_cluster.overrides.reserved import flag_for
 
 OPEN_ROLE = "arn:aws:iam::000000000000:role/to-complete"
@@ -78,7 +79,7 @@ def _is_kept(key: str, value: str) -> bool:
 
 def _roles(config: Config, to: Translation) -> None:
     """Take roles in place of instance profiles. Policies and buckets stay at their nodes, as overrides."""
-    for path, node in nodes_of(config):
+    for path, node in placed_nodes(config):
         iam = node.get("Iam", {})
         if profile := iam.pop("InstanceProfile", None):
             iam["InstanceRole"] = OPEN_ROLE

@@ -3,8 +3,9 @@
 import ipaddress
 from typing import Any
 
-from ops.importing.translation import Config, Kind, Translation, nodes_of
+from ops.importing.translation import Config, Kind, Translation
 from training_cluster.flags.network import is_wide
+from training_cluster.overrides.nodes import placed_nodes
 from training_cluster.overrides.reserved import flag_for, reserved_reason
 
 _UNSET_VPC = "vpc-00000000"
@@ -36,7 +37,7 @@ def _ports(config: Config, to: Translation) -> None:
     """Compare the networks that reach port 22 and DCV, which ParallelCluster's own groups open."""
     reached: dict[str, str] = {}
     given = _network(config["HeadNode"].get("Ssh", {}).get("AllowedIps"))
-    for path, node in nodes_of(config):
+    for path, node in placed_nodes(config):
         own = _network(node.get("Ssh", {}).pop("AllowedIps", None))
         if "SecurityGroups" in node.get("Networking", {}):
             if own:
@@ -89,11 +90,11 @@ def _is_within(inner: Any, outer: str) -> bool:
 
 def _groups(config: Config, to: Translation) -> None:
     """Make groups additional ones, unless all nodes have the same one, which a flag takes."""
-    groups = {tuple(node.get("Networking", {}).get("SecurityGroups", ())) for _, node in nodes_of(config)}
+    groups = {tuple(node.get("Networking", {}).get("SecurityGroups", ())) for _, node in placed_nodes(config)}
     (named, *others) = groups
     if not others and len(named) == 1:
         return
-    for path, node in nodes_of(config):
+    for path, node in placed_nodes(config):
         networking = node.get("Networking", {})
         if given := networking.pop("SecurityGroups", None):
             more = [*given, *networking.get("AdditionalSecurityGroups", [])]

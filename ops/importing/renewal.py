@@ -3,9 +3,10 @@
 import re
 from typing import Any
 
-from ops.importing.translation import Translation, nodes_of
+from ops.importing.translation import Translation
 from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.overrides.nodes import placed_nodes
 
 Config = dict[str, Any]
 LOGIN_POOL = "login"
@@ -44,7 +45,7 @@ def _image_of_all(config: Config, to: Translation) -> None:
     """Give all nodes the image that they have in common: only an image of a queue can change later."""
     if ami := config.get("Image", {}).pop("CustomAmi", None):
         to.note("moved", "Image.CustomAmi", f"{ami}: at each node that has no other")
-        for _path, node in nodes_of(config):
+        for _path, node in placed_nodes(config):
             node.setdefault("Image", {}).setdefault("CustomAmi", ami)
 
 

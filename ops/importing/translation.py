@@ -1,6 +1,6 @@
 """Result of an import: flags, queues, overrides, and notes about differences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -57,12 +57,3 @@ class Translation:
         """Return a sentence that begins with a path, with the imported config's names."""
         here = next((each for each in self.renamed if text.startswith(each)), None)
         return self.renamed[here] + text.removeprefix(here) if here else text
-
-
-def nodes_of(config: Config) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield head node, queues and pools of login nodes, with their paths."""
-    yield "HeadNode", config["HeadNode"]
-    for queue in config["Scheduling"].get("SlurmQueues", []):
-        yield f"Scheduling.SlurmQueues[{queue.get('Name')}]", queue
-    for pool in config.get("LoginNodes", {}).get("Pools", []):
-        yield f"LoginNodes.Pools[{pool.get('Name')}]", pool

@@ -31,7 +31,8 @@ InstanceHour = Callable[[str], Price | None]
 
 def idle_cost(settings: Settings, config: Rendered) -> tuple[Charge, ...]:
     """Return everything that is billed by the hour, dearest first; not storage by the byte, nor traffic."""
-    return dearest_first([*_nodes(settings), *permanent_charges(settings, config, instance_hour)])
+    nodes = [charge for queue in settings.all_queues for charge in _nodes_of(queue)]
+    return dearest_first([*nodes, *permanent_charges(settings, config, instance_hour)])
 
 
 def permanent_charges(settings: Settings, config: Rendered, hour_of: InstanceHour) -> Iterator[Charge]:
@@ -93,11 +94,6 @@ def _managed(storage: ManagedStorage, prices: Prices) -> Charge:
         gp3 = prices.gp3_gb_month
         return Charge(what=f"{what}, {gib} GiB", usd_per_month=gib * gp3.usd, prices=(gp3,))
     return Charge(what=what, usd_per_month=None, note=NO_PRICE)
-
-
-def _nodes(settings: Settings) -> Iterator[Charge]:
-    for queue in settings.all_queues:
-        yield from _nodes_of(queue)
 
 
 def _nodes_of(queue: Queue) -> Iterator[Charge]:

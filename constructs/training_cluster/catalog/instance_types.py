@@ -236,15 +236,9 @@ def _size(row: Row, *, has_accelerators: bool) -> Size:
 
 
 def _facts(row: Row, *, has_accelerators: bool) -> dict[str, Any]:
-    return {
+    return row.model_dump(include={*Size.model_fields}) | {
         "accelerators": row.accelerators if has_accelerators else 0,
-        "vcpus": row.vcpus,
-        "memory_gib": row.memory_gib,
-        "threads_per_core": row.threads_per_core,
-        "network_cards": row.network_cards,
-        "efa_interfaces": row.efa_interfaces,
         "network_gbps": row.network_gbps or None,
-        "nvme_gb": row.nvme_gb,
         "capacity": _capacity([row]),
     }
 

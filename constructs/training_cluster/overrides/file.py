@@ -1,12 +1,14 @@
 """Reader of the file of overrides: keys of ParallelCluster's cluster config, as its users write them."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from training_cluster.flags.account import tag_problem
+from training_cluster.overrides.merge import texts
 from training_cluster.overrides.nodes import excluded_rights, unusable_policies
 from training_cluster.overrides.reserved import reserved_keys
 from training_cluster.paths import ROOT
@@ -26,12 +28,19 @@ class Overrides:
 
     def scripts(self) -> dict[str, Path]:
         """Return the path of each local script by its URL, `file://hooks/mount.sh`."""
-        return {url: self.file.parent / url.removeprefix(LOCAL) for url in sorted(set(_urls(self.content)))}
+        found = {text for path, text in texts(self.content) if path.endswith(".Script")}
+        local = sorted(url for url in found if url.startswith(LOCAL))
+        return {url: self.file.parent / url.removeprefix(LOCAL) for url in local}
 
     def uploaded(self, folder_url: str) -> dict[str, Any]:
         """Return the content with the URL that each local script has in the bucket."""
         urls = {url: f"{folder_url}/{upload_key(path)}" for url, path in self.scripts().items()}
-        uploaded: dict[str, Any] = _replaced(self.content, urls)
+
+        def with_url(keys: dict[str, Any]) -> dict[str, Any]:
+            script = keys.get("Script")
+            return keys | ({"Script": urls[script]} if isinstance(script, str) and script in urls else {})
+
+        uploaded: dict[str, Any] = json.loads(json.dumps(self.content, default=str), object_hook=with_url)
         return uploaded
 
 
@@ -67,27 +76,6 @@ def _unusable_tags(content: Mapping[str, Any]) -> Iterator[str]:
             problem := tag_problem(str(each.get("Key")), str(each.get("Value")))
         ):
             yield f"Tags: {problem}"
-
-
-def _urls(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key == "Script" and isinstance(inner, str) and inner.startswith(LOCAL):
-                yield inner
-            else:
-                yield from _urls(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _urls(inner)
-
-
-def _replaced(value: Any, urls: Mapping[str, str]) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: urls[inner] if key == "Script" and inner in urls else _replaced(inner, urls)
-            for key, inner in value.items()
-        }
-    return [_replaced(each, urls) for each in value] if isinstance(value, list) else value
 
 
 def _missing(overrides: Overrides) -> Iterator[str]:

@@ -147,6 +147,18 @@ def _pairs(item: Any) -> Iterator[tuple[str, Any]]:
         yield from ((str(name), value) for name, value in pairs)
 
 
+def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each value of a config that is text."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from texts(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from texts(inner, f"{path}[{number}]")
+    elif isinstance(value, str):
+        yield path, value
+
+
 def are_named(items: Any) -> bool:
     """Return True for a list of mappings that all have a Name, at least one."""
     return (

@@ -10,6 +10,8 @@ Config = Mapping[str, Any]
 ROLE = "InstanceRole"
 HEAD, COMPUTE, LOGIN = "Head", "Compute", "Login"
 """Kinds of nodes."""
+_KINDS = {"HeadNode": HEAD, "Scheduling": COMPUTE, "LoginNodes": LOGIN}
+"""Kind of the nodes by the first key of their path."""
 MORE_GROUPS = "AdditionalSecurityGroups"
 
 
@@ -42,7 +44,11 @@ def with_groups(config: dict[str, Any], everywhere: Sequence[str] = ()) -> dict[
 
 def own_roles(config: Config) -> dict[str, frozenset[str]]:
     """Return the kinds of nodes of each role that the user made, by its ARN, sorted."""
-    found = [(str(_rights(node)[ROLE]), kind) for kind, node in _by_kind(config) if ROLE in _rights(node)]
+    found = [
+        (str(_rights(node)[ROLE]), _KINDS[path.partition(".")[0]])
+        for path, node in placed_nodes(config)
+        if ROLE in _rights(node)
+    ]
     return {arn: frozenset(kind for role, kind in found if role == arn) for arn, _ in sorted(found)}
 
 
@@ -85,14 +91,17 @@ def _rights(node: Config) -> Config:
 
 def nodes_of(config: Config) -> Iterator[dict[str, Any]]:
     """Yield the head node, the queues and the pools of login nodes."""
-    yield from (node for _, node in _by_kind(config))
+    yield from (node for _, node in placed_nodes(config))
 
 
-def _by_kind(config: Config) -> Iterator[tuple[str, dict[str, Any]]]:
-    found = [(HEAD, config.get("HeadNode"))]
-    found += [(COMPUTE, each) for each in _listed(config, "Scheduling", "SlurmQueues")]
-    found += [(LOGIN, each) for each in _listed(config, "LoginNodes", "Pools")]
-    yield from ((kind, each) for kind, each in found if isinstance(each, dict))
+def placed_nodes(config: Config) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield head node, queues and pools of login nodes, with their paths."""
+    if isinstance(head := config.get("HeadNode"), dict):
+        yield "HeadNode", head
+    for part, key in (("Scheduling", "SlurmQueues"), ("LoginNodes", "Pools")):
+        for each in _listed(config, part, key):
+            if isinstance(each, dict):
+                yield f"{part}.{key}[{each.get('Name')}]", each
 
 
 def _listed(config: Config, part: str, key: str) -> list[Any]:

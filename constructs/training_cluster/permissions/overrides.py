@@ -12,6 +12,7 @@ from typing import Any
 from aws_cdk import Aws, Token
 from aws_cdk.aws_iam import PolicyStatement
 
+from training_cluster.overrides.merge import texts
 from training_cluster.overrides.nodes import node_policies
 from training_cluster.overrides.storage import managed_storage, queue_subnets
 
@@ -53,7 +54,7 @@ VPC_ACCESS = f"arn:{Aws.PARTITION}:iam::aws:policy/service-role/AWSLambdaVPCAcce
 def grants(config: Config) -> Iterator[PolicyStatement]:
     """Yield what the provider needs for the keys of a config that flags do not set."""
     yield from _storage(config)
-    keys = dict(_leaves(config))
+    keys = dict(texts(config))
     secrets = {value for path, value in keys.items() if path.endswith("SecretArn") and "Database" not in path}
     if named := _sorted(each for each in secrets if ":secretsmanager:" in each):
         yield PolicyStatement(sid="OwnSecrets", actions=["secretsmanager:DescribeSecret"], resources=named)
@@ -105,7 +106,7 @@ def _storage(config: Config) -> Iterator[PolicyStatement]:
 
 
 def _buckets_of_lustre(settings: list[Config]) -> Iterator[PolicyStatement]:
-    paths = [value for each in settings for path, value in _leaves(each)]
+    paths = [value for each in settings for path, value in texts(each)]
     buckets = _sorted(found[1] for value in paths if (found := _BUCKET.match(value)))
     if buckets:
         arns = [f"arn:{Aws.PARTITION}:s3:::{each}" for each in buckets]
@@ -119,14 +120,3 @@ def _buckets_of_lustre(settings: list[Config]) -> Iterator[PolicyStatement]:
 
 def _sorted(values: Iterator[str]) -> list[str]:
     return sorted(set(values))
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{number}]")
-    elif isinstance(value, str):
-        yield path, value

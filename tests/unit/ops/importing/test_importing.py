@@ -16,7 +16,6 @@ from ops.importing.command import Imported, import_config
 from ops.importing.comparison import ids_of, in_their_keys
 from ops.importing.config_file import read_config_file
 from ops.importing.render import render_imported
-from ops.importing.translation import nodes_of
 from rehearsal.validation.samples import import_samples
 from tests.unit.ops.fake_account import Account, FakeStack, stack_answers
 from tests.unit.ops.jobs_head_node import Call
@@ -25,6 +24,7 @@ from training_cluster.cluster.config import render_cluster_config
 from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import merge
+from training_cluster.overrides.nodes import placed_nodes
 from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
@@ -185,10 +185,10 @@ def test_rights_and_tags_stay_where_they_were(name: str, imported: Imports) -> N
     app = {
         path.split("[")[0]: node["Iam"]
         for each in (login, imported("plain"))
-        for path, node in nodes_of(each.ours)
+        for path, node in placed_nodes(each.ours)
     }
-    theirs = dict(nodes_of(with_our_names(sample.theirs, sample.ours)))
-    for path, node in nodes_of(sample.ours):
+    theirs = dict(placed_nodes(with_our_names(sample.theirs, sample.ours)))
+    for path, node in placed_nodes(sample.ours):
         given = theirs[path].get("Iam", {})
         if {"InstanceRole", "InstanceProfile"} & {*given}:
             assert [*node["Iam"]] == ["InstanceRole"]
