@@ -94,10 +94,7 @@ class Account(Reader):
     def refusals(self, **configs: Config) -> dict[str, list[str]]:
         """Validate configs: what the library refuses each for, `Validator: message`; [] when it passes."""
         requests = [
-            (
-                "create_cluster",
-                {"cluster_name": "dry-run", "cluster_configuration": config, "dryrun": True},
-            )
+            ("create_cluster", {"cluster_name": "dry-run", "cluster_configuration": config, "dryrun": True})
             for config in configs.values()
         ]
         answers = self.library(*requests)

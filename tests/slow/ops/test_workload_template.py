@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.slow.assets.training.training import (
-    Training,
-    check_that_divergence_ends_a_run,
-    training_on_slurm,
-)
+from tests.slow.assets.training.training import Training, check_that_divergence_ends_a_run, training_on_slurm
 from training_cluster.paths import ROOT
 
 # Minutes, most of them the start of programs: make test-all.

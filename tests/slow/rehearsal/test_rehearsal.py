@@ -89,8 +89,7 @@ def _typed(commands: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "step",
-    ["TrainingCluster-Network: CREATE_COMPLETE", pytest.param("4. Train", marks=pytest.mark.nightly)],
+    "step", ["TrainingCluster-Network: CREATE_COMPLETE", pytest.param("4. Train", marks=pytest.mark.nightly)]
 )
 def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> None:
     with subprocess.Popen(

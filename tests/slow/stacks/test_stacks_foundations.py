@@ -67,7 +67,7 @@ def test_network_and_storage_are_one_deploy(cloud: Cloud) -> None:
     assert (outputs["ZoneId"], outputs["ZoneName"]) == (ZONE_ID, ZONE_NAME)
     assert outputs["OtherZoneName"] == "us-east-1b", "of use1-az1, the first beside it"
     assert {name: len(found) for name, found in _data(cloud).items()} == {
-        **{"lustre": 1, "associations": 2, "efs": 1, "mount targets": 1, "buckets": 1},
+        **{"lustre": 1, "associations": 2, "efs": 1, "mount targets": 1, "buckets": 1}
     }
     (flow_log,) = cloud.client("ec2").describe_flow_logs()["FlowLogs"]
     assert (flow_log["ResourceId"], flow_log["TrafficType"]) == (outputs["VpcId"], "ALL")

@@ -24,10 +24,7 @@ OURS = [{"Key": CLUSTER_TAG, "Value": SHARED}]
 Resources = Mapping[str, tuple[str, str, str | None]]
 """Type, physical id and deletion policy by logical id."""
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
-_POLICY = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
-}
+_POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 _NOTE = MappingProxyType(
     {"Note": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "-"}}}

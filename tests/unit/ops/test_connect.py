@@ -139,11 +139,7 @@ def test_ssh_has_the_clusters_user_address_and_key(
 @pytest.mark.parametrize(
     ("arguments", "node", "said"),
     [
-        (
-            ("--ssh", "-i", "/none.pem"),
-            {},
-            "There is no key /none.pem.\n  type:   the command of",
-        ),
+        (("--ssh", "-i", "/none.pem"), {}, "There is no key /none.pem.\n  type:   the command of"),
         (("--ssh",), {"address": None}, "has no public address"),
         (("--ssh",), {"os": ""}, "names an unknown os"),
         (("--ssh",), {"os": "windows"}, "names an unknown os: windows"),

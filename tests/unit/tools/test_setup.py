@@ -141,10 +141,7 @@ def test_rehearsal_names_what_is_in_its_way(tmp_path: Path) -> None:
     workspace = Workspace(root=tmp_path)
     with (
         subprocess.Popen(["sleep", "60"], env=dict([workspace.marker])) as left,
-        pytest.raises(
-            RehearsalError,
-            match=r"End it first: trainctl rehearse --stop --folder",
-        ),
+        pytest.raises(RehearsalError, match=r"End it first: trainctl rehearse --stop --folder"),
     ):
         try:
             run_alone(workspace, lambda: pytest.fail("it runs"))

@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.workload_locks import (
-    LOCK,
-    content_sum,
-    pythons_of,
-    requirement_files,
-)
+from tools.workload_locks import LOCK, content_sum, pythons_of, requirement_files
 
 FILES = requirement_files()
 

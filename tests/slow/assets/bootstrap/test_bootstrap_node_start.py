@@ -46,10 +46,7 @@ NOT_RUN = {
 }
 
 # Each start writes these again, by a rename, and they are the same.
-WRITTEN_AGAIN = (
-    "/etc/training-cluster/bootstrap-arguments",
-    "/etc/training-cluster/partitions/cpu.env",
-)
+WRITTEN_AGAIN = ("/etc/training-cluster/bootstrap-arguments", "/etc/training-cluster/partitions/cpu.env")
 GROWS = ("/var/log/training-cluster/", "/tmp/")
 
 MakeNode = Callable[..., Node]

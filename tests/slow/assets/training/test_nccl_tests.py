@@ -39,9 +39,7 @@ def test_a_bad_verdict_fails_the_job_for_good(training: Training) -> None:
     assert len((training.run_dir("bad") / "starts").read_text().splitlines()) == 1
 
 
-def test_a_sweep_names_slow_and_broken_nodes(
-    training: Training,
-) -> None:
+def test_a_sweep_names_slow_and_broken_nodes(training: Training) -> None:
     program = training.shared / "training" / "nccl-tests" / "all_reduce.py"
     whole = program.read_text(encoding="utf-8")
     sick = (

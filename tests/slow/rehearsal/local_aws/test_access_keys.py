@@ -36,11 +36,7 @@ CALLS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "Image Builder": ("imagebuilder", "list_images", {}),
 }
 # What AWS says of an access key that it does not know, by protocol.
-UNKNOWN = {
-    "query": "InvalidClientTokenId",
-    "ec2": "AuthFailure",
-    "rest-xml": "InvalidAccessKeyId",
-}
+UNKNOWN = {"query": "InvalidClientTokenId", "ec2": "AuthFailure", "rest-xml": "InvalidAccessKeyId"}
 
 
 @pytest.fixture(scope="module")

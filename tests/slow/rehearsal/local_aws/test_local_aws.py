@@ -257,10 +257,7 @@ def test_login_nodes_are_as_many_as_their_count(account: Account) -> None:
         return network.config(LoginNodes={"Pools": [pool]})
 
     name = {"cluster_name": "logins"}
-    count = (
-        ("describe_cluster", name),
-        ("describe_cluster_instances", {**name, "node_type": "LoginNode"}),
-    )
+    count = (("describe_cluster", name), ("describe_cluster_instances", {**name, "node_type": "LoginNode"}))
 
     def change(operation: str, **config: Config) -> tuple[str, dict[str, Any]]:
         return operation, {**name, **config}

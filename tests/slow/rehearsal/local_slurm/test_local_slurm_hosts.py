@@ -10,10 +10,7 @@ import pytest
 from rehearsal.local_slurm import LocalSlurm
 from tests.slow.assets.training.training import NODES, local_slurm
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.root,
-]
+pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 USER = "nobody"
 AS_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")

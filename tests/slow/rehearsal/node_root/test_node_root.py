@@ -16,10 +16,7 @@ from rehearsal.node_root.disk import DISKS, remove_orphans
 from rehearsal.node_root.machine import Machine, new_machine
 from training_cluster.paths import ROOT
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.root,
-]
+pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 GONE_WITHIN_S = 60
 

@@ -107,10 +107,7 @@ def test_the_provider_runs_from_the_layer_alone(
         "PROGRESS_LOG_GROUP": "from-layer",
         "LOGS_BUCKET": "from-layer",
     }
-    properties = {
-        "ClusterName": "from-layer",
-        "ClusterConfiguration": json.dumps(account.network.config()),
-    }
+    properties = {"ClusterName": "from-layer", "ClusterConfiguration": json.dumps(account.network.config())}
     stack = "arn:aws:cloudformation:us-east-1:123456789012:stack/Ours/00000000"
     done = subprocess.run(
         [Path(sys.base_prefix, "bin", f"python{HERE}"), "-S", "-B", "-c", _DRIVER],

@@ -73,8 +73,7 @@ def test_each_failure_has_its_own_folder(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "missing"),
-    [("stack_events", "stack-events.json"), ("log_tail", "chef-client.log")],
+    ("operation", "missing"), [("stack_events", "stack-events.json"), ("log_tail", "chef-client.log")]
 )
 @pytest.mark.parametrize("kind", ["throttled", "refused"])
 def test_missing_logs_are_named_and_others_saved(

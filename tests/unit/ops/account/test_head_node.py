@@ -170,9 +170,7 @@ def test_an_interrupt_cancels_the_command(cluster: PlayedCluster, monkeypatch: p
     assert "CancelCommand" in cluster.account.asked
 
 
-def test_both_outputs_of_a_failed_program_are_shown(
-    cluster: PlayedCluster,
-) -> None:
+def test_both_outputs_of_a_failed_program_are_shown(cluster: PlayedCluster) -> None:
     cluster.says("squeue", "partly done\n", error="no contact\n", code=3)
     with pytest.raises(CommandError) as failed:
         cluster.head_node.run("squeue")

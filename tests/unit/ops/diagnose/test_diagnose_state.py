@@ -134,11 +134,7 @@ def test_an_exception_of_a_completed_job_is_shown(run: Run) -> None:
         ({0: "COMPLETED", 1: "RUNNING", 2: "FAILED None 1:0"}, "", "Job 7_2 is FAILED (exit code 1)."),
         ({0: "COMPLETED", 1: "RUNNING"}, "", "is RUNNING."),
         ({1: "COMPLETED"}, "7_0|gpu|ann|FAILED|None|2|1:00|1:00|mine\n", "Job 7_0 is FAILED."),
-        (
-            {},
-            TASKS.format("FAILED"),
-            "Job 7_1 is FAILED.",
-        ),
+        ({}, TASKS.format("FAILED"), "Job 7_1 is FAILED."),
     ],
 )
 def test_an_array_has_completed_with_its_last_task(
@@ -155,10 +151,7 @@ def test_an_array_whose_tasks_completed_is_well(run: Run) -> None:
     done = {0: "COMPLETED", 1: "COMPLETED"}
     for accounts, sentence in (
         ("", "Of job 7, every task that Slurm lists is COMPLETED."),
-        (
-            TASKS.format("COMPLETED"),
-            "Job 7 is COMPLETED.",
-        ),
+        (TASKS.format("COMPLETED"), "Job 7 is COMPLETED."),
     ):
         answers = failing(statuses=WELL, commands=head_node(tasks=done, accounts=accounts))
         assert run(answers, "--job", "7") == (0, f"{sentence}\nNothing to diagnose.\n")

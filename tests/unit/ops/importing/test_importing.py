@@ -92,7 +92,7 @@ RENDERED: dict[str, dict[str, Any]] = {
     "two-pools": {
         "LoginNodes.Pools[two].CustomActions.OnNodeConfigured.Script": (
             "s3://bucket/bootstrap/training/bootstrap.sh"
-        ),
+        )
     },
     "directory": {
         "DirectoryService.LdapTlsReqCert": "hard",
@@ -412,10 +412,7 @@ def test_configs_in_templates_are_mappings_or_text(tmp_path: Path) -> None:
             "[global]\ncluster_template = x\n[cluster x]\nscheduler = slurm\n",
             "type:   pcluster3-config-converter",
         ),
-        (
-            "HeadNode: {}\nScheduling: {Scheduler: awsbatch}",
-            "awsbatch: jobs, scripts and checks here",
-        ),
+        ("HeadNode: {}\nScheduling: {Scheduler: awsbatch}", "awsbatch: jobs, scripts and checks here"),
         ("HeadNode: 5\nScheduling: {Scheduler: slurm}", "HeadNode: expected keys with values, found a whole"),
         ("HeadNode:\nScheduling: {Scheduler: slurm}", "HeadNode: required, but missing"),
         ("HeadNode: {}\nScheduling: [slurm]", "Scheduling: expected keys with values, found a list"),

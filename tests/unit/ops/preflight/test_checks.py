@@ -269,13 +269,7 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
     ),
     # 128 GiB of the head node, and 2 x 256.
     (quota(GP3, 0.6), {}, OF_VOLUMES, "--service-code ebs --quota-code L-7A658B76 --desired-value 0.62"),
-    (
-        all_of(
-            volume,
-            quota(GP3, 10.5),
-        ),
-        *({}, OF_VOLUMES, "--desired-value 10.62"),
-    ),
+    (all_of(volume, quota(GP3, 10.5)), *({}, OF_VOLUMES, "--desired-value 10.62")),
     (
         quota(VPCS, 2),
         {},
@@ -467,12 +461,7 @@ OWN: tuple[tuple[Step, Flags, str, str], ...] = (
         "aws ec2 create-key-pair",
     ),
     (nothing, {"key_name": RSA}, f"key_name {RSA}", "ed25519"),
-    (
-        WITHOUT_GROUP,
-        {},
-        f"placement_group {GROUP}",
-        "--strategy cluster",
-    ),
+    (WITHOUT_GROUP, {}, f"placement_group {GROUP}", "--strategy cluster"),
     (nothing, {"permissions_boundary": POLICY}, f"permissions_boundary {POLICY}", "-c permissions_boundary="),
     (nothing, {"permissions_boundary": NO_IAM}, f"permissions_boundary {NO_IAM}: rights", "iam:CreateRole, "),
     (

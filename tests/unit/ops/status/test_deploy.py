@@ -131,11 +131,7 @@ def test_a_missing_cluster_names_the_existing_ones() -> None:
             "ROLLBACK_COMPLETE",
             "--no-enable-termination-protection --stack-name TrainingCluster-Storage",
         ),
-        (
-            "TrainingCluster-Accounting",
-            "ROLLBACK_FAILED",
-            "trainctl destroy --plan --cluster training",
-        ),
+        ("TrainingCluster-Accounting", "ROLLBACK_FAILED", "trainctl destroy --plan --cluster training"),
         ("TrainingCluster-Accounting", "CREATE_FAILED", "trainctl destroy --plan --cluster training"),
         ("training", "UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name training"),
         ("TrainingClusterStack", "CREATE_FAILED", "npx cdk destroy TrainingClusterStack"),

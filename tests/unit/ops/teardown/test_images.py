@@ -219,9 +219,7 @@ def test_similarly_named_stacks_are_not_ours(own: OwnAccount) -> None:
     assert plan(own) == "There is nothing of Training Cluster in us-east-1."
 
 
-def test_retained_parts_of_image_stacks_carry_the_tags(
-    synthesise: Callable[..., Any],
-) -> None:
+def test_retained_parts_of_image_stacks_carry_the_tags(synthesise: Callable[..., Any]) -> None:
     resources = synthesise(image="build", family="m6i")[IMAGE_ID].to_json()["Resources"].values()
     (shared,) = OURS
     by_type = {each["Type"]: each["Properties"] for each in resources}

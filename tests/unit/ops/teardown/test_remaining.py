@@ -181,9 +181,7 @@ def test_a_wait_ends_once_the_resource_is_gone(
     assert len((tmp_path / "asked").read_text().splitlines()) == times
 
 
-def test_retained_resources_have_names_the_plan_looks_for(
-    synthesise: Callable[..., Any],
-) -> None:
+def test_retained_resources_have_names_the_plan_looks_for(synthesise: Callable[..., Any]) -> None:
     """CloudFormation's names begin with stack and logical id, and every stack says whose it is."""
     stacks = synthesise(accounting="new")
     for name, prefix in {STORAGE_STACK: STORAGE_GROUPS, ACCOUNTING_STACK: ACCOUNTING_GROUPS}.items():

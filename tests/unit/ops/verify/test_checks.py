@@ -53,10 +53,7 @@ def test_a_stack_that_took_too_long_differs(deployed: Make, expected: Any) -> No
 @pytest.mark.parametrize(
     ("change", "check", "verdict", "seen"),
     [
-        (
-            {"reason": "not authorized"},
-            *("denied-calls", "differs", "AWS::CloudFormation::Stack"),
-        ),
+        ({"reason": "not authorized"}, *("denied-calls", "differs", "AWS::CloudFormation::Stack")),
         (
             {"LookupEvents": {"Events": [call("CreateStack", "AccessDenied")]}},
             *("denied-calls-trail", "differs", "cloudformation:CreateStack"),
@@ -103,12 +100,7 @@ def test_a_stack_that_took_too_long_differs(deployed: Make, expected: Any) -> No
         ({"copies": ("out",)}, "bucket-to-lustre", "differs", "not within"),
         ({"copies": ("in",)}, "lustre-to-bucket", "differs", "not within"),
         ({"PutObject": DENIED}, "bucket-to-lustre", "could not look", "permission PutObject"),
-        (
-            amended("DescribeAlarms", "MetricAlarms", StateValue="ALARM"),
-            "alarms",
-            "differs",
-            "HeadNodeDead",
-        ),
+        (amended("DescribeAlarms", "MetricAlarms", StateValue="ALARM"), "alarms", "differs", "HeadNodeDead"),
         (instance(MetadataOptions={"HttpTokens": "optional"}), "imdsv2", "differs", "optional"),
         (instance(InstanceType="u-3tb1.56xlarge"), "cost-so-far", "differs", "no price of u-3tb1"),
         ({"DescribeAlarms": {"MetricAlarms": []}}, "alarms", "differs", "0 alarms"),

@@ -10,12 +10,7 @@ from aws_cdk.assertions import Match, Template
 
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.functions import built_layer
-from training_cluster.functions.built_layer import (
-    ARCHITECTURE,
-    PYTHON,
-    archive_path,
-    find_built_layer,
-)
+from training_cluster.functions.built_layer import ARCHITECTURE, PYTHON, archive_path, find_built_layer
 from training_cluster.functions.layer import ARCHITECTURE as LAMBDA_ARCHITECTURE
 from training_cluster.functions.layer import RUNTIME, library_layer
 from training_cluster.paths import ROOT

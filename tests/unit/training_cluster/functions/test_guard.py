@@ -248,10 +248,7 @@ def test_values_of_no_flag_stay_as_first_deployed() -> None:
             "LustreConfiguration.DeploymentType": "PERSISTENT_2",
         },
         "StorageDatasets7E1731ED": {"BatchImportMetaDataOnCreate": True, "FileSystemPath": "/datasets"},
-        "StorageCheckpoints37BAEAC9": {
-            "BatchImportMetaDataOnCreate": True,
-            "FileSystemPath": "/checkpoints",
-        },
+        "StorageCheckpoints37BAEAC9": {"BatchImportMetaDataOnCreate": True, "FileSystemPath": "/checkpoints"},
         "StorageEfsSecurityGroup9427CBC1": {"GroupDescription": "EFS: nodes, over NFS"},
         "StorageEfs3FF3C1A5": {"Encrypted": True},
         "StorageEfsMountTarget": {},

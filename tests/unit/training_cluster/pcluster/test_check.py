@@ -11,9 +11,7 @@ from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
 
-def test_a_config_that_is_refused_ends_synth(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_config_that_is_refused_ends_synth(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_scheduling(**_: object) -> dict[str, Any]:
         return {"Region": "us-east-1"}
 

@@ -57,11 +57,7 @@ CR = "cr-0123456789abcdef0"
             ["builds an image for gpu nodes, and these are cpu"],
         ),
         ({}, "a: {family: p3dn}", ["the official image does not run on p3dn.24xlarge"]),
-        (
-            {"queue_name": "b", "nodes": "7"},
-            "b: {family: g5, nodes: 5}",
-            ["nodes=7: the queue b of"],
-        ),
+        ({"queue_name": "b", "nodes": "7"}, "b: {family: g5, nodes: 5}", ["nodes=7: the queue b of"]),
         (
             {},
             f"a: {{capacity: spot, compute_resources: [{{name: x, family: g5, reservation: {CR}}}]}}",

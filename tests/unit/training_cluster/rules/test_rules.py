@@ -54,10 +54,7 @@ def settings(**flags: str) -> Settings:
             {"family": "m6i", "cpu_queue": "on"},
             ["the queue cpu already has the nodes of m6i", "-c cpu_queue=off"],
         ),
-        (
-            {"cpu_queue": "p5.48xlarge"},
-            ["no instance type without accelerators", "-c cpu_queue=on"],
-        ),
+        ({"cpu_queue": "p5.48xlarge"}, ["no instance type without accelerators", "-c cpu_queue=on"]),
         (
             {"family": "p5", "cpu_queue": "c7g.4xlarge"},
             ["c7g.4xlarge is arm64, and p5.48xlarge x86_64: a cluster has one architecture"],

@@ -51,14 +51,7 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(sys.stderr):
         folder = Path(name)
-        run = Run(
-            run_dir=folder,
-            data_dir=folder,
-            checkpoint_dir=folder,
-            rank=0,
-            local_rank=0,
-            world_size=1,
-        )
+        run = Run(run_dir=folder, data_dir=folder, checkpoint_dir=folder, rank=0, local_rank=0, world_size=1)
         attention = attention_flops(spec.model, model, SEQ_LEN)
         settings = dataclasses.replace(Settings(), seq_len=SEQ_LEN)
         rows.begin(run, settings, 0, None, attention=attention)

@@ -16,9 +16,7 @@ PASS = Path(__file__).with_name("options.txt")
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
-def test_each_option_of_torchtitan_is_listed_or_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_option_of_torchtitan_is_listed_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {
         each.removeprefix("--").replace("-", "_")
         for each in in_environment("titan", "titan_options.py").splitlines()

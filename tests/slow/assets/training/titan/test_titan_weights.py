@@ -76,12 +76,7 @@ def difference(*, checkpoint: Path, weights: Path, folder: Path, model: str = "l
 
 
 def test_a_checkpoint_exported_by_trainctl_starts_a_run(
-    *,
-    training: Training,
-    cluster: PlayedCluster,
-    call: Call,
-    whole_run: list[dict[str, Any]],
-    tmp_path: Path,
+    *, training: Training, cluster: PlayedCluster, call: Call, whole_run: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     assert whole_run
     # Its head node submits to this Slurm.
@@ -149,8 +144,6 @@ def test_chats_fine_tune_exported_weights_with_lora(training: Training, weights:
     assert "lora" not in names
 
 
-def test_merged_lora_computes_the_same(
-    whole_run: list[dict[str, Any]],
-) -> None:
+def test_merged_lora_computes_the_same(whole_run: list[dict[str, Any]]) -> None:
     assert whole_run, "the first run installs the environment"
     assert float(in_environment("titan", "titan_lora.py").splitlines()[-1]) < 1e-4

@@ -60,9 +60,7 @@ def _resources(account: Account) -> dict[str, Any]:
     }
 
 
-def test_stack_that_deploys_by_luck_is_refused(
-    account: Account,
-) -> None:
+def test_stack_that_deploys_by_luck_is_refused(account: Account) -> None:
     with pytest.raises(AssertionError, match=r"Lustre needs In, Out .*\(lustre-rules\)"):
         account.deploy("luck", {"Resources": _resources(account)})
     account.delete("luck")

@@ -182,11 +182,7 @@ def test_all_gpus_are_one_set_of_statistics(node: Node) -> None:
 
 
 def _report(*runtimes: Datum, **hardware: int) -> str:
-    about = {
-        "neuron_device_count": 2,
-        "neuroncore_per_device_count": 2,
-        "neuron_device_memory_size": 1000,
-    }
+    about = {"neuron_device_count": 2, "neuroncore_per_device_count": 2, "neuron_device_memory_size": 1000}
     return json.dumps({"neuron_runtime_data": list(runtimes), "neuron_hardware_info": about | hardware})
 
 

@@ -103,11 +103,7 @@ class FakeAws:
         self.log[f"{logGroupName}/{logStreamName}"] = []
 
     def logs_put_log_events(
-        self,
-        *,
-        logGroupName: str,
-        logStreamName: str,
-        logEvents: list[dict[str, Any]],
+        self, *, logGroupName: str, logStreamName: str, logEvents: list[dict[str, Any]]
     ) -> None:
         self.log[f"{logGroupName}/{logStreamName}"] += [each["message"] for each in logEvents]
 

@@ -53,10 +53,7 @@ def quotas(folder: Path, *, sudo: bool, lfs: str = LFS) -> list[str]:
 
 @pytest.mark.parametrize(
     ("sudo", "names"),
-    [
-        (True, ["alice", "carol", "project nlp", "project speech"]),
-        (False, ["carol", "project nlp"]),
-    ],
+    [(True, ["alice", "carol", "project nlp", "project speech"]), (False, ["carol", "project nlp"])],
 )
 def test_only_admins_see_the_quotas_of_others(tmp_path: Path, sudo: bool, names: list[str]) -> None:
     assert quotas(tmp_path, sudo=sudo) == [

@@ -60,9 +60,7 @@ def test_own_script_is_run_word_for_word(tmp_path: Path) -> None:
     assert execute(changed, environment(tmp_path))[0] == 126
 
 
-def test_registries_of_a_person_are_not_touched(
-    tmp_path: Path,
-) -> None:
+def test_registries_of_a_person_are_not_touched(tmp_path: Path) -> None:
     kept = tmp_path / "efs" / "home" / ".config" / "enroot" / ".credentials"
     own = tmp_path / "person" / ".config" / "enroot" / ".credentials"
     for file in (kept, own):

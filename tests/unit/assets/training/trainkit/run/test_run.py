@@ -54,12 +54,7 @@ def test_a_step_without_finite_numbers_ends_a_run(
     resume = rf"The last checkpoint with finite values is {tmp_path}/.*/step-000008: .* RUN_NAME=run and "
     with pytest.raises(SystemExit, match=resume):
         check_finite(
-            run,
-            step=9,
-            loss=loss,
-            gradient_norm=norm,
-            loss_scale=scale,
-            finish_saving=lambda: save(run, 8),
+            run, step=9, loss=loss, gradient_norm=norm, loss_scale=scale, finish_saving=lambda: save(run, 8)
         )
     assert (run.run_dir / "outcome").read_text() == "diverged 9\n"
 
