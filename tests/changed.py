@@ -24,7 +24,7 @@ _READ_BY = {
 
 def _git(*words: str) -> list[str]:
     """Return the lines that git prints; none for a merge base that does not exist."""
-    ran = subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    ran = subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if ran.returncode and words[0] != "merge-base":
         raise SystemExit(f"test-changed: git {' '.join(words)} failed. All fast tests: make test-fast")
     return ran.stdout.splitlines() if ran.returncode == 0 else []

@@ -36,7 +36,6 @@ def _app(root: Path, context: str, out: Path) -> subprocess.CompletedProcess[str
         },
         capture_output=True,
         text=True,
-        check=False,
     )
 
 

@@ -141,7 +141,7 @@ def test_folders_tested_elsewhere_have_modules_without_tests() -> None:
 def test_a_rehearsal_loads_no_cdk_of_its_own() -> None:
     """It starts Node when it is imported; only the CDK CLI, which brings Node along, runs the app."""
     program = "import sys, rehearsal.__main__; sys.exit('aws_cdk' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
 
 
 def test_imports_point_one_way() -> None:

@@ -33,7 +33,7 @@ def cli() -> tuple[str, tuple[int, ...]]:
         program = Path(folder) / "aws"
         if not os.access(program, os.X_OK):
             continue
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+        said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
         if found := _VERSION.match(said):
             return str(program), tuple(int(part) for part in found["version"].split("."))
     pytest.skip("no AWS CLI v2 is installed here; on Debian: apt-get install awscli")
@@ -72,7 +72,6 @@ def complaint(command: str, program: str, environment: dict[str, str]) -> str | 
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        check=False,
     )
     names_an_operation = len(words) <= 3 and "the following arguments are required" in done.stderr
     if done.returncode != _WRONG_USAGE or names_an_operation:

@@ -60,7 +60,6 @@ def test_a_module_runs_from_a_poisoned_folder(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": ""},
         capture_output=True,
         text=True,
-        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert '"found": []' in done.stdout

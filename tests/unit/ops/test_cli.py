@@ -40,7 +40,6 @@ def test_installed_command_runs() -> None:
         env={"PATH": os.environ["PATH"], "HOME": "/", "AWS_EC2_METADATA_DISABLED": "true", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
-        check=False,
     )
     version = r"trainctl \d+\.\d+\.\d+, for ParallelCluster 3\.\d+\.\d+\n"
     assert re.fullmatch(version, done.stdout), done.stderr

@@ -186,9 +186,7 @@ def test_make_refuses_what_it_would_ignore(tmp_path: Path) -> None:
         "layer": ".venv does not exist; nothing was changed.\n  type: make setup",
         "lock": ".venv does not exist; nothing was changed.\n  type: make setup",
     }.items():
-        done = subprocess.run(
-            ["make", *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["make", *words.split()], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 2, words
         assert message in done.stderr
         assert not (tmp_path / "set-up").exists(), "refused before set-up"

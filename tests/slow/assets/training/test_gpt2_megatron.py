@@ -122,7 +122,6 @@ def test_data_files_equal_those_of_megatrons_builder(
         env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / 'gpt2-megatron'}"},
         capture_output=True,
         text=True,
-        check=False,
     )
     assert done.stdout.endswith("equal\n"), done.stderr
 
@@ -180,7 +179,6 @@ def run_program(training: Training, name: str, *arguments: str) -> str:
         env=os.environ | {"PYTHONPATH": paths, "TRAINING_REHEARSAL": "1", "TORCHDYNAMO_DISABLE": "1"},
         capture_output=True,
         text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

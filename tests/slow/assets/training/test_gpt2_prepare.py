@@ -77,7 +77,6 @@ class Node:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            check=False,
         )
 
     @property

@@ -105,7 +105,6 @@ def test_plain_srun_runs_in_a_container(training: Training, image: Path) -> None
         capture_output=True,
         text=True,
         timeout=200,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["/etc/image-of-the-rehearsal"] * 2 + ["node 0", "node 1"]

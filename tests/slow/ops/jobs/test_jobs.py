@@ -92,12 +92,7 @@ def test_odd_jobs_of_another_user_hide_none(slurm: LocalSlurm, call: Call) -> No
     def submit(*argv: str) -> str:
         held = ("sbatch", "--parsable", "--hold", "--chdir=/tmp", "--nodes=1")
         done = subprocess.run(
-            [*as_another, *held, *argv],
-            env=slurm.user_env(),
-            cwd="/",
-            capture_output=True,
-            text=True,
-            check=False,
+            [*as_another, *held, *argv], env=slurm.user_env(), cwd="/", capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()

@@ -138,5 +138,5 @@ def test_another_user_runs_no_command(address: LocalAwsAddress) -> None:
     assert "UnrecognizedClientException" in said
     files = [address.folder, address.certificate, *address.folder.iterdir()]
     for path in files:
-        tried = subprocess.run([*AS_ANOTHER, "head", "-c1", path], cwd="/", capture_output=True, check=False)
+        tried = subprocess.run([*AS_ANOTHER, "head", "-c1", path], cwd="/", capture_output=True)
         assert b"Permission denied" in tried.stderr, path

@@ -89,10 +89,6 @@ def test_a_machine_without_a_network_is_enough(tmp_path: Path, ipv6: int) -> Non
     script = f'ip link set lo up && sysctl -q net.ipv6.conf.all.disable_ipv6={1 - ipv6} && exec "$@"'
     one_job = [sys.executable, "-c", _ONE_JOB, str(tmp_path), f"lo{ipv6}"]
     done = subprocess.run(
-        ["unshare", "--net", "bash", "-c", script, "-", *one_job],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["unshare", "--net", "bash", "-c", script, "-", *one_job], cwd=ROOT, capture_output=True, text=True
     )
     assert done.stdout == "COMPLETED\n", done.stderr

@@ -43,7 +43,6 @@ def _submit(slurm: LocalSlurm, *argv: str) -> int:
         cwd=slurm.layout.jobs,
         capture_output=True,
         text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return int(done.stdout)

@@ -22,7 +22,6 @@ def test_two_people_share_a_cluster(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        check=False,
         timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr

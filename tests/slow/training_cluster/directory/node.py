@@ -101,5 +101,4 @@ def run_on_node(
         capture_output=True,
         text=True,
         timeout=120,
-        check=False,
     )

@@ -111,9 +111,7 @@ def serve(
         _GROUP.format(name=name, gid=gid, member=member, base=BASE) for name, (gid, member) in groups.items()
     )
     ldif.write_text(text)
-    added = subprocess.run(
-        [slapd, "-T", "add", "-f", conf, "-l", ldif], capture_output=True, text=True, check=False
-    )
+    added = subprocess.run([slapd, "-T", "add", "-f", conf, "-l", ldif], capture_output=True, text=True)
     if added.returncode:
         raise RehearsalError(f"slapadd failed:\n{added.stderr}")
     port = find_ports(1)

@@ -169,7 +169,7 @@ class Machine:
         training = f"{self.bundle}/training"
         source = f'source "$2/environment.sh"; {code}'
         command = ["bash", "-euc", source, "_", f"{training}/{workload}", training]
-        return subprocess.run(command, env=node | environment, capture_output=True, text=True, check=False)
+        return subprocess.run(command, env=node | environment, capture_output=True, text=True)
 
     def run(self, step: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a step by the beginning of its name, as the runner does."""
@@ -180,7 +180,6 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            check=False,
         )
 
     def does(self, step: str, **environment: str) -> str:

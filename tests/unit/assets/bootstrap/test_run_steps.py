@@ -55,7 +55,6 @@ class Bundle:
             env={"PATH": "/usr/bin:/bin", "NODE_TYPE": node, "TRAINING_ROOT": str(self.slash)},
             capture_output=True,
             text=True,
-            check=False,
         )
 
     def said(self, *arguments: str, node: str = "ComputeFleet") -> dict[str, str]:

@@ -24,7 +24,6 @@ def bash(
         env={"PATH": os.environ["PATH"]} | environment,
         capture_output=True,
         text=True,
-        check=False,
     )
 
 

@@ -23,7 +23,6 @@ class Home:
             input=password,
             capture_output=True,
             text=True,
-            check=False,
         )
 
     def lines(self) -> list[str]:

@@ -116,7 +116,7 @@ def test_a_shell_leaves_every_aws_command_unchanged() -> None:
     changed = {}
     for command in printed_aws_commands():
         script = f"set -f -- {command}\nprintf '%s\\0' \"$@\""
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
         if done.stderr or done.stdout.split("\0")[:-1] != shlex.split(command):
             changed[command] = done.stderr or done.stdout
     assert changed == {}

@@ -90,9 +90,7 @@ print(json.dumps(_refused(patch.check()[1])))
 
 @pytest.mark.slow
 def test_refused_changes_have_the_library_s_reason() -> None:
-    done = subprocess.run(
-        [PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert set(found) == {"HeadNode.InstanceType", "Scheduling.SlurmSettings.ScaledownIdletime"}

@@ -177,7 +177,7 @@ def test_a_wait_ends_once_the_resource_is_gone(
     stdout_or_stderr = ">&2" if code else ""
     aws = f"aws() {{ echo asked >>asked; echo '{said}' {stdout_or_stderr}; return {code}; }}"
     script = f"{aws}; sleep() {{ :; }}; {loop}"
-    subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=False, timeout=20)
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, timeout=20)
     assert len((tmp_path / "asked").read_text().splitlines()) == times
 
 

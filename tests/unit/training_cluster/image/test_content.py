@@ -50,7 +50,7 @@ def run(document: dict[str, Any], step: str, root: Path, **values: str) -> subpr
         command = command.replace(f"{{{{ {name} }}}}", value)
     for folder in FOLDERS:
         command = command.replace(folder, f"{root}{folder}")
-    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True)
 
 
 def test_image_builder_takes_the_document(document: dict[str, Any], synthesise: Any) -> None:

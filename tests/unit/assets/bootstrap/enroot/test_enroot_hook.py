@@ -71,7 +71,7 @@ def test_an_image_gets_what_it_lacks(tmp_path: Path) -> None:
         for _ in range(2):
             (folder / "mounts").write_text("")
             environ.write_text("".join(f"{line}\n" for line in ("PATH=/usr/bin", *given)))
-            done = subprocess.run(["bash", HOOK], env=env, capture_output=True, text=True, check=False)
+            done = subprocess.run(["bash", HOOK], env=env, capture_output=True, text=True)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
             found = [line.split()[1] for line in (folder / "mounts").read_text().splitlines()]
             assert found == [f"/{name}" for name in mounts], number

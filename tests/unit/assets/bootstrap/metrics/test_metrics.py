@@ -71,7 +71,6 @@ class Node:
             env={"PATH": f"{self.root}:/usr/bin:/bin", "TRAINING_ROOT": str(self.root)},
             capture_output=True,
             text=True,
-            check=False,
         )
 
     def writes(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -101,9 +100,7 @@ class Node:
 
     def is_read_by_promtool(self) -> None:
         text = "".join(file.read_text() for file in sorted(self.files.glob("*.prom")))
-        checked = subprocess.run(
-            [PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, check=False
-        )
+        checked = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True)
         assert not [line for line in checked.stderr.splitlines() if "error" in line.lower()], checked.stderr
         assert checked.returncode in (0, 3), checked.stderr  # 3: advice about names
 
@@ -452,7 +449,6 @@ def test_a_job_is_noted_on_its_node(tmp_path: Path) -> None:
                 "SLURM_JOB_PARTITION": "gpu",
                 "SLURMD_NODENAME": "gpu-dy-x-1",
             },
-            check=False,
         ).returncode
 
     assert (call("prolog", "7"), call("prolog", "8", user='b"o\\b')) == (0, 0)

@@ -17,9 +17,7 @@ PROGRAMS = ROOT / ".cache" / "prometheus" / "usr" / "bin"
 
 def run(program: str, *arguments: str, folder: Path) -> str:
     assert (PROGRAMS / program).exists(), f"{program} is missing; type: make setup"
-    done = subprocess.run(
-        [PROGRAMS / program, *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([PROGRAMS / program, *arguments], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -16,7 +16,7 @@ TRAINING = ASSETS / "training"
 def run(script: Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a workload's script."""
     command = ["bash", str(script), *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.slow

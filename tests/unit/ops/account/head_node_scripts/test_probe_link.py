@@ -11,7 +11,7 @@ NAME = f"trainctl-verify-{'0' * 32}"
 
 def probe(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = ["bash", SCRIPT, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def test_a_file_is_written_printed_and_removed(tmp_path: Path) -> None:

@@ -91,7 +91,6 @@ def run(program: str, *arguments: str, folder: Path) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         timeout=900,
-        check=False,
     )
 
 

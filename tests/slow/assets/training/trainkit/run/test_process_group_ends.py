@@ -83,6 +83,5 @@ def test_all_ends_of_each_workload_are_clean(workload: str, tmp_path: Path) -> N
         env=os.environ | SHORT | env,
         stdout=subprocess.PIPE,
         text=True,
-        check=False,
     )
     assert done.stdout.endswith("failed ends: 0\n"), done.stdout[-4000:]
