@@ -37,13 +37,20 @@ def find_log(job_id: str, head_node: HeadNode) -> Log:
     job = find_job(job_id, head_node)
     if job and not job.output:
         raise OpsError(f"Job {job_id} has no output file: it is not a batch job.")
-    output = Output(job.output if job else output_path(job_id), head_node)
+    output = Output(job.output if job else _former_output(job_id, head_node), head_node)
     if job is None and output.size() is None:
         raise OpsError(
             f"Slurm does not know job {job_id}, or has forgotten it, and {output.path} does not exist.\n"
             f"  type:   trainctl jobs --all{cluster_option(head_node.cluster_name)}"
         )
     return Log(job_id=job_id, job=job, output=output)
+
+
+def _former_output(job_id: str, head_node: HeadNode) -> str:
+    """Return where submit-once.sh wrote the output of a job that Slurm has forgotten."""
+    user = head_node.run("id", "-un", reads_only=True).strip()
+    own = output_path(job_id, f"users/{user}/logs")
+    return own if head_node.can_read(own) else output_path(job_id)
 
 
 def show_tail(log: Log, lines: int, write: Write) -> None:

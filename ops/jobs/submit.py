@@ -240,9 +240,9 @@ def read_nodes(text: str) -> tuple[int, int | None]:
     return most, least if least < most else None
 
 
-def output_path(job_id: str) -> str:
-    """Return the path of the output of a job that trainctl submitted."""
-    return f"{load_base().shared_dir}/runs/job-{job_id}.log"
+def output_path(job_id: str, folder: str = "") -> str:
+    """Return the path of the output of a job that trainctl submitted, in the folder of a user or of all."""
+    return f"{load_base().shared_dir}/{folder or 'runs'}/job-{job_id}.log"
 
 
 def _check_workload(workload: str, head_node: HeadNode) -> None:

@@ -41,7 +41,7 @@ def _remove(job_id: str, run: str, scene: Scene, *, keep_output: bool) -> None:
     shared = load_base().shared_dir
     scene.head_node.run_script(_SCRIPT, shared, run, *([] if keep_output else [job_id]))
     if keep_output:
-        scene.say(f"kept: {shared}/runs/job-{job_id}.log, since a check of the nodes did not hold")
+        scene.say(f"kept: trainctl logs {job_id}, since a check of the nodes did not hold")
     for link in links_of(scene):
         bucket, _, prefix = link["DataRepositoryPath"].removeprefix("s3://").partition("/")
         if link.get("S3", {}).get("AutoExportPolicy"):

@@ -6,10 +6,9 @@ import uuid
 from dataclasses import dataclass, field
 
 from ops.account.head_node import HeadNode
-from ops.jobs.follow import Log, follow
-from ops.jobs.output import Output
+from ops.jobs.follow import find_log, follow
 from ops.jobs.slurm import Job
-from ops.jobs.submit import RUN_NAME, JobRequest, output_path, submit
+from ops.jobs.submit import RUN_NAME, JobRequest, submit
 from ops.verify.interruption import held
 from ops.verify.scene import Say, Scene
 from ops.verify.workloads import LIMIT_MIN, MOST_WAIT_MIN, settings_of
@@ -99,8 +98,7 @@ def _watch(seen: JobSeen, scene: Scene, most_trained_s: float | None) -> None:
             scene.say(f"job {seen.id} has trained for {most_trained_s / 60:g} minutes, and is cancelled")
             scene.head_node.run("scancel", seen.id)
 
-    log = Log(job_id=seen.id, job=None, output=Output(output_path(seen.id), scene.head_node))
-    seen.ended = follow(log, write=read, say=scene.say)
+    seen.ended = follow(find_log(seen.id, scene.head_node), write=read, say=scene.say)
 
 
 def _cancel(job_id: str, head_node: HeadNode, say: Say) -> None:

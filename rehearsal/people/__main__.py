@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ops.account.head_node import CommandError
 from ops.users.usage import read_usage, render_usage
 from rehearsal.people.world import INSIDE, SHORT, World, enter
 from rehearsal.problems import RehearsalError
@@ -74,6 +76,8 @@ def rehearse(deploys: int) -> dict[str, Any]:
             world.boot(TINY)
             _say(f"a Slurm with accounting and two users is up after {time.monotonic() - started:.0f} s:")
             _say("alice of the project nlp (share 3, 2 nodes), bob of vision (share 1, a job at a time)")
+            # Names of the next jobs' outputs, in the folder of all.
+            world.as_user("bob", "bash", "-c", "umask 077; touch $TRAINING_SHARED/runs/job-{1..200}.log")
             jobs = {name: [submit(world, name) for _ in range(JOBS)] for name in ("alice", "bob")}
             refused = submit_beyond_limit(world)
             for name, ids in jobs.items():
@@ -122,13 +126,14 @@ def settings_with(users: str) -> Settings:
 
 
 def submit(world: World, user: str, *options: str) -> str:
-    """Submit a job of the tiny workload as a user; return its id."""
+    """Submit a job of the tiny workload as trainctl does for a user; return its id."""
     script = f"{world.variables['TRAINING_SHARED']}/training/job.slurm"
     log = f"--output={world.variables['TRAINING_SHARED']}/runs/job-%j.log"
-    said = world.as_user(user, "sbatch", "--parsable", "--nodes=1", log, *options, script, "tiny")
-    if said.returncode:
-        raise RehearsalError(f"{user} cannot submit: {said.stderr}")
-    return said.stdout.strip()
+    words = ("sbatch", "--parsable", "--nodes=1", log, *options, script, "tiny")
+    try:
+        return world.head_node(user).run_script("submit-once.sh", f"trainctl-{uuid.uuid4()}", *words).strip()
+    except CommandError as error:
+        raise RehearsalError(f"{user} cannot submit: {error}") from None
 
 
 def submit_beyond_limit(world: World) -> dict[str, str]:
@@ -166,7 +171,7 @@ def attempts(world: World, job: str) -> Iterator[str]:
         "replace a checkpoint": f"echo mine >{fsx}/checkpoints/{run}/model",
         "move a checkpoint away": f"mv {fsx}/checkpoints/{run} {fsx}/checkpoints/tiny/mine",
         "read a run": f"ls {fsx}/runs/{run}",
-        "read an output": f"cat {fsx}/runs/job-{job}.log",
+        "read an output": f"cat {fsx}/users/alice/logs/job-{job}.log",
         "read a secret": f"cat {efs}/home/alice/.netrc",
         "put code into an environment": f"echo x >{fsx}/users/alice/venvs/tiny/bin/python",
         "make an environment for all": f"mkdir {fsx}/venvs/tiny",

@@ -15,4 +15,4 @@ if [[ ! $RUN =~ $NAME || ! $JOB =~ $ID ]]; then
   exit 2
 fi
 rm -rf -- "$SHARED/runs/$RUN" "$SHARED/checkpoints/$RUN"
-if [[ -n $JOB ]]; then rm -f -- "$SHARED/runs/job-$JOB.log"; fi
+if [[ -n $JOB ]]; then rm -f -- "$SHARED/runs/job-$JOB.log" "$SHARED/users/$(id -un)/logs/job-$JOB.log"; fi

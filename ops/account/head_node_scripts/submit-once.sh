@@ -5,7 +5,9 @@
 # Systems Manager's SendCommand takes no token, so a request that is repeated after a lost answer runs twice.
 #
 # Called by: trainctl submit, on the head node as the cluster's user. Safe to run again.
-# Arguments: TOKEN, then [env NAME=VALUE...] sbatch ... --comment=TOKEN ...
+# Arguments: TOKEN, then [env NAME=VALUE...] sbatch ... --output=SHARED/runs/job-%j.log --comment=TOKEN ...
+# On a cluster with several users the output is written to a folder of the user: in SHARED/runs anybody could take the names
+#   of the next jobs' outputs beforehand.
 set -euo pipefail
 
 readonly TOKEN="$1"
@@ -24,4 +26,16 @@ while read -r comment job; do
     exit
   fi
 done <<<"$queue"
-"$@" 9>&-
+
+words=() user="$(id -un)"
+for word; do
+  own="${word#--output=}"
+  own="${own%/runs/job-%j.log}/users/$user"
+  # Users of a directory may make their folder themselves.
+  if [[ $word == --output=*/runs/job-%j.log ]] && { mkdir -m 700 "$own" 2>/dev/null || [[ -O $own && ! -L $own ]]; }; then
+    mkdir -p "$own/logs"
+    word="--output=$own/logs/job-%j.log"
+  fi
+  words+=("$word")
+done
+"${words[@]}" 9>&-

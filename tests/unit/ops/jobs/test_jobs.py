@@ -1,5 +1,6 @@
 """`trainctl submit`, `jobs`, `logs` and `cancel`: what they send, what they say, how they end."""
 
+import getpass
 import json
 import shlex
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,20 @@ def test_a_workload_is_submitted_as_requested(cluster: PlayedCluster, call: Call
     assert seen.read_text() == "my-run\na 'b' $c\n"
     for next_ in ("trainctl logs 31 --follow", "trainctl jobs", "trainctl cancel 31", "trainctl report 31"):
         assert next_ in said
+
+
+def test_output_is_written_to_the_user_folder(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.does("sbatch", "echo 31")
+    cluster.says("squeue", job_line("RUNNING"))
+    own = cluster.shared / "users" / getpass.getuser()
+    own.mkdir(parents=True)
+    assert call("submit", "gpt2", "--nodes", "2")[0] == 0
+    output = own / "logs" / "job-%j.log"
+    assert f"--output={output}" in cluster.called("sbatch")[0]
+    output.with_name("job-31.log").write_text("step 1\n")
+    cluster.says("squeue", "", error=UNKNOWN_JOB, code=1)
+    assert call("logs", "31")[:2] == (0, "step 1\n")
 
 
 def slurm_with_a_queue(cluster: PlayedCluster, *, before: str = "", slow: str = "") -> None:

@@ -69,7 +69,7 @@ def test_output_is_kept_when_a_check_differs(cluster: PlayedCluster, bucket: Non
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=True)
     assert there(cluster) == MINE | {"runs/job-31.log"}
-    assert said == ["kept: /fsx/runs/job-31.log, since a check of the nodes did not hold"]
+    assert said == ["kept: trainctl logs 31, since a check of the nodes did not hold"]
     assert OBJECT not in objects()
 
 

@@ -133,11 +133,15 @@ def test_a_fault_of_the_nodes_is_seen(
     assert any(said in each.seen for each in found.values())
 
 
+def line(state: str) -> str:
+    return job_line(state, id_="31", output="/fsx/runs/job-31.log")
+
+
 def running(cluster: PlayedCluster, state: str) -> None:
     for workload in (NETWORK, TRAINING):
         cluster.has_workload(workload)
     cluster.says("sbatch", "31\n")
-    cluster.says("squeue", job_line(state))
+    cluster.says("squeue", line(state))
     cluster.has_log("31", "0: step 10: loss 5\n")
 
 
@@ -158,7 +162,7 @@ def test_a_training_that_was_long_enough_is_cancelled(cluster: PlayedCluster) ->
     running(cluster, "RUNNING")
     ended = cluster.shared.parent / "ended"
     cluster.does("scancel", f"touch {ended}")
-    states = (job_line("CANCELLED"), job_line("RUNNING"))
+    states = (line("CANCELLED"), line("RUNNING"))
     cluster.does("squeue", f"if [[ -e {ended} ]]; then say ${states[0]!r}; else say ${states[1]!r}; fi")
     found = run_job(TRAINING, scene_of(cluster), most_trained_s=0.05)
     assert found.was_stopped
