@@ -13,6 +13,7 @@ from training_cluster.catalog.families import load_base
 
 # The file that a workload exports by.
 _BY = "exporting.py"
+_LIMIT_MIN = 240
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,7 @@ def export(
         workload=found.workload,
         nodes=nodes,
         partition=partition,
+        time_limit=str(_LIMIT_MIN),
         settings={
             "EXPORT_RUN": found.run,
             "EXPORT_STEP": str(chosen),

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from ops.account.head_node import CommandError, HeadNode, Rows
 from ops.jobs.nodes import Partition, UnavailableNodes, of_rows
 from ops.jobs.slurm import ENDED, FAILED, Job, QueuedJob
-from ops.usage import OpsError
+from ops.usage import OpsError, UsageError
 from training_cluster.problems import did_you_mean
 from training_cluster.stack_names import DEFAULT_CLUSTER
 
 PARTITIONS = "/etc/training-cluster/partitions"
 """Folder of the head node with the environment of each partition's jobs."""
+# Written by 78-apply-accounts.sh.
+_BUDGETS = "/etc/training-cluster/budgets"
 # Start of the period for which ended jobs are read from accounting.
 _ACCOUNTED_SINCE = "now-7days"
 _ACCOUNTS = ("--allusers", "--allocations")
@@ -146,6 +148,27 @@ def read_facts(partition: str, head_node: HeadNode) -> dict[str, str]:
         OpsError and botocore's errors.
     """
     return parse_facts(head_node.run("cat", f"{PARTITIONS}/{partition}.env", reads_only=True))
+
+
+def check_time(time_limit: str | None, head_node: HeadNode) -> None:
+    """Demand a time limit where accounts have budgets, which start no job that might exceed them.
+
+    Raises:
+        UsageError: there is none.
+        OpsError and botocore's errors.
+    """
+    if time_limit is not None:
+        return
+    try:
+        budgets = head_node.run("cat", _BUDGETS, reads_only=True).split()[::2]
+    except CommandError:
+        return
+    if budgets:
+        raise UsageError(
+            f"{head_node.cluster_name} has budgets of GPU hours ({', '.join(budgets)}): a job starts only if "
+            "its time limit fits into what is left.\n"
+            "  type:    --time LIMIT: minutes, or [days-]hours:minutes:seconds"
+        )
 
 
 def parse_facts(text: str) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Translates Slurm's reasons for a waiting job into plain words. Pure."""
 
+BUDGET = "QOSGrpBillingMinutes"
+"""Reason of a job that exceeds the budget of its account (78-apply-accounts.sh)."""
 # From squeue(1), JOB REASON CODES: those that occur on these clusters.
 _PLAIN = {
     "Resources": "no nodes are free for it yet",
@@ -18,6 +20,8 @@ _PLAIN = {
     "JobHeldAdmin": "an administrator holds it",
     "Reservation": "its reservation has not begun",
     "Licenses": "its licenses are in use",
+    BUDGET: "its nodes need more for its time limit, or forever without one, than is left of its account's "
+    "GPU hours (max_gpu_hours of the users file): cancel it, and submit it with a shorter --time",
     "Cleaning": "Slurm is still cleaning up its last start",
 }
 # Reasons that pass when other jobs end or with time, and the user's own wish.
@@ -39,7 +43,8 @@ _SENTENCES = {
 def passes(reason: str) -> bool:
     """Return True if a job that waits for this reason starts without anybody's help."""
     word = reason.partition(",")[0].strip()
-    return not word or word in _PASSING or (word.startswith(_LIMITS) and _OF_ONE_JOB not in word)
+    is_limit = word.startswith(_LIMITS) and word != BUDGET and _OF_ONE_JOB not in word
+    return not word or word in _PASSING or is_limit
 
 
 def plain_reason(reason: str, *, dependency: str = "") -> str:

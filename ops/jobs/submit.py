@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ops.account.deploy_command import deploy_command
 from ops.account.deployed_flags import flags_or_none
 from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
-from ops.jobs.lookup import cluster_option, find_job, find_partition, read_facts
+from ops.jobs.lookup import check_time, cluster_option, find_job, find_partition, read_facts
 from ops.jobs.nodes import Partition
 from ops.jobs.secrets import check_files, refuse_secret
 from ops.jobs.settings import check_on_nodes, has_check_of_nodes
@@ -137,6 +137,7 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
     """
     where = cluster_option(head_node.cluster_name)
     _check_workload(request.workload, head_node)
+    check_time(request.time_limit or request.settings.get("SBATCH_TIMELIMIT"), head_node)
     _check_mail(request.settings, head_node)
     check_files(request.settings, head_node)
     _check_image(request.settings.get(CONTAINER_IMAGE, ""), head_node)

@@ -5,7 +5,11 @@
 # `sacctmgr load` adds and changes what differs, in one connection; -1 removes a limit. A user who is no longer in an
 # account of the file loses the association. Accounts that were created by hand stay. Usage is never deleted.
 #
-# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, SLURM_CONF. Safe to run again. It does nothing
+# max_gpu_hours is a QOS of the account, whose usage does not decay (NoDecay). Slurm bills jobs by the accelerators of their
+# nodes (TRESBillingWeights); on a cluster without accelerators it bills CPUs, and there are no budgets. By the file budgets
+# in TRAINING_ETC, `ACCOUNT HOURS` a line, trainctl submit demands a time limit.
+#
+# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ETC, TRAINING_ROOT, SLURM_CONF. Safe to run again. It does nothing
 #   without users, and on a cluster without accounting.
 # Nodes: HeadNode
 # Where: any
@@ -16,6 +20,7 @@ shopt -s inherit_errexit
 
 readonly PEOPLE="$BUNDLE/users/people" ACCOUNTS="$BUNDLE/users/accounts"
 export PATH="/opt/slurm/bin:$PATH"
+rm -f "$TRAINING_ETC/budgets"
 [[ -r $PEOPLE ]] || exit 0
 if ! config="$(scontrol show config 2>/dev/null)"; then
   if command -v scontrol >/dev/null; then
@@ -38,12 +43,12 @@ render() {
   printf "Cluster - '%s':Fairshare=1\nParent - 'root'\n" "$cluster"
   printf "User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1\n"
   if [[ -n $user ]]; then printf "User - '%s':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1\n" "$user"; fi
-  awk '
+  awk -v has_budgets="$has_budgets" '
     function limit(value) { return value == "-" ? -1 : value }
     FILENAME == ARGV[1] {
-      hours = $6 == "-" ? -1 : $6 * 60
+      qos = has_budgets && $6 != "-" ? "budget-" $1 : "normal"
       made[++accounts] = $1
-      line[$1] = "Fairshare=" $4 ":GrpTRES=node=" limit($5) ":GrpTRESMins=gres/gpu=" hours
+      line[$1] = "Fairshare=" $4 ":GrpTRES=node=" limit($5) ":DefaultQOS=\047" qos "\047:QOS=\047" qos "\047"
       next
     }
     {
@@ -65,6 +70,18 @@ render() {
   ' "$ACCOUNTS" "$PEOPLE"
 }
 
+# make_budgets: creates or changes the QOS of each account with a budget. sacctmgr fails if there is nothing to do.
+make_budgets() {
+  local name hours limits
+  while read -r name _ _ _ _ hours; do
+    if [[ $hours == - ]]; then continue; fi
+    limits="Flags=NoDecay GrpTRESMins=billing=$((hours * 60))"
+    # shellcheck disable=SC2086 # two words
+    sacctmgr --immediate --quiet add qos "budget-$name" $limits </dev/null >/dev/null ||
+      sacctmgr --immediate --quiet modify qos where name="budget-$name" set $limits </dev/null >/dev/null || true
+  done <"$ACCOUNTS"
+}
+
 # Prints `ACCOUNT USER` for each association of a user of the file that is no longer in the file.
 left() {
   sacctmgr --noheader --parsable2 show assoc where cluster="$cluster" format=account,user |
@@ -78,6 +95,11 @@ left() {
     $2 in known && !($0 in wanted) {print $1, $2}' "$PEOPLE" -
 }
 
+has_budgets=""
+if [[ $(scontrol show partition) == *TRESBillingWeights=* ]]; then
+  has_budgets=yes
+  make_budgets
+fi
 file="$(mktemp)"
 trap 'rm -f "$file"' EXIT
 render >"$file"
@@ -86,6 +108,7 @@ if ! said="$(sacctmgr --immediate load "$file" 2>&1)"; then
   printf 'sacctmgr refused the accounts of the users file: see the lines above\n' >&2
   exit 1
 fi
+if [[ -n $has_budgets ]]; then awk '$6 != "-" { print $1, $6 }' "$ACCOUNTS" >"$TRAINING_ETC/budgets"; fi
 while read -r account user; do
   [[ -n $user ]] || continue
   sacctmgr --immediate --quiet remove user where name="$user" account="$account" cluster="$cluster" </dev/null ||

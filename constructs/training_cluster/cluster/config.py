@@ -20,7 +20,7 @@ from training_cluster.cluster.nodes import (
     root_volume,
     scripts_url,
 )
-from training_cluster.cluster.queues import render_queue, with_single_threads
+from training_cluster.cluster.queues import bill_accelerators, render_queue, with_single_threads
 from training_cluster.cluster.resource_ids import ResourceIds
 from training_cluster.directory.file import read_directory
 from training_cluster.flags.account import CLUSTER_TAG, split_list
@@ -57,9 +57,10 @@ SEVERAL_USERS_SETTINGS: Rendered = JOB_SETTINGS | {
 }
 """The same for a cluster with users of a file or a directory."""
 SHARED_CLUSTER_SETTINGS = {
-    # A user of no account submits no job, and no job exceeds a limit of the file of users. Limits and reports
-    # of GPU hours need GPUs to be counted.
-    "AccountingStorageEnforce": "associations,limits",
+    # A user of no account submits no job, and no job exceeds a limit of the file of users or evades the
+    # budget (a QOS) of its account. safe: a job starts only if its time limit fits into what is left of the
+    # budget, and no job is killed for it. Reports of GPU hours need GPUs to be counted.
+    "AccountingStorageEnforce": "associations,limits,qos,safe",
     "AccountingStorageTRES": "gres/gpu",
     # Who has had less than their share comes first; then who has waited longer. Use of a week ago
     # counts half.
@@ -100,6 +101,8 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
             for key, value in {CLUSTER_TAG: settings.cluster_name, **settings.own_tags}.items()
         ],
     }
+    if SHARED_CLUSTER_SETTINGS in config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]:
+        bill_accelerators(config["Scheduling"]["SlurmQueues"])
     if settings.permissions_boundary:
         config["Iam"] = {"PermissionsBoundary": settings.permissions_boundary}
     if settings.login_nodes:

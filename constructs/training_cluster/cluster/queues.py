@@ -25,6 +25,8 @@ ONE_USER = "ExclusiveUser"
 """Setting of a partition in slurm.conf."""
 THREADS = "ThreadsPerCore"
 """Setting of a node in slurm.conf."""
+WEIGHTS = "TRESBillingWeights"
+"""Setting of a partition in slurm.conf."""
 
 
 def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds, has_users: bool = False) -> Rendered:
@@ -107,6 +109,21 @@ def scratch_of(queue: Rendered) -> str | None:
     storage = (queue.get("ComputeSettings") or {}).get("LocalStorage") or {}
     folder = (storage.get("EphemeralVolume") or {}).get("MountDir", DEFAULT_SCRATCH)
     return "/" + str(folder).strip("/")
+
+
+def bill_accelerators(queues: list[Rendered]) -> None:
+    """Let Slurm bill a job for its nodes' accelerators, if the cluster has any, instead of for its CPUs.
+
+    A limit of gres/gpu would not hold: at a job's start it counts only the GPUs that the job requests
+    (select_nodes in Slurm's node_scheduler.c), and a job that takes whole nodes requests none.
+    """
+    counts = [
+        max(each.size.accelerators for resource in queue["ComputeResources"] for each in types_of(resource))
+        for queue in queues
+    ]
+    for queue, count in zip(queues, counts, strict=True):
+        if any(counts):
+            queue["CustomSlurmSettings"] = {WEIGHTS: f"Node={count}"} | queue.get("CustomSlurmSettings", {})
 
 
 def with_single_threads(config: Rendered) -> Rendered:

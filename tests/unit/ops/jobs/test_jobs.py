@@ -173,6 +173,15 @@ def test_mail_without_an_address_is_refused(cluster: PlayedCluster, call: Call) 
     assert call(*asked)[0] == 0
 
 
+def test_a_budget_demands_a_time_limit(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    (cluster.shared.parent / "etc" / "budgets").write_text("nlp 500\n")
+    code, _, said = call("submit", "gpt2", "--nodes", "1")
+    assert (code, "budgets of GPU hours (nlp)" in said, cluster.called("sbatch")) == (2, True, [])
+    cluster.says("sbatch", "31\n")
+    assert call("submit", "gpt2", "--nodes", "1", "--time", "60")[0] == 0
+
+
 def test_an_image_of_ecr_must_exist(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     cluster.says("sbatch", "7\n")

@@ -88,6 +88,7 @@ def test_a_job_id_is_a_number_or_task() -> None:
             "down",
         ),
         ("AssocGrpNodeLimit", "AssocGrpNodeLimit"),
+        ("QOSGrpBillingMinutes", "submit it with a shorter --time"),
         ("", "gives no reason"),
     ],
 )

@@ -16,6 +16,7 @@ from training_cluster.cluster.config import (
     SHARED_CLUSTER_SETTINGS,
     render_cluster_config,
 )
+from training_cluster.cluster.queues import WEIGHTS
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.pcluster.check import config_problems
 from training_cluster.rules.context import read_settings
@@ -226,6 +227,12 @@ def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:
     shared = render(**flags, accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
     assert shared == [*alone, SHARED_CLUSTER_SETTINGS]
     assert alone == [SEVERAL_USERS_SETTINGS]
+    for family, billed in (("p4d", ["Node=8", "Node=0"]), ("m6i", [None])):
+        config = render(
+            **flags, accounting="new", family=family, cpu_queue="on" if family == "p4d" else "off"
+        )
+        queues = config["Scheduling"]["SlurmQueues"]
+        assert [queue.get("CustomSlurmSettings", {}).get(WEIGHTS) for queue in queues] == billed
     assert render(accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [JOB_SETTINGS]
 
 

@@ -111,7 +111,7 @@ Cluster - 'training':Fairshare=1
 Parent - 'root'
 User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
 User - 'ubuntu':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
-Account - 'nlp':Description='nlp':Organization='training':Fairshare=2:GrpTRES=node=8:GrpTRESMins=gres/gpu=30000
+Account - 'nlp':Description='nlp':Organization='training':Fairshare=2:GrpTRES=node=8:DefaultQOS='budget-nlp':QOS='budget-nlp'
 Account - 'users':Description='users':Organization='training':Fairshare=1
 Parent - 'nlp'
 User - 'alice':DefaultAccount='nlp':Fairshare=1:GrpTRES=node=4:MaxJobs=3:MaxSubmitJobs=-1
@@ -131,16 +131,20 @@ def test_accounts_and_limits_are_the_files(node: Machine, tmp_path: Path) -> Non
     node.write("etc/parallelcluster/cfnconfig", "cfn_cluster_user=ubuntu\n")
     node.program(
         "scontrol",
-        "printf 'AccountingStorageType   = accounting_storage/slurmdbd\\nClusterName = training\\n'",
+        "printf 'AccountingStorageType   = accounting_storage/slurmdbd\\nClusterName = training\\nTRESBillingWeights=Node=8\\n'",
     )
     associations = "nlp|alice\\nold|alice\\nold|carol\\n"
-    loads = f'case "$*" in *load*) cp "$3" {tmp_path}/loaded ;; *show*) printf "{associations}" ;; esac'
+    loads = f'case "$*" in *load*) cp "$3" {tmp_path}/loaded ;; *show*) printf "{associations}" ;; *add*) exit 1 ;; esac'
     node.program("sacctmgr", loads)
     node.does("78")
     assert (tmp_path / "loaded").read_text() == LOADED
-    assert [call for call in node.calls() if "remove" in call] == [
+    calls = node.calls()
+    limits = "Flags=NoDecay GrpTRESMins=billing=30000"
+    assert f"sacctmgr --immediate --quiet modify qos where name=budget-nlp set {limits}" in calls
+    assert [call for call in calls if "remove" in call] == [
         "sacctmgr --immediate --quiet remove user where name=alice account=old cluster=training"
     ]
+    assert (node.etc / "budgets").read_text() == "nlp 500\n"
     node.program("sacctmgr", "echo no database; exit 1")
     done = node.run("78")
     fails(done, "sacctmgr refused the accounts of the users file: see the lines above")
