@@ -1,7 +1,6 @@
 """Restarts: from a dead rank, a silent node or a lost node to the next step, on a busy local Slurm."""
 
 import contextlib
-import re
 import signal
 import subprocess
 import tempfile
