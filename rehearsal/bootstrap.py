@@ -44,6 +44,11 @@ def job_files(workspace: Workspace) -> Path:
     return folder
 
 
+def own_folders(workspace: Workspace) -> list[Path]:
+    """Create and return the folders that each separate node has for itself."""
+    return [jobs_tmp(workspace), job_files(workspace)]
+
+
 def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, str]:
     """Return the environment variables of a job that is submitted to the local Slurm.
 
@@ -60,6 +65,16 @@ def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, s
             "TMPDIR": str(jobs_tmp(workspace)),
         }
     )
+
+
+def node_service(workspace: Workspace) -> list[str]:
+    """Return the command of a node's root service (steps/85-start-timers.sh); no EC2 answers it here."""
+    variables = node_variables(workspace) | {"AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:9"}
+    program = "opt/training-cluster/bundles/current/bootstrap/services/node_service.py"
+    return [
+        *("env", *(f"{name}={value}" for name, value in variables.items())),
+        *("python3", str(workspace.node / "root" / program)),
+    ]
 
 
 def prolog_folder(workspace: Workspace) -> Path:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rehearsal.bootstrap import CLUSTER_CONFIG, boot, job_files, job_variables, jobs_tmp, prolog_folder
+from rehearsal.bootstrap import CLUSTER_CONFIG, boot, job_variables, node_service, own_folders, prolog_folder
 from rehearsal.deployed import BootstrapAction, DeployedCluster, read_deployed_cluster
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_slurm import LocalSlurm, RunningSlurm, stop_processes
@@ -55,7 +55,8 @@ def new_slurm(cluster: DeployedCluster, workspace: Workspace) -> LocalSlurm:
         marker=workspace.marker,
         max_node_processes=MAX_NODES,
         prolog=prolog_folder(workspace),
-        private=[jobs_tmp(workspace), job_files(workspace)],
+        private=own_folders(workspace),
+        service=node_service(workspace),
         settings=cluster.slurm_settings,
     )
 

@@ -124,8 +124,9 @@ answer() {
       sleep 0.5
       left="$(ranks_left "$node")"
     done
-    said="$(timeout 70 python3 -I -c 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
-print(s.makefile().read())' "${TRAINING_ROOT:-}/run/training-cluster/$node.health" 2>/dev/null)" || said=""
+    said="$(cd "${TRAINING_ROOT:-}/run/training-cluster" 2>/dev/null && timeout 70 python3 -I -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+print(s.makefile().read())' "$node.health" 2>/dev/null)" || said=""
   fi
   if [[ -n $left ]]; then said="ranks of the last start have not ended ($(wc -w <<<"$left"))"; fi
   printf '%s %s\n' "$node" "${said//[^[:print:]]/ }"

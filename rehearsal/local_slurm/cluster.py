@@ -57,9 +57,10 @@ class LocalSlurm(SlurmClient):
     It is a context manager; `start` and `stop` do the same explicitly. `marker` is an environment variable
     of all its processes. All its files are in `root`. `prolog` (absolute) is as in Layout. `second_user` may
     submit jobs in addition to root; `user_env` is the environment for that. Where nodes are separate, each
-    has its own copy of the existing `private` folders. `accounting` corresponds to `-c accounting=new`: a
-    database and slurmdbd. `for_all` lets every user submit jobs; `root` is then a short path that all users
-    can reach. `settings` are the lines for slurm.conf of the cluster's config.
+    has its own copy of the existing `private` folders; `service` is a program that each node runs as well.
+    `accounting` corresponds to `-c accounting=new`: a database and slurmdbd. `for_all` lets every user submit
+    jobs; `root` is then a short path that all users can reach. `settings` are the lines for slurm.conf of the
+    cluster's config.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class LocalSlurm(SlurmClient):
         prolog: Path | None = None,
         second_user: str | None = None,
         private: Collection[Path] = (),
+        service: Sequence[str] = (),
         accounting: bool = False,
         for_all: bool = False,
         settings: Sequence[Settings] = (JOB_SETTINGS,),
@@ -81,7 +83,8 @@ class LocalSlurm(SlurmClient):
         self.left_out: Sequence[str] = ()
         """Settings of the cluster that this Slurm does not have, with reasons; known after `start`."""
         self._children: list[Child] = []
-        self._second_user, self._private, self._for_all = second_user, private, for_all
+        self._second_user, self._for_all = second_user, for_all
+        self._private, self._service = private, service
         first_port = find_ports(len(self.node_names) + 1 + accounting)
         layout = Layout(
             root=root,
@@ -178,7 +181,11 @@ class LocalSlurm(SlurmClient):
         environment = self._identity | {"PATH": SYSTEM_PATH}
         shared = {ROOT, Path(sys.prefix)}
         starts = node_program(
-            root=layout.root, shared=shared, separate=self.has_separate_nodes, private=self._private
+            root=layout.root,
+            shared=shared,
+            separate=self.has_separate_nodes,
+            private=self._private,
+            service=self._service,
         )
         layout.node_program.write_text(starts, encoding="utf-8")
         layout.node_program.chmod(0o755)

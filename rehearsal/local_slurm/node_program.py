@@ -9,7 +9,7 @@ remain, since gloo resolves them.
 import os
 import shlex
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 _ON_DISK = ("/tmp", "/var/tmp")  # noqa: S108 - names in a node
@@ -51,7 +51,12 @@ def can_separate(environment: Mapping[str, str]) -> bool:
 
 
 def node_program(
-    *, root: Path, shared: Collection[Path], separate: bool, private: Collection[Path] = ()
+    *,
+    root: Path,
+    shared: Collection[Path],
+    separate: bool,
+    private: Collection[Path] = (),
+    service: Sequence[str] = (),
 ) -> str:
     """Return the text of the program that power.py calls with a node's name.
 
@@ -60,9 +65,15 @@ def node_program(
         shared: folders that all nodes share, even inside a folder of which each node has its own.
         separate: True for namespaces.
         private: existing folders of this machine that each node replaces by its own.
+        service: program that runs on each node, with its arguments; power.py ends it with the node.
     """
     # -b reports that the node has booted, which ends its state "powering up".
     start = 'exec slurmd -N "$1" -b\n'
+    if service:
+        # Of a job's prolog, which no cfnconfig tells its queue either.
+        run = f'SLURMD_NODENAME="$1" SLURM_JOB_PARTITION="${{1%-[sd][ty]-*}}" {shlex.join(service)} "$1"'
+        log = shlex.quote(str(root / "log" / "service.log"))
+        start = f'{run} >>{log} 2>&1 &\necho $! >{shlex.quote(str(root))}/run/"$1.service"\n{start}'
     if not separate:
         return f"#!/bin/sh\n# power.py calls this with a node's name.\n{start}"
     hidden = "".join(

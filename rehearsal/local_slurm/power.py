@@ -67,7 +67,7 @@ def _resume(node: str, *, root: Path, most: int) -> None:
 
 
 def _suspend(nodes: list[str], *, run: Path) -> None:
-    files = [run / f"{node}.pid" for node in nodes]
+    files = [run / f"{node}.{kind}" for node in nodes for kind in ("pid", "service")]
     _signal(files, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
     while any(_pid(file) for file in files) and time.monotonic() < deadline:
@@ -93,14 +93,14 @@ def _signal(files: list[Path], number: signal.Signals) -> None:
 
 
 def _pid(file: Path) -> int:
-    """Return the process id of the slurmd that wrote `file`; 0 if it has ended."""
+    """Return the process id of the node's slurmd or service that `file` names; 0 if it has ended."""
     try:
         pid = int(file.read_text(encoding="ascii"))
-        program, *arguments = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
+        _, *arguments = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
     except (OSError, ValueError):
         return 0
-    # The kernel reuses process ids, so the program is checked.
-    return pid if Path(program).name == "slurmd" and file.stem in arguments else 0
+    # The kernel reuses process ids. Both have the node's name as an argument, and slurmctld does not.
+    return pid if file.stem in arguments else 0
 
 
 if __name__ == "__main__":

@@ -164,8 +164,10 @@ class Answer(socketserver.StreamRequestHandler):
 
 def listen(name: str) -> socketserver.ThreadingUnixStreamServer:
     """Answer in the background; every user may ask."""
-    file = Path(os.environ.get("TRAINING_ROOT") or "/", "run/training-cluster", f"{name}.health")
-    file.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(os.environ.get("TRAINING_ROOT") or "/", "run/training-cluster")
+    file = Path(f"{name}.health")
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)  # a socket's path has at most 107 bytes
     file.unlink(missing_ok=True)
     server = socketserver.ThreadingUnixStreamServer(str(file), Answer)
     file.chmod(0o666)

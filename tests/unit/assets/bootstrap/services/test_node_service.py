@@ -4,7 +4,6 @@ import email.utils
 import json
 import os
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 from types import ModuleType
@@ -16,8 +15,6 @@ from training_cluster.paths import TRAINING
 
 SPOT = '{"action": "terminate", "time": "T"}'
 NAME = "gpu-st-p5-1"
-
-
 _RESTARTS = TRAINING / "nodes.sh"
 
 
@@ -103,20 +100,19 @@ def test_scheduled_events_take_a_node_in_time(played: Played, state: str, in_s: 
 def test_users_with_a_job_get_a_verdict(
     played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As between two starts of a job; a path of a socket has at most 107 bytes."""
+    """As between two starts of a job."""
     judge = tmp_path / "judge"
     judge.write_text('echo "GPU 3 fell off $SLURMD_NODENAME, $1"\nexit 9\n')
     monkeypatch.setattr(played.service, "JUDGE", judge)
     node = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": NAME}
     answers = []
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as root:
-        monkeypatch.setenv("TRAINING_ROOT", root)
-        with played.service.listen(NAME) as server:
-            for jobs in ("", "7\n"):
-                played.jobs[f"--user={os.getuid()}"] = jobs
-                ask = ["bash", str(_RESTARTS), "answer", "1"]
-                answers.append(
-                    subprocess.run(ask, env=os.environ | node, capture_output=True, check=True).stdout
-                )
-            server.shutdown()
+    root = tmp_path / ("long" * 30)
+    monkeypatch.setenv("TRAINING_ROOT", str(root))
+    monkeypatch.chdir(tmp_path)  # it changes it
+    with played.service.listen(NAME) as server:
+        for jobs in ("", "7\n"):
+            played.jobs[f"--user={os.getuid()}"] = jobs
+            ask = ["bash", str(_RESTARTS), "answer", "1"]
+            answers.append(subprocess.run(ask, env=os.environ | node, capture_output=True, check=True).stdout)
+        server.shutdown()
     assert answers == [f"{NAME} \n".encode(), f"{NAME} GPU 3 fell off {NAME}, asked\n".encode()]
