@@ -38,9 +38,6 @@ JOBS = {
     "hangs-torchrun": HANGS,
     "hangs-srun": HANGS | {"LAUNCHER": "srun"},
     "early": {"DIES_AFTER": "1", "DEATHS": "9", "MAX_RESTARTS": "2", **NOTIFIED},
-    "deaf": {"DEAF": "1", "AFTER_FAILURE_S": "5", "DIES_AFTER": "5"},
-    # Its other rank must not finish before Slurm ends it.
-    "alone": {"ALONE": "1", "DIES_AFTER": "3", "STEP_S": "1"},
 }
 
 
@@ -134,19 +131,6 @@ def test_ranks_without_checkpoint_end_the_job(
     assert events(webhook, jobs["early"]) == told
 
 
-def test_deaf_ranks_are_ended(training: Training, jobs: dict[str, int]) -> None:
-    """NCCL over EFA may wait for a dead peer until its timeout, and Slurm until KillWait.
-
-    Ranks that are left and save after Slurm's SIGTERM do not make a failure a stop.
-    """
-    for run in ("deaf", "alone"):
-        output = training.wait(jobs[run], state="COMPLETED")
-        assert re.search(
-            r"the training failed \(train-dy-p4d-\d: exit code \d+\); continues from step", output
-        )
-    assert_whole(training, "deaf", "alone")
-
-
 @pytest.mark.parametrize("launcher", ["torchrun", "srun"])
 def test_a_stopped_rank_ends_with_stacks(training: Training, jobs: dict[str, int], launcher: str) -> None:
     run = f"hangs-{launcher}"
@@ -160,19 +144,6 @@ def test_a_stopped_rank_ends_with_stacks(training: Training, jobs: dict[str, int
     assert "in meet" in stacks["rank-0.txt"].read_text()
     assert stacks["rank-1.txt"].parent.name == found[1]
     assert "File" not in stacks["rank-1.txt"].read_text()
-
-
-def test_a_lost_node_before_a_checkpoint_restarts(training: Training) -> None:
-    job_id = training.submit("lost", CHECKPOINT_EVERY="1000", HOLD_AT="6")
-    name = lose_node_of(training, job_id, "lost", rank=1)
-    # ParallelCluster powers the lost node down, and another instance takes its name.
-    wait_until(lambda: training.slurm.job_state(job_id) != "RUNNING", timeout_s=180, what="not queued again")
-    scontrol(training, "update", f"nodename={name}", "state=power_down_force")
-    states = training.slurm.node_states
-    wait_until(lambda: not states()[name].startswith("down"), timeout_s=180, what=f"{name} stays down")
-    training.wait(job_id, state="COMPLETED")
-    assert starts(training, "lost") == [("0", "0"), ("1", "0")]
-    assert_whole(training, "lost")
 
 
 def test_a_spare_replaces_a_lost_node(training: Training) -> None:

@@ -30,8 +30,6 @@ HOLD_AT = int(os.environ.get("HOLD_AT", "0"))
 DEATHS = int(os.environ.get("DEATHS", "1"))
 # Seconds that a disk takes for the checkpoint of a stop.
 STOP_SAVE_S = float(os.environ.get("STOP_SAVE_S", "0"))
-# 1: ranks do not meet, so that one which is left goes on.
-ALONE = os.environ.get("ALONE") == "1"
 # 1: ranks do not notice that another is gone, as with NCCL over EFA.
 DEAF = os.environ.get("DEAF") == "1"
 # A file with lines of NCCL, which each node then writes as NCCL does; without it the ranks do not use NCCL.
@@ -55,8 +53,6 @@ class World:
     def meet(self, step: int, *, asked: bool) -> bool:
         """Wait until all ranks are at `step`; whether one of them was asked to stop."""
         self._note(step, asked=asked)
-        if ALONE:
-            return asked
         return True in [_arrived(file, step) for file in self._files]
 
 
