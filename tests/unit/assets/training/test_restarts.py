@@ -21,7 +21,6 @@ squeue() {{ :; }}
 training=/fsx/training job_script=1 workload=tiny run=mine MAX_RESTARTS=${{MAX_RESTARTS:-3}}
 SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=7 SLURMD_NODENAME=n1
 source "{TRAINING}/restarts.sh"
-train() {{ :; }}
 well=(n1 n2) wanted=2 least=2 NODES=n1,n2
 set_size
 start_step=4 job_step=4
@@ -48,7 +47,7 @@ class Job:
         for name in ("starts", "ends"):
             (self.run_dir / name).write_text("")
         for count, (step, by) in enumerate(starts):
-            self.add("starts", f"{count} {step} 2026-11-22T03:00:00Z n[1-2] 7")
+            self.add("starts", f"{count} {step} 2026-11-22T03:00:00Z n[1-2] 7 {count}")
             if by:
                 self.add("ends", f"7 {count} 2026-11-22T03:10:00Z 1 {by}")
 
