@@ -23,7 +23,8 @@ def wait_for_states(slurm: LocalSlurm, wanted: str, *, timeout_s: float) -> None
 
 
 def test_nodes_start_power_down_and_leave_nothing(tmp_path: Path) -> None:
-    with local_slurm(tmp_path, mark="power", suspend_time_s=3) as slurm:
+    service = ["tail", "--follow", "/dev/null", "--"]
+    with local_slurm(tmp_path, mark="power", suspend_time_s=3, service=service) as slurm:
         assert slurm.node_states() == dict.fromkeys(NODES, "idle~")
         lines: list[str] = []
         script = "srun --mpi=none bash -c 'echo $SLURMD_NODENAME'"
@@ -31,8 +32,10 @@ def test_nodes_start_power_down_and_leave_nothing(tmp_path: Path) -> None:
         assert job.is_completed
         assert sorted(lines) == list(NODES)
         assert {p.name() for p in marked("power")} >= {"munged", "slurmctld", "slurmd"}
+        assert sum(p.cmdline()[:4] == service for p in marked("power")) == 2
         wait_for_states(slurm, "idle~", timeout_s=180)
         assert "slurmd" not in {p.name() for p in marked("power")}
+        assert not any(p.cmdline()[:4] == service for p in marked("power"))
     assert marked("power") == []
 
 
