@@ -360,7 +360,7 @@ def test_storage_changed_by_another_cluster_is_no_change() -> None:
 
 
 @pytest.mark.parametrize("flags", [{}, {"queue_name": "train"}], ids=["another", "the-flags-queue"])
-def test_former_cost_is_of_the_former_queues(flags: dict[str, str], tmp_path: Path) -> None:
+def test_former_cost_is_of_the_former_queues(flags: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     flags = flags | {"queues": str(file)}
     file.write_text("train: {instance_types: [g5.12xlarge], nodes: 2}")
