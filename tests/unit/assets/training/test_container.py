@@ -206,3 +206,13 @@ def test_a_container_computes_with_the_jobs_threads(tmp_path: Path) -> None:
         env["JOB_OMP_NUM_THREADS"] = given
         inside = ["bash", str(TRAINING / "inside.sh"), str(script)]
         assert subprocess.run(inside, env=env, capture_output=True, text=True).stdout == f"{threads}\n"
+
+
+def test_a_node_without_cards_reports_no_network(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "os-release").write_text("PRETTY_NAME=System\n")
+    (tmp_path / "prepare.sh").write_text("")
+    env = {"PATH": "/usr/bin:/bin", "CONTAINER_ROOT": str(tmp_path)}
+    inside = ["bash", str(TRAINING / "inside.sh"), str(tmp_path / "prepare.sh")]
+    result = subprocess.run(inside, env=env, capture_output=True, text=True)
+    assert (result.returncode, ", System on the" in result.stderr, "EFA" in result.stderr) == (0, True, False)

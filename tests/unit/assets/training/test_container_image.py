@@ -85,6 +85,12 @@ def test_notify_takes_the_word_and_no_address() -> None:
         assert (done.returncode, what in done.stderr, "example.com" in done.stderr) == (1, True, False)
 
 
+def test_without_notify_no_message_is_sent() -> None:
+    script = f'training=/t; source "{TRAINING}/notify.sh"; find_python() {{ echo echo; }}; tell started text'
+    for notify, calls in (("", ""), ("mail", "-I -B /t/run_module.py trainkit.notify started text\n")):
+        assert printed(script, NOTIFY=notify) == calls
+
+
 def test_names_of_docker_and_enroot_are_accepted() -> None:
     script = f'source "{TRAINING}/container_image.sh"; for n; do image_uri "$n"; image_file_name "$n"; done'
     lines = printed(script, *(image for image, _, _ in ACCEPTED)).splitlines()
