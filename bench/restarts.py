@@ -107,9 +107,10 @@ def measure() -> Result:
                 requeued.append(_lose(slurm, job))
         with _ended(slurm, Job(slurm, variables, "silent", spares=1)) as job:
             node = job.nodes()[1]
-            detected = job.detected_s(lambda: _stop(node))
+            detected = job.detected_s(lambda: _send(node, signal.SIGSTOP))
             silent = job.to_next_step(lambda: None)
             _scontrol(slurm, f"nodename={node}", "state=down", "reason=bench")
+            _send(node, signal.SIGKILL)
     start = sorted(starts)[ROUNDS // 2]
     return Result(
         rows=[
@@ -182,6 +183,7 @@ def _processes(node: str) -> Iterator[psutil.Process]:
                 yield above
 
 
-def _stop(node: str) -> None:
-    for process in _processes(node):
-        process.send_signal(signal.SIGSTOP)
+def _send(node: str, number: signal.Signals) -> None:
+    for process in set(_processes(node)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
