@@ -96,7 +96,7 @@ await_space() {
       log "$full: waiting for space, at most ${SPACE_WAIT_S:-3600} s"
       tell "waiting for space" "$full"
     fi
-    sleep 10
+    sleep 2
   done
   if [[ -n $full ]]; then log "there is space again"; fi
   rm -f "$RUN_DIR/.space"
