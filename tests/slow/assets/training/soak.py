@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,6 +33,8 @@ NODES, STEPS, EVERY = 32, 60, 5
 # Seconds of an undisturbed step. Seconds in which events come, after which a node is replaced, and of a seed.
 STEP_S, EVENTS_S, REPLACED_S, LONGEST_S = 0.5, 60.0, 10.0, 600.0
 USER = "65534"
+Look = tuple[float, float]
+"""Time of a look at Slurm, and seconds since the one before."""
 UNFINISHED = {"RUNNING", "PENDING", "COMPLETING", "CONFIGURING", "REQUEUED"}
 OF_ALL = ("runs", "checkpoints", "datasets")
 # By name: whether the second user submits it, options of sbatch, settings. They want more nodes than exist.
@@ -76,7 +79,7 @@ class Result:
     wrong: list[str] = field(default_factory=list)
     """Jobs that did not finish once with all steps and the right loss, and nodes drained without a reason."""
     goodput: float = 0.0
-    """Useful steps as a share of those that jobs would have made in that time without an event."""
+    """Useful steps as a share of those of this seed's undisturbed runs in the same time, without saves."""
     means: str = ""
     """Mean seconds of a save (d), from a fault to the next step (R), and between interruptions (M)."""
     bound: float = 0.0
@@ -96,8 +99,8 @@ class Soak:
         self.dice = random.Random(seed)
         self.result = Result(seed=seed)
         self.bad_since: dict[str, float] = {}
-        self.held: dict[int, float] = {}
-        self.first_seen: dict[int, float] = {}
+        self.held, self.queued = defaultdict[str, float](float), defaultdict[str, list[Look]](list)
+        """Seconds for which runs had their nodes, from their first start on; looks at which they had none."""
         self.faults: list[tuple[str, float]] = []
         """Runs of which a rank or a node was hit, and when."""
         self.tasks: dict[str, int] = {}
@@ -138,13 +141,10 @@ class Soak:
         while True:
             time.sleep(0.5)
             now, states = time.monotonic(), self.states()
-            for job, state in states.items():
-                if state == "RUNNING":
-                    self.first_seen.setdefault(job, time.time())
-                    self.held[job] = self.held.get(job, 0.0) + now - looked
-            if states:  # slurmctld may just restart
-                looked = now
             running = [run for run, job in self.tasks.items() if states.get(job) == "RUNNING"]
+            if states:  # slurmctld may just restart
+                self.look(running, now - looked)
+                looked = now
             if running and next_event < now < began + 15 + EVENTS_S:
                 self.event(self.dice.choice(KINDS), self.dice.choice(running))
                 next_event = now + self.dice.uniform(2, 8)
@@ -159,6 +159,14 @@ class Soak:
                 log = (self.slurm.layout.log / "slurmctld.log").read_text()
                 print(f"{wrong}\n{self.training.output(self.tasks[run])}\n{log}", file=sys.stderr)
         return self.result
+
+    def look(self, running: list[str], length: float) -> None:
+        """Add the seconds since the last look to each run that has started."""
+        for run in self.tasks:
+            if run in running and self.words(run, "starts"):
+                self.held[run] += length
+            else:
+                self.queued[run].append((time.time(), length))
 
     def event(self, kind: str, run: str) -> None:
         """Do something to a run, to one of its nodes, or to Slurm; nothing if the run has no rank now."""
@@ -234,8 +242,7 @@ class Soak:
 
     def judge(self, states: dict[int, str]) -> None:
         """Compare each run with an undisturbed one, and add up the time."""
-        useful, held, usual = 0, 0.0, list[float]()
-        saves, restarts = list[float](), list[float]()
+        useful, usual, saves, restarts = 0, list[float](), list[float](), list[float]()
         for run, job in self.tasks.items():
             rows = self.training.metrics(run)
             right = [8.0 * 0.97**step for step in range(1, STEPS + 1)]
@@ -248,17 +255,16 @@ class Soak:
             times = [datetime.fromisoformat(row["time"]).timestamp() for row in rows]
             if len(times) < 2:
                 continue
-            starts = self.words(run, "starts")
-            if len(starts) == 1:
-                usual.append((times[-1] - times[0]) / (len(times) - 1))
+            waits = [row["save_s"] for row in rows if "save_s" in row]
+            if len(self.words(run, "starts")) == 1:
+                usual.append((self.held[run] - sum(waits)) / len(rows))
             useful += len(rows)
-            # The preparation is no part of either. An undisturbed run starts its ranks as well.
-            held += self.held[job] - (datetime.fromisoformat(starts[0][2]).timestamp() - self.first_seen[job])
-            saves += [row["save_s"] for row in rows if row.get("save_s")]
+            saves += waits
             restarts += self.restarts_s(run, times)
+        held = sum(self.held.values())
         between = held / max(len(restarts), 1)
-        save, restart = statistics.mean(saves or [0.01]), statistics.mean(restarts or [0.0])
-        self.result.goodput = useful * statistics.median(usual or [STEP_S]) / held if held else 0.0
+        save, restart = statistics.mean(saves), statistics.mean(restarts or [0.0])
+        self.result.goodput = useful * statistics.median(usual or [STEP_S]) / held
         every = best_interval(save_s=save, between_s=between)
         self.result.bound = train_share(every_s=every, save_s=save, between_s=between, restart_s=restart)
         self.result.means = f"d {save:.2f} s, R {restart:.1f} s, M {between:.0f} s"
@@ -281,8 +287,10 @@ class Soak:
             ended = datetime.fromisoformat(ends.get(last[0], start[2])).timestamp()
             faults = [at for hit, at in self.faults if hit == run and at <= ended + 1]
             since = max(faults, default=ended)
-            queued = began - ended if last[5] != start[5] else 0.0
-            found += [at - since - queued for at in times if at > began][:1]
+            if at := next((at for at in times if at > began), None):
+                found.append(
+                    at - since - sum(length for seen, length in self.queued[run] if since < seen <= at)
+                )
         return found
 
 

@@ -136,8 +136,10 @@ def main() -> None:
             )
             print(line)
             if step % CHECKPOINT_EVERY == 0 or step == MAX_STEPS or asked:
+                began = time.monotonic()
                 with checkpoints.saving(run):
                     save(run, step, loss, disk_s=STOP_SAVE_S if asked else 0.0)
+                metrics.saved(time.monotonic() - began)
         if asked:
             stopped(run, step)
             return
