@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 #
-# Lets only root and system users connect to the servers of EFS, NFS and Lustre.
+# Lets only root and system users connect to the servers of EFS, NFS and Lustre, and on the head node to Prometheus,
+# Alertmanager and node_exporter.
 #
+# Alertmanager takes alerts and silences from whoever connects. Sessions of Systems Manager that forward a port run as root.
 # These servers trust the uid that a client sends, so a job with an NFS client of its own could act as root on EFS. Mounts
 # are connections of the kernel, and efs-utils' tunnels, whose loopback ports ask for no identity, run as root. The rules
 # match the owner of a socket: uids from 1000 on, which are the cluster's user, users of a file or a directory, subordinate
@@ -14,7 +16,7 @@
 #   63-protect-file-systems.sh          adds the rules, and installs the service
 #   63-protect-file-systems.sh rules    adds the rules
 #
-# Called by: run-steps.sh, as root; with `rules`, both services. Environment: BUNDLE, TRAINING_ROOT. Safe to run again: the
+# Called by: run-steps.sh, as root; with `rules`, both services. Environment: NODE_TYPE, BUNDLE, TRAINING_ROOT. Safe to run again: the
 #   rules are replaced in one step.
 # Budget: 10 s
 set -euo pipefail
@@ -22,6 +24,8 @@ shopt -s inherit_errexit
 
 # TUNNELS: port_range_lower_bound and _upper_bound of efs-utils (/etc/amazon/efs/efs-utils.conf).
 readonly LUSTRE=988 NFS=2049 TUNNELS=20049:21049
+# As in steps 86 to 88.
+readonly MONITORING=9090,9093,9100
 readonly CHAIN=TRAINING_CLUSTER
 readonly OF_USERS=(--match owner --uid-owner 1000-4294967294 --jump "$CHAIN")
 readonly UNITS="${TRAINING_ROOT:-}/etc/systemd/system"
@@ -34,12 +38,18 @@ trap report_failure EXIT
 
 # add_rules PROGRAM LOOPBACK: with --noflush only this chain is replaced.
 add_rules() {
+  local monitoring=""
+  if [[ $NODE_TYPE == HeadNode ]]; then
+    monitoring="-A $CHAIN --protocol tcp --syn --destination $2 --match multiport --dports $MONITORING"
+    monitoring+=" --jump REJECT --reject-with tcp-reset"
+  fi
   "$1-restore" --wait --noflush <<END
 *filter
 :$CHAIN - [0:0]
 -A $CHAIN --protocol tcp --syn --dport $LUSTRE --jump REJECT --reject-with tcp-reset
 -A $CHAIN --protocol tcp --syn --dport $NFS --jump REJECT --reject-with tcp-reset
 -A $CHAIN --protocol tcp --syn --destination $2 --dport $TUNNELS --jump REJECT --reject-with tcp-reset
+$monitoring
 COMMIT
 END
   if ! "$1" --wait --check OUTPUT "${OF_USERS[@]}" 2>/dev/null; then
@@ -52,10 +62,10 @@ if [[ -e /proc/net/if_inet6 ]]; then add_rules ip6tables ::1; fi
 if [[ ${1:-} == rules ]]; then exit; fi
 
 source "$BUNDLE/bootstrap/lib/put.sh"
-readonly COMMAND="/usr/bin/env bash $BUNDLE/bootstrap/steps/63-protect-file-systems.sh rules"
+readonly COMMAND="/usr/bin/env NODE_TYPE=$NODE_TYPE bash $BUNDLE/bootstrap/steps/63-protect-file-systems.sh rules"
 put "$UNITS/training-cluster-firewall.service" <<END
 [Unit]
-Description=Training Cluster: let only root connect to the servers of file systems
+Description=Training Cluster: let only root connect to the servers of file systems and to monitoring
 Before=systemd-user-sessions.service cron.service crond.service slurmd.service
 
 [Service]

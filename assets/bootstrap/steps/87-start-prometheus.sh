@@ -3,8 +3,8 @@
 # Starts Prometheus, from the distribution's package, on the head node. It scrapes all nodes, and evaluates the
 # rules. With metrics=amp it also sends the metrics to the workspace in Amazon Managed Service for Prometheus.
 #
-# It listens on 127.0.0.1: trainctl dashboards forwards the port through Session Manager. Everyone with a shell on the
-# head node can query it, too. It keeps 15 days of data, or one day with amp, and at most a quarter of the disk's free
+# It listens on 127.0.0.1: trainctl dashboards forwards the port through Session Manager, as root. Step 63 keeps users
+# from it. It keeps 15 days of data, or one day with amp, and at most a quarter of the disk's free
 # space or 16 GB, whichever is less. It uses at most a quarter of the memory, so slurmctld keeps the rest.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, TRAINING_ETC, METRICS_WORKSPACE. Safe to run again.

@@ -1,4 +1,4 @@
-"""Step 63 with the real iptables, in a network namespace: who may connect to the servers of file systems."""
+"""Step 63 with the real iptables, in a network namespace: who may connect to file systems and monitoring."""
 
 import json
 import shutil
@@ -45,6 +45,7 @@ USER, NOBODY, SUBORDINATE, SLURM, ROOT = 1000, 65534, 100_000, 401, 0
 OWN = "10.9.9.9"
 SERVERS = [(OWN, 2049), (OWN, 988), ("::1", 2049), ("127.0.0.1", 20049), ("127.0.0.1", 21048)]
 OTHERS = [(OWN, 20049), ("127.0.0.1", 12345)]
+MONITORING = [("127.0.0.1", 9093), ("::1", 9090), ("127.0.0.1", 9100)]
 
 
 def in_namespace(node: Machine, script: str) -> str:
@@ -87,6 +88,19 @@ def test_no_ordinary_user_reaches_file_systems(node: Machine) -> None:
     assert answered == "answer\n"
 
 
+@pytest.mark.parametrize("node_type", ["HeadNode", "ComputeFleet"])
+def test_only_services_reach_monitoring(node: Machine, node_type: str) -> None:
+    node.environment["NODE_TYPE"] = node_type
+    users = (USER, SLURM, ROOT)
+    command = connect(*((uid, *each) for uid in users for each in MONITORING))
+    is_refused = node_type == "HeadNode"
+    expected = [[is_refused] * 3, [False] * 3, [False] * 3]
+    found = json.loads(in_namespace(node, f"bash {STEP}; {command}"))
+    assert found == [each for of_user in expected for each in of_user]
+    unit = node.text("etc/systemd/system/training-cluster-firewall.service")
+    assert f"ExecStart=/usr/bin/env NODE_TYPE={node_type} bash" in unit
+
+
 def test_root_of_a_user_namespace_is_refused(node: Machine) -> None:
     inside = "unshare --user --map-root-user -- bash -c 'exec 3<>/dev/tcp/127.0.0.1/2049' 2>&1 || true"
     listen = f"{sys.executable} -m http.server --bind 127.0.0.1 2049 >/dev/null 2>&1 & trap 'kill $!' EXIT; "
@@ -106,5 +120,6 @@ def test_rules_return_after_parallelclusters_restore(node: Machine) -> None:
     restored = f"{save}bash {STEP}; iptables-restore <saved; {refused}; {command}; {refused}"
     assert in_namespace(node, f"cd {node.folder}; {restored}").split() == ["[false]", "[true]"]
     unit = node.text("etc/systemd/system/training-cluster-firewall.service")
-    assert f"ExecStart=/usr/bin/env bash {node.bundle}/bootstrap/steps/{STEP.name} rules\n" in unit
+    command = f"ExecStart=/usr/bin/env NODE_TYPE={node.environment['NODE_TYPE']} bash"
+    assert f"{command} {node.bundle}/bootstrap/steps/{STEP.name} rules\n" in unit
     assert node.calls() == ["systemctl daemon-reload", "systemctl enable training-cluster-firewall.service"]
