@@ -208,6 +208,10 @@ def head_node(
         words = shlex.split(script)
         if "scontrol" in words:
             return f"JobId={words[-1]}\n"
+        if words[-2:] == ["id", "-un"]:
+            return "ann\n"
+        if "ls" in words:  # the file in the folder of the user
+            return Failed("")
         if "stat" in words:
             return (
                 f"{len(log)}\n" if path in words else Failed("stat: cannot statx: No such file or directory")
