@@ -184,12 +184,12 @@ read_kill_wait() {
 # add_start: writes the line of a start. Without its folder, all nodes would make those of launch.sh at once.
 add_start() {
   mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER" &&
-    printf '%s %s %s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$nodes" "$SLURM_JOB_ID" \
+    printf '%s %s %s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$host_list" "$SLURM_JOB_ID" \
       "${SLURM_RESTART_COUNT:-0}" "$SLURM_JOB_NUM_NODES" "$held_s" >>"$RUN_DIR/starts"
 }
 
 note_start() {
-  local job="" number="" restart="" nodes
+  local job="" number="" restart="" host_list
   # Since 23.02 Slurm gives the time of the allocation; before that, this script's own start stands for it.
   local -ri held_s=$((${SLURM_JOB_START_TIME:-0} ? EPOCHSECONDS - SLURM_JOB_START_TIME : SECONDS))
   if [[ -n $told ]]; then end_as_asked "ended before the ranks started again"; fi
@@ -200,12 +200,12 @@ note_start() {
     die "a later start of this job has the run." "Nothing is to be done."
   fi
   rm -f "$RUN_DIR"/{outcome,failed,network.json}
-  nodes="$(scontrol show hostlist "$NODES")" || nodes="$NODES"
+  host_list="$(scontrol show hostlist "$NODES")" || host_list="$NODES"
   # The file system may have become full since check_restart.
   add_start || { await_space && add_start; }
   starts_here+=1
   log "training from step $start_step"
-  ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($nodes), restart $START_NUMBER"
+  ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($host_list), restart $START_NUMBER"
   read_kill_wait
   note_settings "$RUN_DIR/settings-$SLURM_JOB_ID-$START_NUMBER.env" ||
     log "the settings of this start could not be written down"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Keeps other users off a compute node that runs a job: SSH only into one's own job, connections only from the job's nodes.
+# Keeps other users off a compute node that runs a job: SSH only into a user's own job, connections only from the job's nodes.
 # A cluster without users or a directory stays as ParallelCluster configured it.
 #
 # pam_slurm_adopt, which ParallelCluster installs with Slurm, refuses a user without a job on the node. It puts a session into
