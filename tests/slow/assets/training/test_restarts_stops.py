@@ -148,7 +148,8 @@ def test_a_time_limit_requeues_and_scancel_ends(training: Training, timed: int) 
 
 
 def starts_after(training: Training, job_id: int) -> int:
-    """Return the step from which the newest start goes on, once there is one after the first."""
+    """Return the step from which the next start goes on, which is far from its own time limit."""
+    before = len(starts(training, "timed"))
     with training.ended_if_late(job_id):
-        wait_until(lambda: len(starts(training, "timed")) > 1, timeout_s=180, what="not started again")
+        wait_until(lambda: len(starts(training, "timed")) > before, timeout_s=180, what="not started again")
     return int(starts(training, "timed")[-1][1])
