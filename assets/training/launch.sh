@@ -237,14 +237,16 @@ stop() {
 launch_child="" launch_stop=""
 
 # Sends SIGTERM to each rank once, also to those that torchrun starts later, until the child of supervise ends. torchrun
-# itself gets the signal only while it has no rank: it would kill ranks 30 s later, even while they save.
+# itself gets the signal only while it has no rank: it would kill ranks 30 s later, even while they save. When its ranks
+# have ended well, it waits 300 s for the torchrun of failed nodes, too, and no signal but SIGKILL ends that (_exit_barrier).
 stop_ranks() {
-  local rank now end=""
+  local rank left now end="" without=0
   local -A told=()
   trap '' TERM # of a second scancel
   set +e
   while kill -0 "$launch_child"; do
-    for rank in $(ranks); do
+    left="$(ranks)"
+    for rank in $left; do
       if [[ -z ${told[$rank]:-} ]]; then
         told[$rank]=yes
         kill -TERM "$rank"
@@ -253,13 +255,15 @@ stop_ranks() {
     if ((${#told[@]} == 0)); then
       told[$launch_child]=yes
       kill -TERM "$launch_child"
+    elif [[ -z $left && -f ${RUN_DIR:-}/failed ]] && ((++without > 5)); then # a second, for their last lines
+      kill -KILL "$launch_child"
     fi
     # When another node's ranks are dead, these ranks cannot finish a step, and may wait in NCCL until KillWait.
     clock
     if [[ -z $end && -f ${RUN_DIR:-}/failed ]]; then end=$((now + 100 * ${AFTER_FAILURE_S:-60})); fi
     # shellcheck disable=SC2046 # one word a rank
     if [[ -n $end ]] && ((now >= end)); then kill -KILL $(ranks); fi
-    sleep 1
+    sleep 0.2
   done
 }
 

@@ -162,6 +162,17 @@ def test_sigterm_reaches_later_ranks(node: Node, tmp_path: Path) -> None:
     process.communicate(timeout=LONG_S)
 
 
+def test_torchrun_awaits_no_failed_node(node: Node) -> None:
+    """When its ranks have ended well, torchrun waits for the torchrun of the others, deaf to SIGTERM."""
+    deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    node.install_torchrun(f"subprocess.run(RANK)\nimport signal\n{deaf}\ntime.sleep(600)")
+    process = node.start(seconds=600, LAUNCHER="torchrun", SLURM_NODEID="0")
+    node.wait_until_ready()
+    (node.run_dir / "failed").write_text("n2: exit code 137\n")
+    process.terminate()
+    process.communicate(timeout=LONG_S)
+
+
 def test_a_second_sigterm_does_not_end_a_save(node: Node, tmp_path: Path) -> None:
     """Slurm sends one before the time limit and another at it."""
     looks, stops, goes_on = (tmp_path / name for name in ("looks", "stops", "goes-on"))
