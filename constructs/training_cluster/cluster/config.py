@@ -38,7 +38,7 @@ JOB_SETTINGS: Rendered = {
     "JobRequeue": 1,
     # The first word is ParallelCluster's: its line is replaced. A job that is queued again would wait 71 s
     # (AuthInfo=cred_expire), then up to 60 s for the scheduler's turn (batch_requeue_fini, sched_interval).
-    "SchedulerParameters": "nohold_on_prolog_fail,requeue_delay=8,sched_interval=5,bf_interval=10",
+    "SchedulerParameters": "nohold_on_prolog_fail,requeue_delay=6,sched_interval=5,bf_interval=10",
     # Ranks save a checkpoint between SIGTERM and SIGKILL.
     "KillWait": load_base().kill_wait_s,
     # By default a node's health checks run with the job's first step there, so after the start of the batch
