@@ -104,7 +104,7 @@ def job(made: Job, tmp_path: Path) -> Job:
 
 @pytest.mark.slow
 def test_large_jobs_run_environments_of_local_disks(job: Job) -> None:
-    job.make()
+    assert "could not be packed" not in job.make().stderr
     (archive,) = job.archives()
     own = job.use()
     assert own == job.local / archive.name.removesuffix(".tar")
