@@ -245,26 +245,36 @@ install_accounting() {
   say "${missing[*]} cannot be installed: make rehearse USERS=2 and its nightly test will fail"
 }
 
-# Prometheus, promtool and node_exporter for rehearsals and tests, unpacked and not installed: installed, they would
-# listen on this machine at once.
-unpack_prometheus() {
-  local -r folder=.cache/prometheus
+# unpack NAME FILE PACKAGE...: unpacks packages into .cache/NAME, unless it has FILE. Installed, their programs would listen
+# on this machine at once.
+unpack() {
+  local -r folder=".cache/$1"
   local package
-  local -a packages=("${PROMETHEUS[@]}")
-  if [[ -x $folder/usr/bin/promtool && -x $folder/usr/bin/prometheus-node-exporter ]]; then return; fi
-  say "unpacking Prometheus from the distribution"
-  # Debian 13 has promtool in a package of its own.
-  if [[ -n $(apt-cache search --names-only '^promtool$' 2>/dev/null) ]]; then packages+=(promtool); fi
+  if [[ -e $folder/$2 ]]; then return; fi
+  say "unpacking $1 from the distribution"
   rm -rf "$folder" "$folder.part"
   mkdir -p "$folder.part"
-  if ! (cd "$folder.part" && apt-get download "${packages[@]}" >apt.log 2>&1); then
+  if ! (cd "$folder.part" && apt-get download "${@:3}" >apt.log 2>&1); then
     tail -n 5 "$folder.part/apt.log" >&2
-    say "${packages[*]} cannot be downloaded: their tests fail; type: sudo apt-get update && make setup"
+    say "${*:3} cannot be downloaded: their tests fail; type: sudo apt-get update && make setup"
     return
   fi
   for package in "$folder.part"/*.deb; do dpkg-deb --extract "$package" "$folder.part"; done
   rm -f "$folder.part"/*.deb
   mv -T "$folder.part" "$folder"
+}
+
+# Prometheus, promtool and node_exporter for rehearsals and tests; and sshd with pam_slurm_adopt, which only root can start.
+unpack_services() {
+  local -a packages=("${PROMETHEUS[@]}")
+  # Debian 13 has promtool in a package of its own.
+  if [[ -n $(apt-cache search --names-only '^promtool$' 2>/dev/null) ]]; then packages+=(promtool); fi
+  unpack prometheus usr/bin/promtool "${packages[@]}"
+  if [[ $(id -u) != 0 ]]; then return; fi
+  packages=(openssh-server libpam-slurm-adopt)
+  # Of their libraries, the others come with Slurm and ssh.
+  mapfile -t -O 2 packages < <(apt-cache depends "${packages[@]}" | sed -nE 's/.*Depends: (lib(slurm|wrap).*)/\1/p')
+  unpack sshd lib/security/pam_slurm_adopt.so "${packages[@]}"
 }
 
 # jsii unpacks aws-cdk-lib at its first use. It is done once here: parallel processes would wait for each other, and
@@ -328,7 +338,7 @@ main() {
   trap - EXIT
   for part in "${PARTS[@]}"; do put_in_place "$part"; done
   hide_aws_cli
-  unpack_prometheus
+  unpack_services
   unpack_jsii
   say "ready"
 }

@@ -22,7 +22,7 @@ from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.node_program import can_separate, node_program
 from rehearsal.local_slurm.partitions import Partition
-from rehearsal.local_slurm.ports import find_ports
+from rehearsal.local_slurm.ports import LOOPBACK, find_ports
 from rehearsal.local_slurm.power import power_program
 from training_cluster.cluster.config import JOB_SETTINGS
 from training_cluster.paths import ROOT
@@ -55,12 +55,13 @@ class LocalSlurm(SlurmClient):
     """A Slurm with ParallelCluster's partitions and node names, on this machine, for one rehearsal.
 
     It is a context manager; `start` and `stop` do the same explicitly. `marker` is an environment variable
-    of all its processes. All its files are in `root`. `prolog` (absolute) is as in Layout. `second_user` may
-    submit jobs in addition to root; `user_env` is the environment for that. Where nodes are separate, each
-    has its own copy of the existing `private` folders; `service` is a program that each node runs as well.
-    `accounting` corresponds to `-c accounting=new`: a database and slurmdbd. `for_all` lets every user submit
-    jobs; `root` is then a short path that all users can reach. `settings` are the lines for slurm.conf of the
-    cluster's config.
+    of all its processes. All its files are in `root`. `prolog` (absolute) and `controller` are as in Layout.
+    `second_user` may submit jobs in addition to root; `user_env` is the environment for that. Where nodes are
+    separate, each has its own copy of the existing `private` folders; `service` is a program that each node
+    runs as well, and `begin` a script that each node runs before slurmd, with its name. `accounting`
+    corresponds to `-c accounting=new`: a database and slurmdbd. `for_all` lets every user submit jobs; `root`
+    is then a short path that all users can reach. `settings` are the lines for slurm.conf of the cluster's
+    config.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class LocalSlurm(SlurmClient):
         accounting: bool = False,
         for_all: bool = False,
         settings: Sequence[Settings] = (JOB_SETTINGS,),
+        controller: str = LOOPBACK,
+        begin: Path | None = None,
     ) -> None:
-        self._partitions, self._settings = tuple(partitions), settings
+        self._partitions, self._settings, self._begin = tuple(partitions), settings, begin
         self.left_out: Sequence[str] = ()
         """Settings of the cluster that this Slurm does not have, with reasons; known after `start`."""
         self._children: list[Child] = []
@@ -96,6 +99,7 @@ class LocalSlurm(SlurmClient):
             suspend_time_s=suspend_time_s,
             prolog=prolog,
             accounting_port=first_port + len(self.node_names) + 1 if accounting else None,
+            controller=controller,
         )
         dataclasses.replace(layout, alias=LONGEST_ALIAS).check_socket_paths(self.node_names)
         self._identity = {marker[0]: marker[1], "SLURM_CONF": str(layout.conf)}
@@ -186,6 +190,8 @@ class LocalSlurm(SlurmClient):
             separate=self.has_separate_nodes,
             private=self._private,
             service=self._service,
+            has_network=layout.controller != LOOPBACK,
+            begin=self._begin,
         )
         layout.node_program.write_text(starts, encoding="utf-8")
         layout.node_program.chmod(0o755)

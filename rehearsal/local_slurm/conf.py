@@ -12,6 +12,8 @@ from rehearsal.local_slurm.ports import LOOPBACK
 # Percentage of a node's memory that ParallelCluster lets Slurm allocate (SchedulableMemory's default).
 SCHEDULABLE_MEMORY_PERCENT = 95
 _CREDENTIAL_S = 70  # in ParallelCluster's slurm.conf
+# Port of slurmd in ParallelCluster's slurm.conf.
+SLURMD_PORT = 6818
 
 
 # slurmd always loads a cgroup plugin. The one for cgroup v2 requires root, systemd and dbus; the one for
@@ -46,7 +48,7 @@ def render_slurm_conf(
 def _daemons(layout: Layout, settings: Sequence[Settings]) -> Iterator[str]:
     yield "\n# Names, users: this machine and whoever rehearses. Ports: found free at start."
     yield "ClusterName=rehearsal"
-    yield f"SlurmctldHost={layout.host}({LOOPBACK})"
+    yield f"SlurmctldHost={layout.host}({layout.controller})"
     yield f"SlurmctldPort={layout.controller_port}"
     yield f"SlurmUser={layout.user}"
     yield f"SlurmdUser={layout.user}"
@@ -145,18 +147,22 @@ def _nodes(partitions: Sequence[Partition], *, layout: Layout, custom: CustomSet
                 # Nodes that an update added may have ports far from the others'.
                 runs = itertools.groupby(enumerate(ports, start=1), key=lambda pair: pair[1] - pair[0])
                 for _, run in runs:
-                    line = _node_line(nodes, kind=kind, numbers_and_ports=list(run))
+                    line = _node_line(nodes, kind=kind, numbers_and_ports=list(run), layout=layout)
                     yield custom.after(line, nodes.settings)
 
 
-def _node_line(nodes: NodeSet, *, kind: str, numbers_and_ports: Sequence[tuple[int, int]]) -> str:
+def _node_line(
+    nodes: NodeSet, *, kind: str, numbers_and_ports: Sequence[tuple[int, int]], layout: Layout
+) -> str:
     first, first_port = numbers_and_ports[0]
     count = len(numbers_and_ports)
     # ParallelCluster's own features and weights: a job takes running (static) nodes first.
     feature, weight = ("static", 1) if kind == "st" else ("dynamic", 1000)
+    port = _span(first_port, count)
+    place = f"NodeAddr={LOOPBACK} Port={port}" if layout.controller == LOOPBACK else f"Port={SLURMD_PORT}"
     return (
         f"NodeName={nodes.queue}-{kind}-{nodes.name}-{_span(first, count)} "
-        f"NodeAddr={LOOPBACK} Port={_span(first_port, count)} "
+        f"{place} "
         f"{_shape(nodes.shape)} State=CLOUD "
         f"Feature={feature},{nodes.name},{','.join(nodes.instance_types)} Weight={weight}"
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal.local_slurm.errors import SlurmError
+from rehearsal.local_slurm.ports import LOOPBACK
 
 UNWRITABLE = frozenset(" \t\n#")
 """Characters that a path in slurm.conf cannot contain; tools/setup.sh refuses such a folder."""
@@ -41,6 +42,9 @@ class Layout:
     epilog.d beside it run after each job."""
     accounting_port: int | None = None
     """Port of slurmdbd; None without accounting."""
+    controller: str = LOOPBACK
+    """Address of slurmctld. Where it is another one, each node has a network namespace, and its name resolves
+    to its address."""
     alias: Path | None = None
     """Short name of `root`, for folders of Unix sockets; `root` itself if it has no short name."""
 

@@ -14,6 +14,20 @@ from pathlib import Path
 
 _ON_DISK = ("/tmp", "/var/tmp")  # noqa: S108 - names in a node
 _UNSHARE = ("unshare", "--mount", "--ipc")
+BRIDGE = "training"
+"""Bridge of the nodes with networks of their own, which whoever starts the Slurm has made."""
+_NETWORK = f"""\
+  address="$(getent ahostsv4 "$1" | sed -n '1s/ .*//p')" port="node${{address##*.}}"
+  # A process that the node left keeps its namespace.
+  ip link delete "$port" 2>/dev/null || true
+  ip netns delete "$1" 2>/dev/null || true
+  ip netns add "$1"
+  ip link add "$port" type veth peer name eth0 netns "$1"
+  ip link set "$port" master {BRIDGE} up
+  ip -n "$1" address add "$address/24" dev eth0
+  ip -n "$1" link set lo up
+  ip -n "$1" link set eth0 up
+"""
 _MEMORY = "/dev/shm"  # noqa: S108 - as above
 
 _INSIDE = """\
@@ -57,6 +71,8 @@ def node_program(
     separate: bool,
     private: Collection[Path] = (),
     service: Sequence[str] = (),
+    has_network: bool = False,
+    begin: Path | None = None,
 ) -> str:
     """Return the text of the program that power.py calls with a node's name.
 
@@ -66,6 +82,8 @@ def node_program(
         separate: True for namespaces.
         private: existing folders of this machine that each node replaces by its own.
         service: program that runs on each node, with its arguments; power.py ends it with the node.
+        has_network: True for a network namespace, with the address of the node's name, at BRIDGE.
+        begin: script that a separate node runs before slurmd, with its name.
     """
     # -b reports that the node has booted, which ends its state "powering up".
     start = 'exec slurmd -N "$1" -b\n'
@@ -81,13 +99,17 @@ def node_program(
     ) + "".join(shlex.join(["hide", str(folder)]) + "\n" for folder in private)
     memory = _entries(_MEMORY, {root, *shared})
     mount = shlex.join(["hide", _MEMORY, *memory] if memory else ["mount", "-t", "tmpfs", "tmpfs", _MEMORY])
+    before = f'bash {shlex.quote(str(begin))} "$1"\n' if begin else ""
     return (
         "#!/bin/sh\n# power.py calls this with a node's name.\nset -eu\n"
         f"disk={shlex.quote(str(root / 'disks'))}/$1\n"
         'if [ "${2:-}" != inside ]; then\n'
         '  rm -rf --one-file-system "$disk"\n'
-        f'  exec {shlex.join(_UNSHARE)} "$0" "$1" inside\n'
-        f"fi\n{_INSIDE}{hidden}{mount}\n{start}"
+        f"{_NETWORK if has_network else ''}"
+        f"  exec {'nsenter --net=/run/netns/$1 ' if has_network else ''}"
+        f'{shlex.join(_UNSHARE)} "$0" "$1" inside\n'
+        f"fi\n{_INSIDE}{hidden}{mount}\n"
+        f"{before}{start}"
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ops.account.head_node import CommandError
 from ops.users.usage import read_usage, render_usage
+from rehearsal.people.nodes import attempts_on_nodes
 from rehearsal.people.world import INSIDE, SHORT, World, enter
 from rehearsal.problems import RehearsalError
 from training_cluster.flags.settings import Settings
@@ -30,8 +31,8 @@ users:
 LOCKED = USERS.replace("bob: {", "bob: {locked: true, ")
 JOBS = 5
 """Jobs of each person."""
-REAL = "users, their folders and jobs, Slurm with slurmdbd and MariaDB, accounts, fair share and limits"
-NOT_REAL = "sshd, sudo, quotas of Lustre, AWS: docs/rehearsal.md"
+REAL = "users, folders, jobs, nodes with sshd and iptables, Slurm with slurmdbd and MariaDB, accounts, limits"
+NOT_REAL = "cgroups, sudo, quotas of Lustre, AWS: docs/rehearsal.md"
 _TIMEOUT_S = 600.0
 # A workload of two lines, since permissions do not depend on what is trained.
 TINY = {
@@ -52,11 +53,14 @@ def main() -> int:
         default=20,
         help="deploys during which bob tries to replace the scripts",
     )
+    parser.add_argument(
+        "--only-nodes", action="store_true", help="only what bob tries on the nodes of alice's job"
+    )
     arguments = parser.parse_args()
     try:
         if INSIDE not in os.environ:
             enter(arguments.folder.resolve(), sys.argv[1:])
-        happened = rehearse(arguments.deploys)
+        happened = rehearse_nodes() if arguments.only_nodes else rehearse(arguments.deploys)
     except RehearsalError as error:
         print(error, file=sys.stderr)
         return 1
@@ -87,6 +91,7 @@ def rehearse(deploys: int) -> dict[str, Any]:
                 *traps(world),
                 *own_acts(world, jobs["alice"][0]),
                 *race(world, deploys),
+                *attempts_on_nodes(world),
             ]
             found = read_usage(world.head_node("bob"), by="user", since="2000-01-01", until="now")
             by_account = read_usage(world.head_node("bob"), by="account", since="2000-01-01", until="now")
@@ -118,11 +123,19 @@ def rehearse(deploys: int) -> dict[str, Any]:
         world.slurm.stop()
 
 
-def settings_with(users: str) -> Settings:
+def rehearse_nodes() -> dict[str, Any]:
+    """Let bob reach the nodes of a job of alice, on a Slurm without accounting; return the results."""
+    world = World(settings=settings_with(USERS, accounting="off"), has_accounting=False)
+    with world.slurm:
+        world.boot(TINY)
+        return {"taken": [*attempts_on_nodes(world)], "locked": []}
+
+
+def settings_with(users: str, accounting: str = "new") -> Settings:
     """Return the settings of a cluster with this file of users."""
     file = SHORT / "users.yaml"
     file.write_text(users)
-    return read_settings({"family": "p4d", "users": str(file), "accounting": "new"})
+    return read_settings({"family": "p4d", "users": str(file), "accounting": accounting})
 
 
 def submit(world: World, user: str, *options: str) -> str:

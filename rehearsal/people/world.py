@@ -12,10 +12,11 @@ from pathlib import Path
 
 from ops.account.head_node import CommandError, HeadNode
 from rehearsal.local_slurm import LocalSlurm, NodeSet, NodeShape, Partition
+from rehearsal.local_slurm.node_program import BRIDGE
 from rehearsal.problems import RehearsalError
 from training_cluster.cluster.bundle import build_bundle
-from training_cluster.cluster.config import JOB_SETTINGS, SHARED_CLUSTER_SETTINGS
 from training_cluster.flags.settings import Settings
+from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
 
 INSIDE = "TRAINING_CLUSTER_PEOPLE"
@@ -23,6 +24,13 @@ INSIDE = "TRAINING_CLUSTER_PEOPLE"
 SHORT = Path("/mnt")
 """Path of the folder in the namespace, short enough for Slurm's sockets and accessible to all users."""
 NODES = 4
+SSHD = ROOT / ".cache" / "sshd"
+"""Unpacked packages of sshd and pam_slurm_adopt, by make setup."""
+SITE = SHORT / "site-packages"
+"""Packages of an environment with torch, if there is one; SHORT / python is its Python."""
+_HEAD = "10.77.0.1"
+ROOT_OF_NODES = SHORT / "root"
+"""TRAINING_ROOT of the prolog, the epilog and the nodes, each of which has etc and run in it for itself."""
 Said = subprocess.CompletedProcess[str]
 _STEPS = ("60", "70", "71", "75", "78")
 
@@ -43,8 +51,14 @@ def enter(folder: Path, arguments: list[str]) -> None:
     subprocess.run(["cp", "--archive", "/etc", str(folder)], check=True)
     os.environ[INSIDE] = "1"
     again = [sys.executable, "-m", "rehearsal.people", *arguments]
-    script = f'mount --bind "$0/etc" /etc && mount --bind "$0" {SHORT} && exec "$@"'
-    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, str(folder), *again]
+    script = (
+        f'set -e; mount --bind "$0/etc" /etc; mount --bind "$0" {SHORT}\n'
+        "mkdir -p /run/netns; mount -t tmpfs tmpfs /run/netns; ip link set lo up\n"
+        f"ip link add {BRIDGE} type bridge; ip address add {_HEAD}/24 dev {BRIDGE}; ip link set {BRIDGE} up\n"
+        'exec "$@"'
+    )
+    own = ["unshare", "--mount", "--net", "--propagation", "private"]
+    command = [*own, "sh", "-c", script, str(folder), *again]
     os.execvp(command[0], command)  # noqa: S606 - no shell is meant
 
 
@@ -53,6 +67,7 @@ class World:
     """The cluster's folders, its Slurm, and commands of its users."""
 
     settings: Settings
+    has_accounting: bool = True
     slurm: LocalSlurm = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,14 +82,51 @@ class World:
             dynamic=NODES,
             shape=shape,
         )
+        config = config_before_deploy(self.settings)
+        (queue, *_), lines = config["Scheduling"]["SlurmQueues"], config["Scheduling"]["SlurmSettings"]
+        partition = Partition(name=name, node_sets=(nodes,), settings=queue["CustomSlurmSettings"])
         self.slurm = LocalSlurm(
             root=SHORT / "slurm",
-            partitions=[Partition(name=name, node_sets=(nodes,))],
+            partitions=[partition],
             marker=(INSIDE, str(os.getpid())),
-            accounting=True,
+            accounting=self.has_accounting,
             for_all=True,
-            settings=[JOB_SETTINGS, SHARED_CLUSTER_SETTINGS],
+            settings=lines["CustomSlurmSettings"],
+            prolog=ROOT_OF_NODES / "opt/slurm/etc/scripts/prolog.d",
+            controller=_HEAD,
+            begin=Path(__file__).with_name("begin-node.sh"),
         )
+        self._prepare_nodes()
+
+    def _prepare_nodes(self) -> None:
+        """Write what nodes read of /etc, and the script that makes each a compute node with its own sshd."""
+        lines = (f"10.77.0.{n} {name}\n" for n, name in enumerate(self.slurm.node_names, start=2))
+        with Path("/etc/hosts").open("a") as hosts:
+            hosts.writelines(lines)
+        Path("/etc/slurm").mkdir(exist_ok=True)
+        for file in (self.slurm.layout.conf, self.slurm.layout.cgroup_conf):
+            (Path("/etc/slurm") / file.name).unlink(missing_ok=True)
+            (Path("/etc/slurm") / file.name).symlink_to(file)
+        ROOT_OF_NODES.mkdir(exist_ok=True)
+        self._share_python()
+        if SSHD.is_dir():
+            for name in ("sshd", "clusteruser"):
+                subprocess.run(["useradd", "--no-create-home", name], capture_output=True, check=False)
+            for key in ("key", "host-key"):
+                subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", str(SHORT / key)], check=True)
+            (SHORT / "sshd_config").write_text(
+                f"HostKey {SHORT}/host-key\nAuthorizedKeysFile {SHORT}/key.pub\nUsePAM yes\nStrictModes no\n"
+            )
+
+    def _share_python(self) -> None:
+        """Mount the Python of an environment with torch where all users can read it."""
+        venvs = Path(os.environ.get("TRAINING_VENVS", ROOT / ".rehearsal" / "venvs"))
+        for python in sorted(venvs.glob("gpt2*/bin/python"))[:1]:
+            ask = "import sys, sysconfig; print(sys.base_prefix, sysconfig.get_path('purelib'))"
+            done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)
+            for source, target in zip(done.stdout.split(), (SHORT / "python", SITE), strict=True):
+                target.mkdir()
+                subprocess.run(["mount", "--bind", source, str(target)], check=True)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -99,17 +151,22 @@ class World:
         for folder in (SHORT / "fsx", SHORT / "efs"):
             folder.mkdir(exist_ok=True)
             folder.chmod(0o1777)  # as ParallelCluster mounts them
-        for step in _STEPS:
+        (bundle / "bootstrap" / "health" / "judge-node.sh").unlink()  # these nodes have no GPUs
+        if not (SHORT / "current").is_symlink():
+            (SHORT / "current").symlink_to(bundle.name)
+        for step in _STEPS if self.has_accounting else _STEPS[:-1]:
             self.run_step(step)
+        self.run_step("90", root=ROOT_OF_NODES)
 
-    def run_step(self, number: str) -> None:
+    def run_step(self, number: str, root: Path | str = "") -> None:
         """Run a step of the bundle as root. Raises RehearsalError if it fails."""
         (step,) = (SHORT / "bundle" / "bootstrap" / "steps").glob(f"{number}-*.sh")
         environment = {
             **self.slurm.client_env(),
             **self.variables,
-            "TRAINING_ROOT": "",
+            "TRAINING_ROOT": str(root),
             "NODE_TYPE": "HeadNode",
+            "PARTITION": "",
         }
         environment["BUNDLE"] = str(SHORT / "bundle")
         done = subprocess.run(
@@ -120,17 +177,22 @@ class World:
 
     def as_user(self, name: str, *argv: str) -> Said:
         """Run a command in a login shell of a user, as `sudo --user` and sshd do."""
+        with self.started_as_user(name, *argv) as started:
+            output, errors = started.communicate(timeout=120)
+        return Said(argv, started.returncode, output, errors)
+
+    def started_as_user(self, name: str, *argv: str) -> subprocess.Popen[str]:
+        """Start such a command."""
         user = ["setpriv", "--reuid", name, "--regid", name, "--init-groups", "--reset-env"]
         kept = {"SLURM_CONF": str(self.slurm.layout.conf), **self.variables, "TRAINING_REHEARSAL": "1"}
         words = [f"{key}={value}" for key, value in kept.items()]
         shell = ["bash", "--login", "-c", 'cd && exec "$@"', "trainctl"]
-        return subprocess.run(
+        return subprocess.Popen(
             [*user, "env", *words, *shell, *argv],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-            timeout=120,
         )
 
     def head_node(self, user: str) -> HeadNode:

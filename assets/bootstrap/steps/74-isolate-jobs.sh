@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 #
-# Keeps other users off a compute node that runs a job: SSH only into a user's own job, connections only from the job's nodes.
-# A cluster without users or a directory stays as ParallelCluster configured it.
+# Keeps other users off a compute node that runs a job: they can neither log in there nor connect to it. A cluster without
+# users or a directory stays as ParallelCluster configured it.
 #
-# pam_slurm_adopt, which ParallelCluster installs with Slurm, refuses a user without a job on the node. It puts a session into
+# pam_slurm_adopt, which ParallelCluster installs with Slurm, refuses a user without a job there. It puts a session into
 # the user's job, with which it ends. Root, the cluster's default user and admins pass. It comes first in sshd's `account`,
-# since a `sufficient` module of an included file (pam_localuser) ends the list. pam_systemd would move the session out of
-# the job: sshd gets the distribution's list of `session` without it. Where the module is missing, PAM ignores its line.
+# since a `sufficient` module of an included file (pam_localuser) ends the list. A missing module locks nobody out
+# (module_unknown). pam_systemd would move the session out of the job: sshd gets the distribution's `session` without it.
 # The rules for connections are in peers.sh, and 63-protect-file-systems.sh has their services. Users have no cron and at
 # on compute nodes, where their programs would run beside the next user's job.
 #
@@ -36,7 +36,8 @@ restrict_ssh() {
   local -ra modules=("$TRAINING_ROOT"/lib*/{,*-linux-gnu/}security/pam_slurm_adopt.so)
   if ((${#modules[@]} == 0)); then printf 'pam_slurm_adopt.so is missing: users log in to this node without a job\n'; fi
   local rules="account [success=1 default=ignore] pam_listfile.so item=user sense=allow onerr=fail file=$PASS $MARK"
-  rules+=$'\n'"-account required ${modules[0]:-pam_slurm_adopt.so} action_adopt_failure=deny action_generic_failure=deny"
+  rules+=$'\n'"-account [success=ok ignore=ignore module_unknown=ignore default=bad] ${modules[0]:-pam_slurm_adopt.so}"
+  rules+=" action_adopt_failure=deny action_generic_failure=deny"
   # The host's name is another where the cluster has UseEc2Hostnames.
   if name="$(cat "$PCLUSTER/slurm_plugin/slurm_nodename" 2>/dev/null)"; then rules+=" nodename=$name"; fi
   text="$(awk -v mark="$MARK" -v rules="$rules $MARK" -v from="$included" -v to="$SESSION" '

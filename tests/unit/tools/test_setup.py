@@ -118,7 +118,7 @@ def test_a_second_set_up_waits_for_the_first(machine: Machine) -> None:
 
 def test_activated_environment_hides_no_aws_cli(machine: Machine) -> None:
     script = machine.folder / "tools" / "setup.sh"
-    made_before = "check_python install_programs make_venv make_node_modules unpack_prometheus unpack_jsii"
+    made_before = "check_python install_programs make_venv make_node_modules unpack_services unpack_jsii"
     stubs = "".join(f"{each}() {{ :; }}\n" for each in made_before.split())
     script.write_text(f"{script.read_text().removesuffix('main' + chr(10))}{stubs}main\n")
     programs = machine.folder / ".venv" / "bin"
