@@ -28,7 +28,7 @@ shopt -s inherit_errexit
 readonly USAGE="usage: bootstrap.sh s3://BUCKET/bootstrap/CLUSTER [bundle-sha256=HEX]"
 readonly SOURCE="${1:?$USAGE}"
 readonly CHECKSUM='bundle-sha256=([0-9a-f]{64})'
-readonly ATTEMPTS=5 FULL_KIB=1024
+readonly FULL_KIB=1024
 readonly MOMENT="${BOOTSTRAP_MOMENT:-start}"
 # LOCK_S is the limit of the timer's run. An update writes the cluster config and runs OnNodeUpdated minutes later, so
 # the timer waits SETTLED_MIN.
@@ -85,14 +85,16 @@ expected_sha256() {
   printf '%s\n' "${BASH_REMATCH[1]}"
 }
 
-# fetch NAME FILE: downloads an object of the bucket, with retries.
+# fetch NAME FILE: downloads an object of the bucket, with retries. A start retries for some four minutes, each node at
+# other times: ParallelCluster replaces a node that fails, and stops a partition of which enough nodes fail.
 fetch() {
-  local attempt
-  for attempt in $(seq "$ATTEMPTS"); do
+  local -i attempt attempts=5 step=1 jitter=0
+  if [[ $MOMENT == start ]]; then attempts=9 step=5 jitter=$((RANDOM % 10)); fi
+  for attempt in $(seq "$attempts"); do
     if aws s3 cp --only-show-errors "$SOURCE/$1" "$2"; then return 0; fi
     (($(df --output=avail "$(dirname "$2")" | tail -n 1) > FULL_KIB)) || die "no space left on the disk of $2"
-    log "could not fetch $SOURCE/$1, attempt $attempt of $ATTEMPTS"
-    sleep "$attempt"
+    log "could not fetch $SOURCE/$1, attempt $attempt of $attempts"
+    sleep "$((attempt * step + jitter))"
   done
   die "gave up on $SOURCE/$1: does the object exist, and may this node read it?"
 }

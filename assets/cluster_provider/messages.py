@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 from cluster_state import ClusterState
@@ -14,12 +15,17 @@ from immutable import Change
 MAX_REASON_BYTES = 2500
 _LEVELS = {"ERROR": 0, "WARNING": 1, "INFO": 2}
 _JOBS_SHOWN = 10
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Limit of the library's reasons, which leaves room for the names of the logs behind them.
 _MAX_FAILURE_BYTES = 1000
 
 
 def fit(text: str, limit: int = MAX_REASON_BYTES) -> str:
-    """Cut text to `limit` bytes as JSON and mark the cut; the beginning matters most."""
+    """Cut text to `limit` bytes as JSON and mark the cut; the beginning matters most.
+
+    Control characters become a ?: names of jobs may have them, and CloudFormation's XML has none.
+    """
+    text = _CONTROL.sub("?", text)
     if len(json.dumps(text)) <= limit:
         return text
     mark = " ... (cut; the function's log has all of it)"

@@ -38,8 +38,10 @@ def read_user_yaml(file: Path, *, as_text: bool = False) -> Any:
     """
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        if "\0" in str(file):
+            file, reason = Path(repr(str(file))), "not the name of a file"
         raise UserYamlError([f"{file}: {reason}"]) from None
     return parse_user_yaml(text, yaml.BaseLoader if as_text else _Loader)
 
@@ -56,6 +58,8 @@ def parse_user_yaml(text: str, loader: Any, *, of_names: bool = True) -> Any:
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise UserYamlError([f"{line}{error.problem or error.context}"]) from None
+    except RecursionError:
+        raise UserYamlError(["its lists and mappings are nested too deeply"]) from None
     except yaml.YAMLError as error:
         raise UserYamlError([" ".join(str(error).split())]) from None
 
@@ -89,7 +93,7 @@ def cached_until_changed(read: Callable[[str], Read]) -> Callable[[str], Read]:
     def read_once(name: str) -> Read:
         try:
             changed_ns = (ROOT / name).stat().st_mtime_ns
-        except OSError:
+        except (OSError, ValueError):
             changed_ns = 0  # the reader says why
         return cached(name, changed_ns)
 

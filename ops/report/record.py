@@ -3,6 +3,7 @@
 import base64
 import binascii
 import datetime
+import re
 import zlib
 from typing import Literal
 
@@ -13,6 +14,8 @@ from ops.usage import OpsError
 from training_cluster.stack_names import DEFAULT_CLUSTER
 
 _LARGEST = 50_000_000
+# Control characters as JSON escapes them, behind whole pairs of backslashes: names and words are a user's.
+_CONTROL = re.compile(rb"(?<!\\)((?:\\\\)*)\\(?:u00(?:[01][0-9a-f]|7f|[89][0-9a-f])|[bfnrt])")
 
 
 class _Record(BaseModel):
@@ -211,7 +214,7 @@ def unpack(line: str, *, cluster: str = DEFAULT_CLUSTER) -> Run:
         packed = base64.b64decode(line.strip(), validate=True)
         # The size is limited, because the line comes from another machine.
         content = zlib.decompressobj(wbits=31).decompress(packed, _LARGEST)
-        return Run.model_validate_json(content)
+        return Run.model_validate_json(_CONTROL.sub(rb"\1?", content))
     except (binascii.Error, zlib.error, ValidationError) as error:
         raise OpsError(
             f"The answer is not a record of a run: {str(error).splitlines()[0]}\n"

@@ -102,7 +102,8 @@ def _folders(jobs: list[Job], *, runs: Path, kept: Path) -> dict[str, str]:
         folder, looked = known.get(job.job_id, ("", 0.0))
         if folder or now - looked < _LOOK_AGAIN_S:
             found[job.job_id] = (folder, looked)
-        elif own := next(runs.glob(f"*/job-{job.job_id}"), None):  # a run without RUN_NAME
+        # A run without RUN_NAME; anybody may make a folder of this name.
+        elif own := next((each for each in runs.glob(f"*/job-{job.job_id}") if _is_of(each, job.uid)), None):
             found[job.job_id] = (f"{own.parent.name}/{own.name}", now)
         else:
             sought[job.job_id] = job
@@ -115,6 +116,13 @@ def _folders(jobs: list[Job], *, runs: Path, kept: Path) -> dict[str, str]:
                 found[claimed] = (f"{owner.parent.parent.name}/{owner.parent.name}", now)
     replace(kept, json.dumps(found))
     return {job: folder for job, (folder, _) in found.items()}
+
+
+def _is_of(folder: Path, uid: int) -> bool:
+    try:
+        return folder.lstat().st_uid == uid
+    except OSError:
+        return False
 
 
 def _claimed(owner: Path, sought: Mapping[str, Job]) -> str | None:

@@ -39,7 +39,7 @@ END
     slack_configs:
       - api_url_file: "$FOLDER/webhook"
         title: '[{{ .Status }}] {{ .CommonLabels.alertname }} ({{ .CommonLabels.cluster }})'
-        text: '{{ range .Alerts }}{{ .Annotations.summary }}{{ "\n" }}{{ end }}'
+        text: '{{ range .Alerts }}{{ reReplaceAll "<" "&lt;" (reReplaceAll "&" "&amp;" .Annotations.summary) }}{{ "\n" }}{{ end }}'
 END
   fi
 }

@@ -17,6 +17,7 @@ Only the standard library.
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import os
@@ -70,7 +71,10 @@ def read_address(file: Path) -> str:
 def send(address: str, text: str) -> None:
     """Post a message. Raises NotifyError."""
     request = urllib.request.Request(  # noqa: S310 - read_address takes https alone
-        address, json.dumps({"text": text}).encode(), {"Content-Type": "application/json"}
+        address,
+        # Slack's three characters: <!channel> in the name of a job would call everybody.
+        json.dumps({"text": html.escape(text, quote=False)}).encode(),
+        {"Content-Type": "application/json"},
     )
     try:
         with urllib.request.urlopen(request, timeout=_LIMIT_S):  # noqa: S310 - as above

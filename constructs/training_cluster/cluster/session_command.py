@@ -24,8 +24,8 @@ RUN_AS_USER = (
 
 That is `as`, or the user of the file of users to whom one of the `callers` belongs (`whom`); in a cluster
 without such a file the cluster's own user. Step 71-apply-users.sh writes both files of /etc/training-cluster.
-syslog, which ParallelCluster ships to the log group, has the caller, the user, and sudo's line with the
-command.
+syslog, which ParallelCluster ships to the log group, has the caller and the user; the log of logins, which
+80-ship-logs.sh ships there, has sudo's line with the command.
 
 ParallelCluster names the user (ubuntu, ec2-user) in cfnconfig. That file has lists of bash, so it is not
 sourced: the agent runs scripts with `sh`, which is dash on Ubuntu and ends with a syntax error there. The

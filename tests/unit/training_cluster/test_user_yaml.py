@@ -16,8 +16,11 @@ def test_times_are_text_and_problems_have_lines(tmp_path: Path) -> None:
     for text, problem in (
         ("- {Name: x}\n- {Name: x}", "line 2: the Name x is on line 1 already"),
         ("a: [", "line 1"),
+        ("[" * 3000, "nested too deeply"),
     ):
         file.write_text(text)
         with pytest.raises(UserYamlError) as raised:
             read_user_yaml(file)
         assert any(problem in each for each in raised.value.problems)
+    with pytest.raises(UserYamlError, match="not the name of a file"):
+        read_user_yaml(tmp_path / "a\0b")

@@ -79,7 +79,7 @@ def _parts(summary: dict[str, Any]) -> list[str]:
         parts.append(f"{summary['goodput']:.1%} of the paid node time trained")
     if "memory_bytes" in summary:
         parts.append(f"{summary['memory_bytes'] / 2**30:.1f} GiB")
-    return [*parts, f"world size {summary['world_size']}", f"restarts: {summary['restarts']}"]
+    return [*parts, f"world size {summary.get('world_size', '?')}", f"restarts: {summary['restarts']}"]
 
 
 def _beside(summary: dict[str, Any], figure: dict[str, Any]) -> str:

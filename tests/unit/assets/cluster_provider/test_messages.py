@@ -94,6 +94,7 @@ def test_a_cut_keeps_the_beginning(provider: Provider, character: str) -> None:
     assert (character * 10_000).startswith(cut.partition(" ... (cut")[0])
     assert 900 < len(json.dumps(cut)) <= 1000
     assert (fit(character * 80, 1000), fit("abc", 5)) == (character * 80, "abc")
+    assert fit("job \x1b[31m\x00") == "job ?[31m?"
 
 
 def test_many_jobs_are_shown_in_part(provider: Provider) -> None:

@@ -118,6 +118,15 @@ def test_all_reduce_is_compared_at_the_published_size(run_of: Callable[[str], Ru
     assert floors_of(run) == [(2**30, 41.0)]
 
 
+def test_a_record_has_no_control_character(tmp_path: Path) -> None:
+    folder = write_training(tmp_path, steps=10, deaths=())
+    (folder / "outcome").write_text("refused \x1b[31m\x00 \\u001b\n")
+    text = repr(read_folder(folder))
+    assert "refused ?[31m?" in text
+    assert "\\x1b" not in text
+    assert "\\x00" not in text
+
+
 @pytest.mark.slow
 def test_a_cluster_has_the_run_of_its_folder(shared: Path) -> None:
     cluster = ClusterWith(shared)

@@ -422,6 +422,15 @@ def test_root_reads_only_what_is_theirs(node: Node) -> None:
     assert not [name for name in node.samples() if name.startswith("training_")]
 
 
+@pytest.mark.root
+def test_a_strangers_folder_hides_no_run(node: Node) -> None:
+    node.says("squeue", _running(7, uid=os.getuid()))
+    os.chown(_run(node, "a/job-7", _row(9, 0)), 65534, 65534)
+    _run(node, "gpt2/job-7", _row(1, 0))
+    assert node.head().returncode == 0
+    assert [value for name, value in node.samples().items() if name.startswith("training_step{")] == [1]
+
+
 def test_spend_adds_up_over_a_month(node: Node) -> None:
     node.head()
     assert node.samples()["cluster_spend_usd"] == 0

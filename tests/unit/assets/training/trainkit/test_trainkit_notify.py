@@ -47,8 +47,8 @@ def test_a_message_names_event_job_and_user(webhook: Webhook, run: Notify, tmp_p
     write(tmp_path, webhook.address + "\n")
     assert run("--check") == ""
     assert webhook.got == []
-    assert run("given up", "no checkpoint was written") == ""
-    assert webhook.got == ["[given up] job 17 (gpt2 of ada): no checkpoint was written"]
+    assert run("given up", "no <!channel> was written") == ""
+    assert webhook.got == ["[given up] job 17 (gpt2 of ada): no &lt;!channel&gt; was written"]
 
 
 def test_a_file_without_a_secret_address_is_refused(run: Notify, tmp_path: Path) -> None:
