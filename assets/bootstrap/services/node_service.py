@@ -1,5 +1,7 @@
 """This node's root service: hears that EC2 takes it, drains it, and lets jobs save; checks it for jobs.
 
+Where several people share the cluster, it also gives each of them credentials (credentials.py).
+
     python3 node_service.py
 
 Called by: the unit training-cluster-node (steps/85-start-timers.sh), as root, on compute nodes. Safe to run
@@ -30,6 +32,8 @@ import time
 import urllib.request
 from http.client import HTTPException
 from pathlib import Path
+
+import credentials
 
 ENDPOINT = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "http://169.254.169.254"
 REASON = "training-cluster: EC2 takes it: "
@@ -179,6 +183,10 @@ def main() -> None:
     """Look until the unit is stopped. A slurmctld that does not answer is asked again."""
     node = Node(node_name())
     listen(node.name)
+    try:
+        credentials.serve()
+    except OSError as error:
+        print(f"no user of this node gets credentials: {error}", file=sys.stderr, flush=True)
     while True:
         try:
             node.look()

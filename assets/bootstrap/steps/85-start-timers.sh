@@ -11,7 +11,8 @@
 # BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
 # training-cluster-blocks, on the head node, reserves the nodes of Capacity Blocks in Slurm before EC2 takes them.
 # training-cluster-health, on compute nodes, checks an idle node once an hour.
-# training-cluster-node, the root service of compute nodes (services/node_service.py), hears that EC2 takes the node.
+# training-cluster-node, the root service of compute nodes (services/node_service.py), hears that EC2 takes the node, and
+# where several people share the cluster, gives them credentials.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, TRAINING_STATE,
 #   TRAINING_SHARED, TRAINING_EFS, METRICS, METRICS_BUDGET_USD, and PATH, which the timers get too. Safe to run again: an
@@ -122,12 +123,14 @@ ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/health/judge-node.sh idle
 SuccessExitStatus=9
 TimeoutStartSec=120
 END
+  config="${TRAINING_CLUSTER_CONFIG:-$TRAINING_ROOT/opt/parallelcluster/shared/cluster-config.yaml}"
+  users_role="$(sed -nE 's/.*users-role=([A-Za-z0-9_+=,.@-]+).*/\1/p' "$config" 2>/dev/null || true)"
   put "$UNITS/training-cluster-node.service" <<END
 [Unit]
 Description=Training Cluster: hear that EC2 takes this node
 
 [Service]
-Environment="PATH=/opt/slurm/bin:$PATH"
+Environment="PATH=/opt/slurm/bin:$PATH" "USERS_ROLE=$users_role"
 ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/services/node_service.py
 Restart=always
 RestartSec=10
