@@ -16,10 +16,11 @@ from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.node_policies import Rights, attach_to_own_roles, own_policy_arns
-from training_cluster.cluster.nodes import Rendered, bootstrap_prefix, has_people, own_images
+from training_cluster.cluster.nodes import Rendered, bootstrap_prefix, own_images
 from training_cluster.cluster.resource_ids import ResourceIds, existing_database, with_existing
 from training_cluster.cluster.scripts import Scripts
 from training_cluster.cluster.session_command import cluster_user, start_session_command
+from training_cluster.cluster.users_role import users_role
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.functions.guard import guard_cluster
@@ -59,8 +60,9 @@ class TrainingClusterStack(Stack):
         )
         self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
         guard = guard_cluster(self, "Guard", service_token=network.guard_token, settings=settings)
-        name, before = settings.cluster_name, config_before_deploy(settings)
-        rights = Rights(settings=settings, bucket=storage.bucket, has_people=has_people(settings, before))
+        name, rights = settings.cluster_name, Rights(settings=settings, bucket=storage.bucket)
+        if settings.has_users:
+            rights = replace(rights, users_role=users_role(self, rights, config_before_deploy(settings)))
         ids = ResourceIds(
             region=Aws.REGION,
             public_subnet_id=network.public_subnet.subnet_id,
@@ -79,6 +81,7 @@ class TrainingClusterStack(Stack):
                 if (group := self._placement_group_name(queue, f"PlacementGroup-{queue.name}"))
             },
             **own_policy_arns(self, rights),
+            users_role_name=rights.users_role.role_name if rights.users_role else "",
             database=accounting.database if accounting else existing_database(settings),
         )
         # In a reference to StorageStack nobody sees that the file of overrides mounts the same file system.

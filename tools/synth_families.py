@@ -37,6 +37,12 @@ OTHERS = {
         "fsx_type": "scratch2",
         "image": "ami-0123456789abcdef0",
     },
+    "people": {
+        "users": "tests/unit/stacks/people/users.yaml",
+        "node_policies": "arn:aws:iam::123456789012:policy/team",
+        "write_buckets": "out/runs",
+        "job_emails": "team@example.com",
+    },
     "own-storage": {
         "bucket_name": "training-data",
         "fsx_id": "fs-0123456789abcdef0",

@@ -121,7 +121,7 @@ import_with_progress() {
   return "$status"
 }
 
-# check_registry NAME: Amazon ECR accepts the nodes' role, with a token of 12 hours that enroot fetches at each import.
+# check_registry NAME: Amazon ECR accepts the job's rights in AWS, with a token of 12 hours that enroot fetches at each import.
 check_registry() {
   local registry version
   registry="$(image_registry "$1")"

@@ -6,7 +6,7 @@
 #   registry.sh list; and by container.sh: registry.sh add-ecr HOST. Safe to run again.
 # Environment: HOME, shared between the nodes.
 # Writes: ~/.config/enroot/.credentials, mode 600. A password is never on a command line, so not in a list of processes,
-#   and not in a log. For Amazon ECR it stores no password, but the command by which enroot gets a token of the node's role.
+#   and not in a log. For Amazon ECR it stores no password, but the command by which enroot gets a token with the job's rights.
 set -euo pipefail
 umask 077
 
@@ -81,7 +81,7 @@ login() {
   local user="${2:-}" host password
   if is_ecr "$1"; then
     add_ecr "$1"
-    printf 'registry: images of %s are read with the role of the nodes, without a password\n' "$1"
+    printf 'registry: images of %s are read with the rights of jobs in AWS, without a password\n' "$1"
     return
   fi
   # All keys of NVIDIA's registry have this user.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
-# Lets only root and system users connect to the servers of EFS, NFS and Lustre, and on the head node to Prometheus,
-# Alertmanager and node_exporter.
+# Lets only root and system users connect to the servers of EFS, NFS and Lustre, on the head node to Prometheus,
+# Alertmanager and node_exporter, and where several people share the cluster, to the metadata service of compute nodes,
+# which gives the role of the node.
 #
 # Alertmanager takes alerts and silences from whoever connects. Sessions of Systems Manager that forward a port run as root.
 # These servers trust the uid that a client sends, so a job with an NFS client of its own could act as root on EFS. Mounts
@@ -16,8 +17,8 @@
 #   63-protect-file-systems.sh          adds the rules, and installs the service
 #   63-protect-file-systems.sh rules    adds the rules
 #
-# Called by: run-steps.sh, as root; with `rules`, both services. Environment: NODE_TYPE, BUNDLE, TRAINING_ROOT. Safe to run again: the
-#   rules are replaced in one step.
+# Called by: run-steps.sh, as root; with `rules`, both services. Environment: NODE_TYPE, BUNDLE, TRAINING_ROOT; with `rules`
+#   HIDES_ROLE. Safe to run again: the rules are replaced in one step.
 # Budget: 10 s
 set -euo pipefail
 shopt -s inherit_errexit
@@ -27,6 +28,7 @@ readonly LUSTRE=988 NFS=2049 TUNNELS=20049:21049
 # As in steps 86 to 88.
 readonly MONITORING=9090,9093,9100
 readonly CHAIN=TRAINING_CLUSTER
+readonly CONFIG="${TRAINING_CLUSTER_CONFIG:-${TRAINING_ROOT:-}/opt/parallelcluster/shared/cluster-config.yaml}"
 readonly OF_USERS=(--match owner --uid-owner 1000-4294967294 --jump "$CHAIN")
 readonly UNITS="${TRAINING_ROOT:-}/etc/systemd/system"
 
@@ -36,9 +38,12 @@ report_failure() {
 }
 trap report_failure EXIT
 
-# add_rules PROGRAM LOOPBACK: with --noflush only this chain is replaced.
+# add_rules PROGRAM LOOPBACK METADATA: with --noflush only this chain is replaced.
 add_rules() {
-  local monitoring=""
+  local monitoring="" metadata=""
+  if [[ $HIDES_ROLE == yes ]]; then
+    metadata="-A $CHAIN --protocol tcp --destination $3 --jump REJECT --reject-with tcp-reset"
+  fi
   if [[ $NODE_TYPE == HeadNode ]]; then
     monitoring="-A $CHAIN --protocol tcp --syn --destination $2 --match multiport --dports $MONITORING"
     monitoring+=" --jump REJECT --reject-with tcp-reset"
@@ -50,6 +55,7 @@ add_rules() {
 -A $CHAIN --protocol tcp --syn --dport $NFS --jump REJECT --reject-with tcp-reset
 -A $CHAIN --protocol tcp --syn --destination $2 --dport $TUNNELS --jump REJECT --reject-with tcp-reset
 $monitoring
+$metadata
 COMMIT
 END
   if ! "$1" --wait --check OUTPUT "${OF_USERS[@]}" 2>/dev/null; then
@@ -57,12 +63,18 @@ END
   fi
 }
 
-add_rules iptables 127.0.0.0/8
-if [[ -e /proc/net/if_inet6 ]]; then add_rules ip6tables ::1; fi
+# On head and login nodes ParallelCluster's own rules do that (Imds.Secured).
+if [[ ${1:-} != rules ]]; then
+  HIDES_ROLE=no
+  if [[ $NODE_TYPE == ComputeFleet ]] && grep -qs users-role= "$CONFIG"; then HIDES_ROLE=yes; fi
+fi
+add_rules iptables 127.0.0.0/8 169.254.169.254
+if [[ -e /proc/net/if_inet6 ]]; then add_rules ip6tables ::1 fd00:ec2::254; fi
 if [[ ${1:-} == rules ]]; then exit; fi
 
 source "$BUNDLE/bootstrap/lib/put.sh"
-readonly COMMAND="/usr/bin/env NODE_TYPE=$NODE_TYPE bash $BUNDLE/bootstrap/steps/63-protect-file-systems.sh rules"
+readonly KNOWN="NODE_TYPE=$NODE_TYPE HIDES_ROLE=$HIDES_ROLE"
+readonly COMMAND="/usr/bin/env $KNOWN bash $BUNDLE/bootstrap/steps/63-protect-file-systems.sh rules"
 put "$UNITS/training-cluster-firewall.service" <<END
 [Unit]
 Description=Training Cluster: let only root connect to the servers of file systems and to monitoring

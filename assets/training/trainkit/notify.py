@@ -7,7 +7,7 @@ whoever has it can write to the channel. So it is in a file that its owner alone
 argument, a variable or a log.
 
 Mail goes through the cluster's SNS topic of jobs, which the flag job_emails creates. The `aws` command of the
-nodes' images publishes, with the right of the node's role. SNS mails a message to the addresses of the job's
+nodes' images publishes, with the job's right. SNS mails a message to the addresses of the job's
 user, and to the addresses of all jobs.
 
 Reads: NOTIFY (webhook or mail), NOTIFY_FILE (default ~/.training-cluster/webhook), Slurm's names of the job;

@@ -75,6 +75,8 @@ SHARED_CLUSTER_SETTINGS = {
 def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
     """Render the final cluster config, from the flags and their files, for `pcluster.lib.create_cluster`."""
     base, ids = load_base(), replace(ids, own_policy_arns=_own_policies(settings, ids))
+    # Users have the buckets' rights themselves.
+    of_queues = replace(ids, own_policy_arns=settings.own_policies) if settings.has_users else ids
     config: Rendered = {
         "Region": ids.region,
         "Image": {"Os": settings.os_name},
@@ -84,7 +86,12 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
             "Scheduler": "slurm",
             "SlurmSettings": _slurm_settings(settings, ids),
             "SlurmQueues": [
-                render_queue(queue, cluster_name=settings.cluster_name, ids=ids, has_users=settings.has_users)
+                render_queue(
+                    queue,
+                    cluster_name=settings.cluster_name,
+                    ids=of_queues,
+                    has_users=settings.has_users,
+                )
                 for queue in settings.all_queues
             ],
         },
@@ -145,6 +152,8 @@ def _check_timeouts(ours: Rendered, merged: Rendered, settings: Settings) -> Non
 
 def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
     name = settings.cluster_name
+    # Compute nodes read it here: services/credentials.py.
+    users = [f"users-role={ids.users_role_name}"] if settings.has_users else []
     return {
         "InstanceType": settings.head_type,
         "Networking": _open_to_us(ids, SubnetId=_entry_subnet_id(settings, ids)),
@@ -156,7 +165,7 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
             "OnNodeConfigured": bootstrap_action(name, ids),
             # A live change: another checksum runs the script again on the head node, nothing else.
             # All nodes read the checksum here: see bootstrap.sh.
-            "OnNodeUpdated": bootstrap_action(name, ids, f"{BUNDLE_ARGUMENT}{ids.bundle_sha256}"),
+            "OnNodeUpdated": bootstrap_action(name, ids, f"{BUNDLE_ARGUMENT}{ids.bundle_sha256}", *users),
         },
     }
 

@@ -70,6 +70,7 @@ def deployed_ids(
             for queue in settings.all_queues[1:]
         },
         database=existing.database,
+        users_role_name=own.get("UsersRole", _PLACEHOLDERS.users_role_name),
         **policies,
     )
     return with_existing(ids, settings)

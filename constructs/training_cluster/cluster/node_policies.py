@@ -48,13 +48,8 @@ _FLEET_STATUS = "COMPUTE_FLEET"
 _WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload")
 
 
-def _of_every_node() -> list[iam.PolicyStatement]:
-    return [
-        # A channel has no ARN, and AWS's own policies have no other resource for these.
-        iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"]),
-        # AWS's own images are in accounts of AWS. The policy of a repository decides about other accounts.
-        iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=["*"]),
-    ]
+# Tag of a session of users_role (users_role.py), which credentials.py of a node sets to the name of the user.
+USER = "${aws:PrincipalTag/user}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +58,8 @@ class Rights:
 
     settings: Settings
     bucket: s3.IBucket
-    has_people: bool
-    """True if several people share the cluster."""
+    users_role: iam.IRole | None = None
+    """Role of the people who share the cluster; None for a cluster of one user."""
 
     @property
     def scripts(self) -> list[iam.PolicyStatement]:
@@ -73,15 +68,57 @@ class Rights:
         return [iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts])]
 
     @property
+    def of_every_node(self) -> list[iam.PolicyStatement]:
+        """Rights of every node: sessions, and to pull images, unless users have this right themselves."""
+        # A channel has no ARN, and AWS's own policies have no other resource for these.
+        sessions = iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"])
+        return [sessions] if self.users_role else [sessions, self._pull]
+
+    @property
+    def of_users(self) -> list[iam.PolicyStatement]:
+        """Rights of a user's jobs on a cluster that several people share."""
+        settings, bucket = self.settings, self.bucket
+        own = f"{USERS_PREFIX}/{USER}/*"
+        secrets = _arn("secretsmanager", f"secret:training-cluster/{settings.cluster_name}/{USER}/*")
+        return [
+            iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects("datasets/*")]),
+            iam.PolicyStatement(
+                actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[bucket.arn_for_objects(own)]
+            ),
+            iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                resources=[bucket.bucket_arn],
+                conditions={"StringLike": {"s3:prefix": own}},
+            ),
+            _allow("secretsmanager:GetSecretValue", secrets),
+            self._pull,
+            *self._mail,
+            *self.buckets,
+        ]
+
+    @property
+    def _pull(self) -> iam.PolicyStatement:
+        # AWS's own images are in accounts of AWS. The policy of a repository decides about other accounts.
+        return iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=["*"])
+
+    @property
+    def _mail(self) -> list[iam.PolicyStatement]:
+        topic = jobs_topic(self.settings.cluster_name)
+        return [_allow("sns:Publish", _arn("sns", topic))] if self.settings.job_emails else []
+
+    @property
     def datasets(self) -> list[iam.PolicyStatement]:
-        """Rights of compute nodes to upload and download prepared data, and of their jobs to send mail."""
-        datasets, own = (self.bucket.arn_for_objects(f"{each}/*") for each in ("datasets", USERS_PREFIX))
-        read, write = ["s3:GetObject"], ["s3:GetObject", *_WRITE_ACTIONS]
-        # FSx imports datasets/ with the owners that an upload names: of several people none may write there.
-        rights = {datasets: read, own: write} if self.has_people else {datasets: write}
-        data = [iam.PolicyStatement(actions=actions, resources=[arn]) for arn, actions in rights.items()]
-        topic = jobs_topic(self.settings.cluster_name) if self.settings.job_emails else None
-        return [*data, *([_allow("sns:Publish", _topic_arn(topic))] if topic else [])]
+        """Rights of compute nodes to upload and download prepared data, and of their jobs to send mail.
+
+        Where several people share the cluster: to begin sessions of users alone. FSx imports datasets/ with
+        the owners that an upload names, so no user may write there.
+        """
+        if self.users_role:
+            actions = ["sts:AssumeRole", "sts:TagSession"]
+            return [iam.PolicyStatement(actions=actions, resources=[self.users_role.role_arn])]
+        datasets = self.bucket.arn_for_objects("datasets/*")
+        data = iam.PolicyStatement(actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[datasets])
+        return [data, *self._mail]
 
     @property
     def fleet(self) -> list[iam.PolicyStatement]:
@@ -110,7 +147,7 @@ class Rights:
             return []
         allowed = {
             "aps:RemoteWrite": settings.metrics_workspace,
-            "sns:Publish": _topic_arn(rules_topic(settings.cluster_name)) if settings.alarm_email else None,
+            "sns:Publish": _arn("sns", rules_topic(settings.cluster_name)) if settings.alarm_email else None,
             "secretsmanager:GetSecretValue": settings.alert_webhook_secret,
         }
         return [_allow(action, arn) for action, arn in allowed.items() if arn]
@@ -142,7 +179,8 @@ def attach_to_own_roles(
     for kind, (statements, arns) in more.items():
         if arns:
             name = f"{rights.settings.cluster_name}-own-{kind.lower()}"
-            of_all = [*_of_every_node(), *statements, *rights.buckets]
+            buckets = [] if kind == COMPUTE and rights.users_role else rights.buckets
+            of_all = [*rights.of_every_node, *statements, *buckets]
             why = "the same that the nodes' own roles have"
             policy = _policy(scope, f"Own{kind}Policy", name=name, statements=of_all, why=why)
             for arn in arns:
@@ -160,7 +198,7 @@ def own_policy_arns(scope: Construct, rights: Rights) -> dict[str, Any]:
     """
     policies = {
         # Every node answers Session Manager and Run Command, and pulls from the registries of ECR.
-        "Nodes": (_of_every_node(), "a channel has no ARN; a repository's owner decides who may pull"),
+        "Nodes": (rights.of_every_node, "a channel has no ARN; a repository's owner decides who may pull"),
         # The other nodes have S3Access for it, which login nodes lack.
         "Login": (
             rights.scripts if rights.settings.login_nodes else [],
@@ -183,8 +221,8 @@ def own_policy_arns(scope: Construct, rights: Rights) -> dict[str, Any]:
     return found
 
 
-def _topic_arn(name: str) -> str:
-    return f"arn:{Aws.PARTITION}:sns:{Aws.REGION}:{Aws.ACCOUNT_ID}:{name}"
+def _arn(service: str, resource: str) -> str:
+    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{resource}"
 
 
 def _allow(action: str, arn: str) -> iam.PolicyStatement:
@@ -198,7 +236,7 @@ def _keep_fleet_status(cluster_name: str) -> iam.PolicyStatement:
     pcluster/templates/cdk_builder_utils.py, 3.16.1). Nodes need to write CLUSTER_CONFIG.<instance> only
     (cookbook, aws-parallelcluster-slurm/libraries/dynamo.rb).
     """
-    table = f"arn:{Aws.PARTITION}:dynamodb:{Aws.REGION}:{Aws.ACCOUNT_ID}:table/parallelcluster-{cluster_name}"
+    table = _arn("dynamodb", f"table/parallelcluster-{cluster_name}")
     return iam.PolicyStatement(
         effect=iam.Effect.DENY,
         actions=["dynamodb:PutItem", "dynamodb:UpdateItem"],

@@ -3,7 +3,6 @@
 from typing import Any
 
 from training_cluster.cluster.resource_ids import ResourceIds
-from training_cluster.flags.settings import Settings
 
 Rendered = dict[str, Any]
 
@@ -15,11 +14,6 @@ USERS_PREFIX = "users"
 
 LARGEST_VOLUME_GIB = 16_384
 """Largest root volume that the flags take; any image fits."""
-
-
-def has_people(settings: Settings, config: Rendered) -> bool:
-    """Return True if several people, of a file or of a directory, share the cluster of a final config."""
-    return bool(settings.users) or "DirectoryService" in config
 
 
 def bootstrap_prefix(cluster_name: str) -> str:

@@ -66,6 +66,8 @@ class ResourceIds:
     """Policy that lets the head node send metrics and alerts; None if it sends none."""
     buckets_policy_arn: str | None = None
     """Policy of read_buckets and write_buckets; None without them."""
+    users_role_name: str = ""
+    """Role of the people who share the cluster."""
     own_policy_arns: tuple[str, ...] = ()
     """Policies of every node in addition to ours: node_policies, and the buckets' policy."""
     database: Database | None = None
@@ -110,6 +112,7 @@ def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceId
         bootstrap_budget_s=bootstrap_budget_s,
         image_id=image_id,
         placement_group_name="group",
+        users_role_name="users",
         login_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-login",
         metrics_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-metrics",
         buckets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-buckets",

@@ -84,7 +84,7 @@ class AccountFlags(BaseModel):
         takes=f"ARNs of IAM policies, comma separated, {_MOST_POLICIES} at most",
         example="arn:aws:iam::123456789012:policy/team",
         description="IAM policies that every node's role gets in addition to ours, comma separated. They "
-        "must exist. Jobs have the rights of their nodes.",
+        "must exist. Jobs have these rights, too.",
     )
     read_buckets: str | None = flag(
         None,

@@ -96,7 +96,8 @@ class ClusterFlags(BaseModel):
         example="users.yaml",
         description="File of the people who share the cluster: names, uids, keys, project accounts, limits "
         "(docs/how-to/users.md). Default: the cluster's own user alone.",
-        on_change="live: new people get in, others are locked and keep their data; without it all are locked",
+        on_change="live: new people get in, others are locked and keep their data; without it all are "
+        "locked; the first users: jobs lose the rights of nodes in AWS, and get those of their users",
         is_compared=False,
     )
     directory: str | None = flag(

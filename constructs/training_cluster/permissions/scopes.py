@@ -162,6 +162,22 @@ def _managed() -> Iterator[Scope]:
     yield Scope(name="ManagedServiceRoles", resources=roles, of_types=True)
 
 
+def node_roles(cluster_name: str, iam_prefix: str | None) -> tuple[str, ...]:
+    """Return the patterns of the ARNs of the roles that ParallelCluster makes for a cluster's nodes.
+
+    Args:
+        iam_prefix: as in Target.
+    """
+    return _own("role", cluster_name, iam_prefix)
+
+
+def _own(kind: str, cluster_name: str, iam_prefix: str | None, *more: str) -> tuple[str, ...]:
+    paths = [f"parallelcluster/{path}" for path in (*_of_stacks(cluster_name), *more)]
+    if iam_prefix:
+        paths.append(f"{iam_prefix.removeprefix('/')}*")
+    return tuple(_arn("iam", f"{kind}/{path}", region="") for path in paths)
+
+
 def _roles(target: Target) -> Iterator[Scope]:
     """Yield the scopes of IAM.
 
@@ -170,14 +186,7 @@ def _roles(target: Target) -> Iterator[Scope]:
     """
 
     cluster_name, permissions_boundary = target.cluster_name, target.permissions_boundary
-
-    def own(kind: str, *more: str) -> tuple[str, ...]:
-        paths = [f"parallelcluster/{path}" for path in (*_of_stacks(cluster_name), *more)]
-        if target.iam_prefix:
-            paths.append(f"{target.iam_prefix.removeprefix('/')}*")
-        return tuple(_arn("iam", f"{kind}/{path}", region="") for path in paths)
-
-    roles = own("role", _of_function_roles(cluster_name))
+    roles = _own("role", cluster_name, target.iam_prefix, _of_function_roles(cluster_name))
     named = [_arn("iam", f"{kind}/*", region="") for kind in ("role", "policy", "instance-profile")]
     attachable = [_arn("iam", "policy/parallelcluster*", region="")] + [
         _arn("iam", f"policy/{name}", region="", account="aws") for name in _ATTACHABLE_AWS_POLICIES
@@ -197,7 +206,8 @@ def _roles(target: Target) -> Iterator[Scope]:
         resources=roles,
         conditions={"ArnLike": {"iam:PolicyARN": attachable}, **bounded},
     )
-    yield Scope(name="InstanceProfiles", resources=own("instance-profile"))
+    profiles = _own("instance-profile", cluster_name, target.iam_prefix)
+    yield Scope(name="InstanceProfiles", resources=profiles)
     yield Scope(
         name="PassRoles",
         resources=roles,

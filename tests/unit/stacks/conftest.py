@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.unit.stacks.app import BROUGHT, EVERYTHING, TEAM_POLICY, App
+from tests.unit.stacks.app import BROUGHT, EVERYTHING, App
+from tools.synth_families import OTHERS
 
 Synthesise = Callable[..., dict[str, Template]]
 
@@ -27,12 +28,9 @@ def everything(synthesise: Synthesise) -> App:
 
 
 @pytest.fixture(scope="session")
-def people(synthesise: Synthesise, tmp_path_factory: pytest.TempPathFactory) -> App:
+def people(synthesise: Synthesise) -> App:
     """Return the app of a cluster that several people share, with what jobs may be granted."""
-    users = tmp_path_factory.mktemp("people") / "users.yaml"
-    users.write_text("users: {alice: {uid: 5001}, bob: {uid: 5002}}\n")
-    granted = {"node_policies": TEAM_POLICY, "read_buckets": "data", "job_emails": "team@example.com"}
-    return _app(synthesise, {"users": str(users), **granted})
+    return _app(synthesise, OTHERS["people"])
 
 
 @pytest.fixture(scope="session")

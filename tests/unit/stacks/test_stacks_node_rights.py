@@ -8,10 +8,24 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from tests.unit.stacks.app import BOUNDARY, EVERYTHING, TEAM_POLICY, App, Json, listed
 from training_cluster.acknowledgements import flat
-from training_cluster.cluster.node_policies import PULL_ACTIONS
+from training_cluster.cluster.node_policies import PULL_ACTIONS, SESSION_ACTIONS
+from training_cluster.paths import ROOT
 
 S3 = "arn:<AWS::Partition>:s3:::"
 BUCKET = "TrainingCluster-Storage:BucketName"
+
+
+def asked(action: str, resource: str, keys: dict[str, Json]) -> EvalContext:
+    """Return a call of a node's or a user's session for the evaluator of policies."""
+    return EvalContext(
+        principal_arn="arn:aws:sts::123456789012:assumed-role/compute/i-1",
+        principal_type="AssumedRole",
+        principal_account="123456789012",
+        region="us-east-1",
+        action=action,
+        resource_arn=resource,
+        service_context=keys,
+    )
 
 
 def own_policy(app: App, part: str) -> tuple[str, list[Json]]:
@@ -47,12 +61,73 @@ def test_nodes_read_scripts_and_write_data_sets(everything: App) -> None:
     assert flat(mail["Resource"]).endswith(":TrainingCluster_training_Jobs"), "that topic and no other"
 
 
-def test_no_job_of_several_people_writes_datasets(people: App) -> None:
-    """FSx imports them with the owners that the uploader names, root included."""
-    statements = [
-        each for each in people.statements() if f"{S3}{BUCKET}/datasets/*" in flat(each.get("Resource", ""))
+ALLOWED = {
+    "s3:GetObject": ("datasets/gpt2/x", "users/alice/x"),
+    "s3:PutObject": ("users/alice/x",),
+    "s3:ListBucket": ("users/alice/x",),
+    "secretsmanager:GetSecretValue": ("secret:training-cluster/training/alice/HF_TOKEN-AbCdEf",),
+    "sns:Publish": ("TrainingCluster_training_Jobs",),
+}
+TRIED = {*(each for of in ALLOWED.values() for each in of), "users/bob/x", "users/alice-2/x", "checkpoints/x"}
+TRIED |= {
+    "bootstrap/training/bundle",
+    "secret:training-cluster/training/bob/HF_TOKEN-AbCdEf",
+    "secret:slurm-AbCdEf",
+}
+
+
+def users_role(app: App) -> tuple[str, Json]:
+    ((id_, role),) = [
+        each for each in app.resources("AWS::IAM::Role").items() if each[0].startswith("UsersRole")
     ]
-    assert {action for each in statements for action in listed(each["Action"])} == {"s3:GetObject"}
+    return id_, role
+
+
+def test_a_session_reaches_what_is_its_users(people: App) -> None:
+    """FSx imports datasets/ with the owners that the uploader names, root included: no job writes there."""
+    role, _ = users_role(people)
+    policies = people.resources("AWS::IAM::Policy").values()
+    (document,) = [each["PolicyDocument"] for each in policies if each["Roles"] == [{"Ref": role}]]
+    rights = [
+        each | {"Resource": [flat(arn) for arn in listed(each["Resource"])]} for each in document["Statement"]
+    ]
+    page = (ROOT / "docs" / "security.md").read_text()
+    assert [action for each in rights for action in listed(each["Action"]) if f"`{action}`" not in page] == []
+    # The evaluator knows no variables of policies.
+    of_alice = json.loads(json.dumps({"Statement": rights}).replace("${aws:PrincipalTag/user}", "alice"))
+    here = "<AWS::Region>:<AWS::AccountId>"
+    for action, allowed in ALLOWED.items():
+        service = action.partition(":")[0]
+        for name in TRIED:
+            arn = f"{S3}{BUCKET}" if service == "s3" else f"arn:<AWS::Partition>:{service}:{here}:{name}"
+            if service == "s3" and action != "s3:ListBucket":
+                arn = f"{arn}/{name}"
+            found = evaluate(asked(action, arn, {"s3:prefix": name}), [parse_policy_document(of_alice)])
+            assert (found.decision == "Allow") == (name in allowed), (action, name)
+
+
+def test_compute_nodes_only_begin_sessions_of_users(people: App) -> None:
+    id_, role = users_role(people)
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    roles = [flat(each).rpartition(":")[2] for each in trust["Condition"]["ArnLike"]["aws:PrincipalArn"]]
+    nodes = ["training/*", "training-ComputeFleet*", "training-LoginNodes*"]
+    assert roles == [f"role/parallelcluster/{each}" for each in nodes]
+    assert flat(trust["Principal"]["AWS"]).endswith(":root")
+    assert role["ManagedPolicyArns"] == [TEAM_POLICY]
+    begin = ["sts:AssumeRole", "sts:TagSession"]
+    assert trust["Action"] == begin
+    rights = [each for part in ("-nodes-", "-datasets-") for each in own_policy(people, part)[1]]
+    others = [each for each in rights if not set(listed(each["Action"])) & set(SESSION_ACTIONS)]
+    assert [(each["Effect"], each["Action"]) for each in others] == [
+        ("Allow", begin),
+        ("Deny", ["dynamodb:PutItem", "dynamodb:UpdateItem"]),
+    ]
+    buckets, _ = own_policy(people, "-buckets-")
+    policies = [
+        json.dumps(each["Iam"]["AdditionalIamPolicies"]) for each in (*people.people_reach, *people.queues)
+    ]
+    assert [buckets in each for each in policies] == [True, False]
+    assert f"users-role=<{id_}>" in people.config["HeadNode"]["CustomActions"]["OnNodeUpdated"]["Args"]
 
 
 def test_login_nodes_have_the_same_rights(everything: App) -> None:
@@ -72,15 +147,7 @@ def test_no_job_may_stop_the_compute_fleet(default: App, item: str, *, is_allowe
     _, statements = own_policy(default, "-datasets-")
     resolved = [each | {"Resource": flat(each["Resource"])} for each in statements]
     policies = [parse_policy_document({"Statement": each}) for each in ([of_library], resolved)]
-    context = EvalContext(
-        principal_arn="arn:aws:sts::123456789012:assumed-role/compute/i-1",
-        principal_type="AssumedRole",
-        principal_account="123456789012",
-        region="us-east-1",
-        action="dynamodb:UpdateItem",
-        resource_arn=table,
-        service_context={"dynamodb:leadingkeys": [item]},
-    )
+    context = asked("dynamodb:UpdateItem", table, {"dynamodb:leadingkeys": [item]})
     assert (evaluate(context, policies).decision == "Allow") == is_allowed
 
 

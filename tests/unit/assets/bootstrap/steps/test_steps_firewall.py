@@ -43,15 +43,16 @@ print(client.recv(9).decode())
 """
 USER, NOBODY, SUBORDINATE, SLURM, ROOT = 1000, 65534, 100_000, 401, 0
 OWN = "10.9.9.9"
+METADATA = "169.254.169.254"
 SERVERS = [(OWN, 2049), (OWN, 988), ("::1", 2049), ("127.0.0.1", 20049), ("127.0.0.1", 21048)]
-OTHERS = [(OWN, 20049), ("127.0.0.1", 12345)]
+OTHERS = [(OWN, 20049), ("127.0.0.1", 12345), (METADATA, 80)]
 MONITORING = [("127.0.0.1", 9093), ("::1", 9090), ("127.0.0.1", 9100)]
 
 
 def in_namespace(node: Machine, script: str) -> str:
     """Run commands in a network namespace with a loopback interface and an address of its own."""
     node.program("systemctl")
-    begin = f"ip link set lo up; ip address add {OWN}/32 dev lo; "
+    begin = f"ip link set lo up; ip address add {OWN}/32 dev lo; ip address add {METADATA}/32 dev lo; "
     done = subprocess.run(
         ["unshare", "--net", "bash", "-euo", "pipefail", "-c", begin + script],
         env=node.environment | {"PATH": f"{node.bin}:/usr/bin:/bin:{SBIN}"},
@@ -81,8 +82,8 @@ def test_no_ordinary_user_reaches_file_systems(node: Machine) -> None:
         node, f"{command}; echo; bash {STEP}; {command}; echo; {rules}; bash {STEP}; {rules}; {answer}"
     )
     before, after, first, second, answered = output.split("\n\n")
-    assert json.loads(before) == [False] * 7 * len(users)
-    assert json.loads(after) == [refused for uid in users for refused in [uid >= USER] * 5 + [False] * 2]
+    assert json.loads(before) == [False] * 8 * len(users)
+    assert json.loads(after) == [refused for uid in users for refused in [uid >= USER] * 5 + [False] * 3]
     assert first == second
     assert first.count("--uid-owner") == 2
     assert answered == "answer\n"
@@ -98,7 +99,20 @@ def test_only_services_reach_monitoring(node: Machine, node_type: str) -> None:
     found = json.loads(in_namespace(node, f"bash {STEP}; {command}"))
     assert found == [each for of_user in expected for each in of_user]
     unit = node.text("etc/systemd/system/training-cluster-firewall.service")
-    assert f"ExecStart=/usr/bin/env NODE_TYPE={node_type} bash" in unit
+    assert f"ExecStart=/usr/bin/env NODE_TYPE={node_type} " in unit
+
+
+def test_jobs_of_several_people_get_no_node_role(node: Machine) -> None:
+    """Also after a reboot, when the shared folder with the cluster config is not mounted yet."""
+    config = node.write("opt/parallelcluster/shared/cluster-config.yaml", "Args: [users-role=users]\n")
+    tries = connect((USER, METADATA, 80), (SLURM, METADATA, 80), (ROOT, METADATA, 80))
+    boot = (
+        "$(sed -n 's/^ExecStart=//p' \"$TRAINING_ROOT\"/etc/systemd/system/training-cluster-firewall.service)"
+    )
+    flushed = f"rm {config}; iptables --flush; {boot}; {tries}"
+    assert in_namespace(node, f"bash {STEP}; {tries}; {flushed}").split("\n") == [
+        "[true, false, false]"
+    ] * 2 + [""]
 
 
 def test_root_of_a_user_namespace_is_refused(node: Machine) -> None:
@@ -120,6 +134,6 @@ def test_rules_return_after_parallelclusters_restore(node: Machine) -> None:
     restored = f"{save}bash {STEP}; iptables-restore <saved; {refused}; {command}; {refused}"
     assert in_namespace(node, f"cd {node.folder}; {restored}").split() == ["[false]", "[true]"]
     unit = node.text("etc/systemd/system/training-cluster-firewall.service")
-    command = f"ExecStart=/usr/bin/env NODE_TYPE={node.environment['NODE_TYPE']} bash"
+    command = f"ExecStart=/usr/bin/env NODE_TYPE={node.environment['NODE_TYPE']} HIDES_ROLE=no bash"
     assert f"{command} {node.bundle}/bootstrap/steps/{STEP.name} rules\n" in unit
     assert node.calls() == ["systemctl daemon-reload", "systemctl enable training-cluster-firewall.service"]
