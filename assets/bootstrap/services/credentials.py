@@ -29,7 +29,7 @@ SESSION_S, EARLY_S, TIMEOUT_S = 3600, 900, 20
 """Seconds of a session (the most for a role that assumes another), of its last part, and of `aws`."""
 FIRST_UID, NOBODY = 1000, 65534
 """Uids below are the system's, which may ask the metadata service (63-protect-file-systems.sh)."""
-MOST_THREADS = 64
+MOST_THREADS = 256
 _ESTABLISHED = "01"
 _MAPPED = "0" * 16 + "FFFF0000"
 
