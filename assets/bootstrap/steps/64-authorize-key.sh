@@ -8,7 +8,7 @@
 #   again. The file is written with the user's rights, since the user owns its folder.
 # Nodes: HeadNode
 # Required: no
-# Budget: 15 s
+# Budget: 10 s
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -25,7 +25,7 @@ printf "%s\n" "$2" >>"$file"
 
 # ask PATH OPTION...: prints a value of the instance metadata.
 ask() {
-  curl --fail --silent --show-error --max-time 5 "${@:2}" "$METADATA/$1" || {
+  curl --fail --silent --show-error --max-time 3 "${@:2}" "$METADATA/$1" || {
     printf 'the instance metadata has no %s: the SSH key of the cluster was not added\n' "$1" >&2
     return 1
   }

@@ -16,7 +16,7 @@
 # Nodes: HeadNode
 # Where: any
 # Required: no
-# Budget: 15 s
+# Budget: 10 s
 set -euo pipefail
 shopt -s inherit_errexit
 source "$BUNDLE/bootstrap/lib/put.sh"

@@ -22,7 +22,7 @@ def _attached(roles: dict[str, Collection[str]]) -> dict[str, tuple[list[str], s
     """Return roles and allowed or denied actions of each policy, by the kind of nodes."""
     stack = cdk.Stack(cdk.App(), "Stack")
     bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "bucket")
-    attach_to_own_roles(stack, Rights(settings=read_settings(FLAGS), bucket=bucket, has_people=False), roles)
+    attach_to_own_roles(stack, Rights(settings=read_settings(FLAGS), bucket=bucket), roles)
     found = {}
     for each in Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy").values():
         policy = each["Properties"]
