@@ -7,6 +7,7 @@ import sys
 
 from ops.account.region_and_profile import with_account
 from ops.cli import app
+from ops.printable import printable
 from training_cluster.problems import ConfigurationError
 
 _ANYWHERE = ("--region", "--profile", "--as")
@@ -21,10 +22,16 @@ def main() -> int:
     except ConfigurationError as error:
         from ops.usage import OpsError
 
-        print(with_account(str(error)), file=sys.stderr)
+        # An imported file, or a cluster, may be somebody else's.
+        said = "\n".join(map(printable, str(error).split("\n")))
+        print(with_account(said), file=sys.stderr)
         return 1 if isinstance(error, OpsError) else 2
     except BrokenPipeError:  # trainctl ... | head
         sys.stderr.close()
+        return 1
+    except OSError as error:  # such as a full disk, or one that is read only
+        where = f"{error.filename}: " if error.filename else ""
+        print(printable(f"{command}: {where}{error.strerror or error}"), file=sys.stderr)
         return 1
     except Exception as error:
         # botocore takes a third of a second to load, so it is imported only after an error.

@@ -114,12 +114,15 @@ def import_config(config: Config, folder: Path) -> Imported:
 
 
 def _check_shape(config: Config) -> None:
-    """Refuse a config with a number or text where ParallelCluster has keys or a list: it cannot be walked.
+    """Refuse a config with another value where ParallelCluster has keys, a list or text: it cannot be walked.
 
     Raises:
         UsageError: a sentence for each such key.
     """
-    of_shape = ("expected keys with values", "expected a list", "HeadNode: required", "Scheduling: required")
+    of_shape = (
+        *("expected keys with values", "expected a list", "expected text"),
+        *("HeadNode: required", "Scheduling: required"),
+    )
     found = [
         each for each in schema_problems(copy.deepcopy(dict(config))) if any(w in each for w in of_shape)
     ]

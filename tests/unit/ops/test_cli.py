@@ -66,3 +66,8 @@ def test_errors_have_their_exit_codes(
     ended, output, errors = call("destroy", "--plan", "--json")
     assert (ended, output) == (code, "")
     assert message in errors
+
+
+def test_a_file_system_that_refuses_is_one_message(call: Call) -> None:
+    code, _, said = call("users", "add", "bob", "--uid", "5002", "--file", "/proc/users.yaml")
+    assert (code, said) == (1, "users: /proc/.users.yaml.new: No such file or directory\n")

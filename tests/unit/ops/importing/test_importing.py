@@ -426,6 +426,10 @@ def test_configs_in_templates_are_mappings_or_text(tmp_path: Path) -> None:
             "HeadNode: {}\nScheduling: {}\nSharedStorage: [{EfsSettings: 5}]",
             "SharedStorage[0].EfsSettings: expected keys with values",
         ),
+        (
+            "HeadNode: {Networking: {SecurityGroups: [1]}}\nScheduling: {}",
+            "HeadNode.Networking.SecurityGroups[0]: expected text, found a whole number (1)",
+        ),
         ('{"Resources": {"B": {"Type": "AWS::S3::Bucket"}}}', "no HeadNode and Scheduling"),
         (
             "HeadNode: {}\nScheduling: {Scheduler: slurm}\nScheduling: {Scheduler: slurm}",
