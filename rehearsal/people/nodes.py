@@ -104,6 +104,8 @@ def _join(world: World, job: str, nodes: list[str]) -> Iterator[str]:
             said = world.as_user("bob", *step, *rank(1, 3))
             if "DistNetworkError: The client socket has timed out" not in said.stderr:
                 yield f"bob as rank 1 of alice's training, from {place}: {said.stdout}{said.stderr[-2000:]}"
+                first.kill()
+                return
         second = world.as_user("alice", *on(job, nodes[1]), *rank(1, 90))
         output, errors = first.communicate(timeout=_TIMEOUT_S)
         if (second.stdout, output) != ("joined\n", "joined\n"):
