@@ -105,11 +105,12 @@ def _join(world: World, job: str, nodes: list[str]) -> Iterator[str]:
             if "DistNetworkError: The client socket has timed out" not in said.stderr:
                 yield f"bob as rank 1 of alice's training, from {place}: {said.stdout}{said.stderr[-2000:]}"
                 first.kill()
-                return
-        second = world.as_user("alice", *on(job, nodes[1]), *rank(1, 90))
-        output, errors = first.communicate(timeout=_TIMEOUT_S)
-        if (second.stdout, output) != ("joined\n", "joined\n"):
-            yield f"alice's own rank 1: {second.stdout}{second.stderr[-2000:]}{output}{errors[-2000:]}"
+                break
+        else:
+            second = world.as_user("alice", *on(job, nodes[1]), *rank(1, 90))
+            output, errors = first.communicate(timeout=_TIMEOUT_S)
+            if (second.stdout, output) != ("joined\n", "joined\n"):
+                yield f"alice's own rank 1: {second.stdout}{second.stderr[-2000:]}{output}{errors[-2000:]}"
     world.as_user("bob", "scancel", own)
     _say("bob cannot join alice's process group; her second node can")
 
