@@ -7,8 +7,9 @@
 # the user's job, with which it ends. Root, the cluster's default user and admins pass. It comes first in sshd's `account`,
 # since a `sufficient` module of an included file (pam_localuser) ends the list. A missing module locks nobody out
 # (module_unknown). pam_systemd would move the session out of the job: sshd gets the distribution's `session` without it.
-# The rules for connections are in peers.sh, and 63-protect-file-systems.sh has their services. Users have no cron and at
-# on compute nodes, where their programs would run beside the next user's job.
+# The rules for connections are in peers.sh, and 63-protect-file-systems.sh has their services. Users have no cron, no
+# at and no services of their own (user@.service, which `loginctl enable-linger` starts without a session) on compute nodes:
+# their programs would run beside the next user's job.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ETC, TRAINING_ROOT. Safe to run again. New sessions only.
 # Nodes: ComputeFleet
@@ -56,6 +57,9 @@ restrict_ssh() {
 put "$PASS" < <(admins)
 for program in cron at; do put "$TRAINING_ROOT/etc/$program.allow" < <(printf 'root\n' && cat "$PASS"); done
 restrict_ssh
+rm -f "$TRAINING_ROOT"/var/lib/systemd/linger/*
+mkdir -p "$UNITS"
+ln -sfn /dev/null "$UNITS/user@.service"
 readonly COMMAND="/usr/bin/env bash $BUNDLE/bootstrap/peers.sh"
 put "$UNITS/training-cluster-firewall.service.d/peers.conf" <<<"[Service]"$'\n'"ExecStart=$COMMAND"
 put "$UNITS/parallelcluster-iptables.service.d/training-cluster-peers.conf" <<<"[Service]"$'\n'"ExecStopPost=$COMMAND"
