@@ -21,15 +21,16 @@ readonly PEERS="${TRAINING_ROOT:-}/run/training-cluster/peers" CHAIN=TRAINING_CL
 readonly OPEN=22,6818,9100,61000:65000
 
 # addresses NODES: prints the IPv4 addresses of a list of nodes. ParallelCluster's DNS has their names, unless `Dns` in the
-# cluster config turns it off. slurmctld always has the addresses, but would answer all nodes of a large job at once.
+# cluster config turns it off. slurmctld always has the addresses, but would answer all nodes of a large job at once. What
+# does not answer is left out, so that the other addresses count: 2000 nodes take at most 50 s (PEERS_S in prolog.sh).
 addresses() {
   local -a nodes found
   mapfile -t nodes < <(scontrol show hostnames "$1")
-  mapfile -t found < <(printf '%s\n' "${nodes[@]}" | xargs --max-procs=32 --max-args=8 getent ahostsv4 |
+  mapfile -t found < <(printf '%s\n' "${nodes[@]}" | xargs --max-procs=32 --max-args=8 timeout 5 getent ahostsv4 |
     awk '$2 == "STREAM" { print $1 }')
   printf '%s\n' "${found[@]}"
   if ((${#found[@]} < ${#nodes[@]})); then
-    scontrol show node --oneliner "$1" | grep --only-matching --perl-regexp ' NodeAddr=\K\S+' || true
+    timeout 10 scontrol show node --oneliner "$1" | grep --only-matching --perl-regexp ' NodeAddr=\K\S+' || true
   fi
 }
 

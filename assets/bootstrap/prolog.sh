@@ -31,7 +31,7 @@ readonly CONFIG="${TRAINING_CLUSTER_CONFIG:-$TRAINING_ROOT/opt/parallelcluster/s
 readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
 # Slurm kills no prolog (PrologEpilogTimeout: unlimited), but stops waiting: slurmctld takes a batch job as missing after
 # BatchStartTimeout, 180 s in ParallelCluster (_purge_missing_jobs). A refresh runs start steps only, which take seconds.
-readonly REFRESH_S=30 LOCK_S=5 PEERS_S=10 RETRY_MIN=15 UNHEALTHY=9
+readonly REFRESH_S=30 LOCK_S=5 PEERS_S=60 RETRY_MIN=15 UNHEALTHY=9
 
 # Logs to a file, since Slurm discards a prolog's output.
 log() {
