@@ -3,7 +3,8 @@
 # Lets only the nodes of this compute node's jobs connect to it. The ports of a training (torch's rendezvous, NCCL, Gloo)
 # ask for no identity. A node runs jobs of one user at a time (ExclusiveUser), since users behind one address look alike.
 #
-#   peers.sh             makes the rules: at a node's start, after a deploy, at boot
+#   peers.sh             makes the rules: at a node's start, after a deploy, at boot. The first time on a node, which may have
+#                        jobs from before the deploy that brought the rules, these count
 #   peers.sh open JOB    before a job, whose nodes are in SLURM_JOB_NODELIST
 #   peers.sh close JOB   after it
 #
@@ -20,6 +21,8 @@ readonly PEERS="${TRAINING_ROOT:-}/run/training-cluster/peers" CHAIN=TRAINING_CL
 # sshd, SlurmdPort of ParallelCluster, node_exporter, SrunPortRange of constructs/training_cluster/cluster/config.py.
 readonly OPEN=22,6818,9100,61000:65000
 
+PATH+=:/opt/slurm/bin # for steps and services
+
 # addresses NODES: prints the IPv4 addresses of a list of nodes. ParallelCluster's DNS has their names, unless `Dns` in the
 # cluster config turns it off. slurmctld always has the addresses, but would answer all nodes of a large job at once. What
 # does not answer is left out, so that the other addresses count: 2000 nodes take at most 50 s (PEERS_S in prolog.sh).
@@ -34,6 +37,21 @@ addresses() {
   fi
 }
 
+# write_peers JOB NODES
+write_peers() {
+  addresses "$2" >"$PEERS/.$1"
+  mv "$PEERS/.$1" "$PEERS/$1"
+}
+
+# Writes the files of the jobs that run here already.
+spare_running() {
+  local name state job nodes
+  if ! name="$(cat "${TRAINING_ROOT:-}/etc/parallelcluster/slurm_plugin/slurm_nodename" 2>/dev/null)"; then return; fi
+  while read -r state job nodes; do
+    if [[ $state == R ]]; then write_peers "$job" "$nodes"; fi
+  done < <(timeout 3 squeue --noheader --all --nodelist="$name" --format='%t %A %N')
+}
+
 # add_rules PROGRAM ICMP [RULE...]: with --noflush only this chain is replaced.
 add_rules() {
   local -a rules=('--in-interface lo --jump RETURN' "--protocol $2 --jump RETURN" '--protocol tcp ! --syn --jump RETURN'
@@ -45,13 +63,12 @@ add_rules() {
   if ! "$1" --wait --check INPUT --jump "$CHAIN" 2>/dev/null; then "$1" --wait --insert INPUT --jump "$CHAIN"; fi
 }
 
-mkdir -p "$PEERS"
+if [[ ! -d $PEERS ]]; then
+  mkdir -p "$PEERS"
+  spare_running
+fi
 case "${1:-}" in
-  open)
-    # Slurm before 23.02 has the shorter name alone.
-    addresses "${SLURM_JOB_NODELIST:-$SLURM_NODELIST}" >"$PEERS/.$2"
-    mv "$PEERS/.$2" "$PEERS/$2"
-    ;;
+  open) write_peers "$2" "${SLURM_JOB_NODELIST:-$SLURM_NODELIST}" ;; # Slurm before 23.02 has the shorter name alone
   close) rm -f "$PEERS/$2" ;;
 esac
 exec 9<"$PEERS"

@@ -131,3 +131,15 @@ def test_slurm_knows_addresses_that_dns_lacks(node: HealthNode) -> None:
     node.stub("scontrol", f'if [[ $2 == hostnames ]]; then echo x; else echo "{answer}"; fi')
     output = in_network(node, "on 2 bash $PEERS; slurm prolog 7 x; try")
     assert output == [[True, True], [True, True], [False, False]]
+
+
+def test_rules_spare_jobs_that_run_already(node: HealthNode) -> None:
+    """Of a deploy that brings the rules; a job that waits for its nodes has its prolog to come."""
+    node.write("etc/parallelcluster/slurm_plugin/slurm_nodename", "n-2\n")
+    node.stub("squeue", "if [[ $* == *--nodelist=n-2* ]]; then printf 'CF 8 n-2,n-4\\nR 7 n-2,n-3\\n'; fi")
+    output = in_network(
+        node,
+        'PATH="$TRAINING_ROOT/usr/bin:$PATH"; '
+        "on 2 bash $PEERS; try; slurm epilog 7 n-2,n-3; on 2 bash $PEERS; try",
+    )
+    assert output == [*[[True, True]] * 2, [False, False], [True, True], *[[False, False]] * 2]
