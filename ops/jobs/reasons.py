@@ -22,6 +22,8 @@ _PLAIN = {
     "Licenses": "its licenses are in use",
     BUDGET: "its nodes need more for its time limit, or forever without one, than is left of its account's "
     "GPU hours (max_gpu_hours of the users file): cancel it, and submit it with a shorter --time",
+    "InvalidQOS": "max_gpu_hours came to its account or left it: the head node gives it the account's QOS "
+    "within two minutes, and `scontrol update JobId=ID QOS=` at once",
     "Cleaning": "Slurm is still cleaning up its last start",
 }
 # Reasons that pass when other jobs end or with time, and the user's own wish.

@@ -10,6 +10,7 @@
 # ParallelCluster runs OnNodeUpdated only on the head node, and not at a rollback. It runs bootstrap.sh with
 # BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
 # training-cluster-blocks, on the head node, reserves the nodes of Capacity Blocks in Slurm before EC2 takes them.
+# training-cluster-qos, on the head node, gives waiting jobs the QOS that their account has now.
 # training-cluster-health, on compute nodes, checks an idle node once an hour.
 # training-cluster-node, the root service of compute nodes (services/node_service.py), hears that EC2 takes the node, and
 # where several people share the cluster, gives them credentials.
@@ -151,6 +152,11 @@ if [[ $NODE_TYPE == HeadNode ]]; then
   timer training-cluster-blocks '*:0/2' "reserve the nodes of Capacity Blocks that end" <<END
 Environment="PATH=/opt/slurm/bin:$PATH"
 ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/services/block_ends.py $cfn_region
+TimeoutStartSec=110
+END
+  timer training-cluster-qos '*:0/2' "give waiting jobs the QOS of their account" <<END
+Environment="PATH=/opt/slurm/bin:$PATH"
+ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/services/renew-qos.sh
 TimeoutStartSec=110
 END
 fi

@@ -24,9 +24,13 @@ REASON = "QOSGrpBillingMinutes"
 
 
 @pytest.fixture(scope="module")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSlurm]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("budgets")
+
+
+@pytest.fixture(scope="module")
+def slurm(folder: Path) -> Iterator[LocalSlurm]:
     """A Slurm whose account nlp has one GPU hour, with two nodes of 8 GPUs."""
-    folder = tmp_path_factory.mktemp("budgets")
     nodes = NodeSet(
         queue="gpu",
         name="n",
@@ -46,12 +50,16 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSlurm]:
         (users := folder / "bundle" / "users").mkdir(parents=True)
         for name, text in FILES.items():
             (users / name).write_text(text)
-        variables = {"BUNDLE": str(users.parent), "TRAINING_ROOT": "", "TRAINING_ETC": str(folder)}
-        step = ASSETS / "bootstrap" / "steps" / "78-apply-accounts.sh"
         for _ in range(2):  # it is safe to run again
-            subprocess.run(["bash", step], env=slurm.client_env() | variables, check=True)
+            apply(slurm, folder)
         assert (folder / "budgets").read_text() == "nlp 1\n"
         yield slurm
+
+
+def apply(slurm: LocalSlurm, folder: Path) -> None:
+    variables = {"BUNDLE": str(folder / "bundle"), "TRAINING_ROOT": "", "TRAINING_ETC": str(folder)}
+    step = ASSETS / "bootstrap" / "steps" / "78-apply-accounts.sh"
+    subprocess.run(["bash", step], env=slurm.client_env() | variables, check=True)
 
 
 def submit(slurm: LocalSlurm, *options: str, account: str = "nlp") -> int:
@@ -91,3 +99,18 @@ def test_a_budget_is_reserved_then_spent(slurm: LocalSlurm) -> None:
     qos("modify", "qos", "budget-nlp", "set", "UsageFactor=3600")
     subprocess.run(["scancel", str(endless), str(waits)], env=slurm.client_env(), check=True)
     await_state(slurm, submit(slurm, "--time=1"), "PENDING", REASON)
+
+
+def test_waiting_jobs_follow_a_changed_budget(slurm: LocalSlurm, folder: Path) -> None:
+    for hours, qos in (("1", "budget-vision"), ("-", "normal")):
+        job = submit(slurm, "--hold", "--time=1", account="vision")
+        (folder / "bundle" / "users" / "accounts").write_text(f"vision 6002 - 1 - {hours}\n")
+        apply(slurm, folder)
+        subprocess.run(["scontrol", "release", str(job)], env=slurm.client_env(), check=True)
+        await_state(slurm, job, "PENDING", "InvalidQOS")
+        service = ASSETS / "bootstrap" / "services" / "renew-qos.sh"
+        subprocess.run(["bash", service], env=slurm.user_env(), check=True)
+        await_state(slurm, job, "RUNNING")
+        argv = ["squeue", "--noheader", f"--jobs={job}", "--format=%q"]
+        assert subprocess.check_output(argv, env=slurm.client_env(), text=True).strip() == qos
+        slurm.cancel(job)

@@ -89,6 +89,7 @@ def test_a_job_id_is_a_number_or_task() -> None:
         ),
         ("AssocGrpNodeLimit", "AssocGrpNodeLimit"),
         ("QOSGrpBillingMinutes", "submit it with a shorter --time"),
+        ("InvalidQOS", "max_gpu_hours"),
         ("", "gives no reason"),
     ],
 )
