@@ -150,8 +150,11 @@ def read_facts(partition: str, head_node: HeadNode) -> dict[str, str]:
     return parse_facts(head_node.run("cat", f"{PARTITIONS}/{partition}.env", reads_only=True))
 
 
-def check_time(time_limit: str | None, head_node: HeadNode) -> None:
-    """Demand a time limit where accounts have budgets, which start no job that might exceed them.
+def check_time(time_limit: str | None, account: str | None, partition: str, head_node: HeadNode) -> None:
+    """Demand a time limit where the job's account has a budget, which starts no job that might exceed it.
+
+    Args:
+        account: account of the job; None for the user's own.
 
     Raises:
         UsageError: there is none.
@@ -160,13 +163,16 @@ def check_time(time_limit: str | None, head_node: HeadNode) -> None:
     if time_limit is not None:
         return
     try:
-        budgets = head_node.run("cat", _BUDGETS, reads_only=True).split()[::2]
+        budgets = [line.split() for line in head_node.run("cat", _BUDGETS, reads_only=True).splitlines()]
     except CommandError:
         return
-    if budgets:
+    user = head_node.run("id", "-un", reads_only=True).strip() if budgets else ""
+    spent = [name for name, _, *users in budgets if account == name or (account is None and user in users)]
+    # Slurm bills nothing on nodes without accelerators.
+    if spent and read_facts(partition, head_node).get("ACCELERATOR_KIND") != "none":
         raise UsageError(
-            f"{head_node.cluster_name} has budgets of GPU hours ({', '.join(budgets)}): a job starts only if "
-            "its time limit fits into what is left.\n"
+            f"The account {spent[0]} has a budget of GPU hours: a job starts only if its time limit fits "
+            "into what is left.\n"
             "  type:    --time LIMIT: minutes, or [days-]hours:minutes:seconds"
         )
 

@@ -137,13 +137,14 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
     """
     where = cluster_option(head_node.cluster_name)
     _check_workload(request.workload, head_node)
-    check_time(request.time_limit or request.settings.get("SBATCH_TIMELIMIT"), head_node)
     _check_mail(request.settings, head_node)
     check_files(request.settings, head_node)
     _check_image(request.settings.get(CONTAINER_IMAGE, ""), head_node)
     if CONTAINER_IMAGE not in request.settings:  # an image has folders of its own
         _check_weights(request.settings.get(INIT_FROM, ""), head_node)
     partition = _check_nodes(request, head_node)
+    time_limit, account = (request.settings.get(f"SBATCH_{word}") for word in ("TIMELIMIT", "ACCOUNT"))
+    check_time(request.time_limit or time_limit, account, partition.name, head_node)
     if has_check_of_nodes(request.workload):
         facts = read_facts(partition.name, head_node)
         for nodes in {request.nodes, request.fewest}:

@@ -7,7 +7,7 @@
 #
 # max_gpu_hours is a QOS of the account, whose usage does not decay (NoDecay). Slurm bills jobs by the accelerators of their
 # nodes (TRESBillingWeights); on a cluster without accelerators it bills CPUs, and there are no budgets. By the file budgets
-# in TRAINING_ETC, `ACCOUNT HOURS` a line, trainctl submit demands a time limit.
+# in TRAINING_ETC, `ACCOUNT HOURS USER...` a line, with the users whose own account it is, trainctl submit demands a time limit.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ETC, TRAINING_ROOT, SLURM_CONF. Safe to run again. It does nothing
 #   without users, and on a cluster without accounting.
@@ -108,7 +108,10 @@ if ! said="$(sacctmgr --immediate load "$file" 2>&1)"; then
   printf 'sacctmgr refused the accounts of the users file: see the lines above\n' >&2
   exit 1
 fi
-if [[ -n $has_budgets ]]; then awk '$6 != "-" { print $1, $6 }' "$ACCOUNTS" >"$TRAINING_ETC/budgets"; fi
+if [[ -n $has_budgets ]]; then
+  awk 'FILENAME == ARGV[1] { split($7, names, ","); users[names[1]] = users[names[1]] " " $1; next }
+    $6 != "-" { print $1, $6 users[$1] }' "$PEOPLE" "$ACCOUNTS" >"$TRAINING_ETC/budgets"
+fi
 while read -r account user; do
   [[ -n $user ]] || continue
   sacctmgr --immediate --quiet remove user where name="$user" account="$account" cluster="$cluster" </dev/null ||

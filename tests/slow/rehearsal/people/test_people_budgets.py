@@ -1,5 +1,6 @@
 """Budgets of GPU hours, applied by step 78 to a real Slurm with slurmdbd and MariaDB."""
 
+import dataclasses
 import os
 import subprocess
 import time
@@ -41,7 +42,14 @@ def slurm(folder: Path) -> Iterator[LocalSlurm]:
     )
     with LocalSlurm(
         root=folder / "slurm",
-        partitions=[Partition(name="gpu", node_sets=(nodes,), settings={WEIGHTS: "Node=8"})],
+        partitions=[
+            Partition(name="gpu", node_sets=(nodes,), settings={WEIGHTS: "Node=8"}),
+            Partition(
+                name="cpu",
+                node_sets=(dataclasses.replace(nodes, queue="cpu", static=1),),
+                settings={WEIGHTS: "Node=0"},
+            ),
+        ],
         marker=("TRAINING_CLUSTER_BUDGETS", str(os.getpid())),
         accounting=True,
         second_user="nobody",
@@ -52,7 +60,7 @@ def slurm(folder: Path) -> Iterator[LocalSlurm]:
             (users / name).write_text(text)
         for _ in range(2):  # it is safe to run again
             apply(slurm, folder)
-        assert (folder / "budgets").read_text() == "nlp 1\n"
+        assert (folder / "budgets").read_text() == "nlp 1 nobody\n"
         yield slurm
 
 
@@ -93,6 +101,7 @@ def test_a_budget_is_reserved_then_spent(slurm: LocalSlurm) -> None:
     await_state(slurm, waits, "RUNNING")
     endless = submit(slurm)
     await_state(slurm, endless, "PENDING", REASON)
+    await_state(slurm, submit(slurm, "--partition=cpu"), "RUNNING")
     with pytest.raises(SlurmError, match="Invalid qos"):
         submit(slurm, "--qos=normal")
     # Each second now counts as an hour.

@@ -175,11 +175,21 @@ def test_mail_without_an_address_is_refused(cluster: PlayedCluster, call: Call) 
 
 def test_a_budget_demands_a_time_limit(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
-    (cluster.shared.parent / "etc" / "budgets").write_text("nlp 500\n")
-    code, _, said = call("submit", "gpt2", "--nodes", "1")
-    assert (code, "budgets of GPU hours (nlp)" in said, cluster.called("sbatch")) == (2, True, [])
+    (cluster.shared.parent / "etc" / "budgets").write_text("nlp 500 alice bob\nlow 5\n")
     cluster.says("sbatch", "31\n")
-    assert call("submit", "gpt2", "--nodes", "1", "--time", "60")[0] == 0
+    asked = ("submit", "gpt2", "--nodes", "1")
+    for user, kind, more, code in (
+        ("alice", "gpu", (), 2),
+        ("alice", "gpu", ("--time", "60"), 0),
+        ("alice", "none", (), 0),
+        ("carol", "gpu", (), 0),
+        ("carol", "gpu", ("--env", "SBATCH_ACCOUNT=low"), 2),
+    ):
+        cluster.says("id", f"{user}\n")
+        cluster.has_nodes("p4d.24xlarge", recipe="gpu", ACCELERATOR_KIND=kind)
+        ended, _, said = call(*asked, *more)
+        assert (ended, "has a budget of GPU hours" in said) == (code, code == 2), (user, kind, more, said)
+    assert len(cluster.called("sbatch")) == 3
 
 
 def test_an_image_of_ecr_must_exist(cluster: PlayedCluster, call: Call) -> None:

@@ -144,7 +144,7 @@ def test_accounts_and_limits_are_the_files(node: Machine, tmp_path: Path) -> Non
     assert [call for call in calls if "remove" in call] == [
         "sacctmgr --immediate --quiet remove user where name=alice account=old cluster=training"
     ]
-    assert (node.etc / "budgets").read_text() == "nlp 500\n"
+    assert (node.etc / "budgets").read_text() == "nlp 500 alice\n"
     node.program("sacctmgr", "echo no database; exit 1")
     done = node.run("78")
     fails(done, "sacctmgr refused the accounts of the users file: see the lines above")
