@@ -20,7 +20,10 @@ _RULES: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
     (re.compile(rb"\b(?:AKIA|ASIA)[A-Z0-9]{12,20}\b"), _HIDDEN),
     (
         re.compile(
-            rb"\b(?:hf_|gh[ops]_|github_pat_|glpat-|nvapi-|sk-|xox[abp]-)[A-Za-z0-9_-]{16,255}"
+            rb"\b(?:gh[ops]_|github_pat_|glpat-|nvapi-|sk-(?:proj|svcacct|ant-[a-z]+\d\d)-|xox[abp]-)"
+            rb"[A-Za-z0-9_-]{16,255}"
+            # hf_llama_3_finetune and sk-learn-baseline-01 are names of runs.
+            rb"|\b(?:hf_|sk-)(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{16,255}(?![\w-])"
             rb"|\beyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_.-]{8,8000}"
         ),
         _HIDDEN,
@@ -35,7 +38,7 @@ _RULES: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
         ),
         rb"\1\2" + _HIDDEN,
     ),
-    (re.compile(rb"(?i)(\b(?:bearer|basic) )[A-Za-z0-9._~+/=-]{16,4000}"), rb"\1" + _HIDDEN),
+    (re.compile(rb"(\b(?i:bearer|basic) )(?=\S*[A-Z0-9])[A-Za-z0-9._~+/=-]{16,4000}"), rb"\1" + _HIDDEN),
     (re.compile(rb"(://[^/\s:@]{1,100}:)[^/\s@]{1,200}@"), rb"\1" + _HIDDEN + b"@"),
 )
 

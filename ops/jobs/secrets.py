@@ -10,21 +10,28 @@ from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 
 _FILE = "file:"
-# Whole words of the names that secrets.sh takes: TOKENIZERS_PARALLELISM and MAX_TOKENS name no secret.
-_NAME = re.compile(r"(?:^|_)(?:TOKEN|SECRETS?|\w*PASS(?:WORD|WD|PHRASE)?|\w*KEY|CREDENTIALS?|AUTH)(?:_|$)")
-_WORDS = frozenset({"", "true", "false", "yes", "no", "on", "off"})
+# Variables that secrets.sh replaces (SECRET_NAMES of job_settings.sh).
+_TAKEN = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH")
+# The last word of a name tells what it is: MOE_TOKEN_DISPATCHER_TYPE and HF_TOKEN_PATH are no secrets.
+_NAME = re.compile(
+    r"(?:(?:^|_)(?:SECRETS?|CREDENTIALS?|AUTH)|PASS(?:WORD|WD|PHRASE)"
+    r"|(?:API|ACCESS|SECRET|AUTH|PRIVATE|DB|HF|WANDB)_?(?:TOKEN|KEY|PASS))(?:_?\d+)?$"
+)
+# PAD_TOKEN, TEXT_KEY and SINGLE_PASS too end this way, so their values have to look random.
+_AMBIGUOUS_NAME = re.compile(r"(?:^|_)(?:TOKEN|KEY|PASS)(?:_?\d+)?$")
+_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+/=.-]{16,}")
+_PLAIN = re.compile(r"|true|false|yes|no|on|off|[-+]?\d*\.?\d+(?:e[-+]?\d+)?", re.IGNORECASE)
 _FORM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def refuse_secret(name: str, value: str, *, option: str) -> None:
     """Refuse a variable whose name, or the form of whose value, is a secret's. Raises UsageError."""
-    if value.startswith((_FILE, "secret:")):
+    if value.startswith((_FILE, "secret:", "/")):
         return
-    base = load_base()
-    is_path = value.startswith(tuple(f"{folder}/" for folder in ("/home", base.shared_dir, base.efs_dir)))
-    is_named = _NAME.search(name) and not (value.isdecimal() or value.lower() in _WORDS)
-    if not is_path and (is_named or mask(value) != value or mask(f"{name}={value}") != f"{name}={value}"):
-        raise UsageError(_refusal(f"{option} {name}", name if _NAME.search(name) else "MY_TOKEN"))
+    is_named = _NAME.search(name) or (_AMBIGUOUS_NAME.search(name) and _RANDOM.fullmatch(value))
+    has_form = any(mask(text) != text for text in (value, f"{name}={value}"))
+    if has_form or (is_named and not _PLAIN.fullmatch(value)):
+        raise UsageError(_refusal(f"{option} {name}", name if _TAKEN.search(name) else "MY_TOKEN"))
 
 
 def refuse_secret_arguments(arguments: Sequence[str]) -> None:
@@ -37,7 +44,7 @@ def check_files(settings: Mapping[str, str], head_node: HeadNode) -> None:
     """Look for the files of secrets, before nodes start. Raises OpsError, and botocore's errors."""
     for name, value in settings.items():
         path = value.removeprefix(_FILE).removeprefix("~/")
-        if value.startswith(_FILE) and _NAME.search(name) and not head_node.can_read(path):
+        if value.startswith(_FILE) and _TAKEN.search(name) and not head_node.can_read(path):
             raise OpsError(
                 f"{name}: your home on {head_node.cluster_name} has no file {path} that you can read.\n"
                 f"  type:    trainctl secret set {name}{cluster_option(head_node.cluster_name)}"

@@ -26,6 +26,7 @@ SECRETS = {
     "T00000000/B00000000/XXXXXXXXXXXX": "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXX",
     "eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2ln": "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2ln",
     "hunter3hunter3": "machine ghcr.io login me password hunter3hunter3",
+    "sk-proj-abcdef_ghij-0123": "key sk-proj-abcdef_ghij-0123",
     "nvapi-abcdefghijklmnopqrstuvwxyz": "key nvapi-abcdefghijklmnopqrstuvwxyz",
     "glpat-abcdefghijklmnopqrst": "key glpat-abcdefghijklmnopqrst",
     "bXlzZWxmOmh1bnRlcjI=": "Authorization: Basic bXlzZWxmOmh1bnRlcjI=",

@@ -6,7 +6,7 @@ from ops.jobs.secrets import refuse_secret_arguments
 from ops.jobs.submit import read_settings
 from ops.usage import UsageError
 
-TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
+TOKEN = "hf_abcdefghijklmnopqrst0123456789"
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,8 @@ TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
         "PGPASSWORD=hunter2",
         "AWS_SECRET_ACCESS_KEY=a/b",
         "db_password=hunter2hunter2",
+        "HF_TOKEN_2=x",
+        "TOKEN=0f9e8d7c6b5a4f3e2d1c",
         f"PLAIN={TOKEN}",
         "MLFLOW_TRACKING_URI=https://me:hunter2hunter2@host",
         "HOOK=https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX",
@@ -41,6 +43,17 @@ def test_a_secret_as_value_is_refused(pair: str) -> None:
         "HF_HUB_DISABLE_IMPLICIT_TOKEN=1",
         "USE_AUTH=yes",
         "MAX_TOKENS=a",
+        "MOE_TOKEN_DISPATCHER_TYPE=alltoall",
+        "TOKEN_DROPOUT=0.1",
+        "DROP_TOKEN=-1.5e12",
+        "PAD_TOKEN=<|reserved_special_token_12|>",
+        "TEXT_KEY=text",
+        "SINGLE_PASS=fused",
+        "MONKEY=x",
+        "HF_TOKEN_PATH=/scratch/t",
+        "RUN_NAME=hf_llama_3_8b_finetune",
+        "RUN_NAME=sk-learn-baseline-run-01",
+        "WANDB_NOTES=basic reproduction-of-the-paper",
         "MLFLOW_TRACKING_URI=https://mlflow.example.com",
     ],
 )
@@ -49,6 +62,6 @@ def test_other_values_pass(pair: str) -> None:
 
 
 def test_a_secret_argument_is_refused() -> None:
-    refuse_secret_arguments(["--size", "8B"])
+    refuse_secret_arguments(["--size", "8B", "--run", "hf_llama_3_8b_finetune"])
     with pytest.raises(UsageError, match="an argument of the workload"):
         refuse_secret_arguments([f"--token={TOKEN}"])
