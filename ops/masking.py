@@ -5,8 +5,8 @@ import re
 _HIDDEN = b"(masked)"
 # Names whose values are always hidden. A bare "token" is not one of them: tokens/s are no secrets.
 _NAMES = (
-    rb"pass(?:word|wd|phrase)|secret|api_?-?key|access_?-?key|auth_?-?token|session_?-?token|security_?-?token"
-    rb"|hf_token|hugging_?face_(?:hub_)?token|wandb_api_key|signature|credential"
+    rb"pass(?:word|wd|phrase)|secret|_pwd|api_?-?key|ac(?:cess|count)_?-?key|auth_?-?token|session_?-?token"
+    rb"|security_?-?token|hf_token|hugging_?face_(?:hub_)?token|wandb_api_key|signature|credential|\bsig\b"
 )
 _RULES: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
     (
@@ -30,7 +30,12 @@ _RULES: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
     ),
     (re.compile(rb"(\bhooks\.slack\.com/)[A-Za-z0-9/_-]{8,4000}"), rb"\1" + _HIDDEN),
     # Words of a command, and of Enroot's file of credentials.
-    (re.compile(rb"(?i)((?:^|[\s-])(?:password|passwd) )[^\s\"']{8,4000}"), rb"\1" + _HIDDEN),
+    (
+        re.compile(
+            rb"(?i)((?:(?:^|[\s-])(?:password|passwd)|--[\w-]{0,40}(?:" + _NAMES + rb")) )[^\s\"']{8,4000}"
+        ),
+        rb"\1" + _HIDDEN,
+    ),
     (
         re.compile(
             rb"(?i)((?:" + _NAMES + rb")[a-z_]{0,20}[\"']?\s{0,4}[=:]\s{0,4})([\"']?)(?!file:|secret:)"

@@ -12,7 +12,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/container_image.sh"
 
 # Parts of names of variables whose values no report shows.
-readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH'
+readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|_PWD'
 
 # check_job_settings FOLDER: FOLDER is the workload's.
 check_job_settings() {

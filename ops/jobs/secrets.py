@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from ops.account.head_node import HeadNode
 from ops.jobs.lookup import cluster_option
@@ -11,10 +12,10 @@ from training_cluster.catalog.families import load_base
 
 _FILE = "file:"
 # Variables that secrets.sh replaces (SECRET_NAMES of job_settings.sh).
-_TAKEN = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH")
+_TAKEN = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|_PWD")
 # The last word of a name tells what it is: MOE_TOKEN_DISPATCHER_TYPE and HF_TOKEN_PATH are no secrets.
 _NAME = re.compile(
-    r"(?:(?:^|_)(?:SECRETS?|CREDENTIALS?|AUTH)|PASS(?:WORD|WD|PHRASE)"
+    r"(?:(?:^|_)(?:SECRETS?|CREDENTIALS?|AUTH)|_PWD|PASS(?:WORD|WD|PHRASE)"
     r"|(?:API|ACCESS|SECRET|AUTH|PRIVATE|DB|HF|WANDB)_?(?:TOKEN|KEY|PASS))(?:_?\d+)?$"
 )
 # PAD_TOKEN, TEXT_KEY and SINGLE_PASS too end this way, so their values have to look random.
@@ -35,8 +36,13 @@ def refuse_secret(name: str, value: str, *, option: str) -> None:
 
 
 def refuse_secret_arguments(arguments: Sequence[str]) -> None:
-    """Refuse an argument of the workload with the form of a secret. Raises UsageError."""
-    if any(mask(argument) != argument for argument in arguments):
+    """Refuse an argument of the workload, or its value, with the form of a secret. Raises UsageError."""
+    pairs = [
+        f"{option} {value}"
+        for option, value in pairwise(arguments)
+        if option[:1] == "-" and value[:1] not in "-/"
+    ]
+    if any(mask(argument) != argument for argument in (*arguments, *pairs)):
         raise UsageError(_refusal("an argument of the workload", "MY_TOKEN"))
 
 

@@ -26,6 +26,10 @@ SECRETS = {
     "T00000000/B00000000/XXXXXXXXXXXX": "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXX",
     "eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2ln": "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2ln",
     "hunter3hunter3": "machine ghcr.io login me password hunter3hunter3",
+    "hunter4hunter4": "+ python train.py --wandb-api-key hunter4hunter4",
+    "hunter5hunter5": "DB_PWD=hunter5hunter5",
+    "aHVudGVyNg==": "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=aHVudGVyNg==",
+    "aHVudGVyNw%3D": "https://a.blob.core.windows.net/c?sv=2024-05-04&sig=aHVudGVyNw%3D",
     "sk-proj-abcdef_ghij-0123": "key sk-proj-abcdef_ghij-0123",
     "nvapi-abcdefghijklmnopqrstuvwxyz": "key nvapi-abcdefghijklmnopqrstuvwxyz",
     "glpat-abcdefghijklmnopqrst": "key glpat-abcdefghijklmnopqrst",
@@ -65,6 +69,7 @@ def test_what_is_no_secret_stays() -> None:
         "step 100 loss 5.4 tokens/s 25387, tokens: 123456789",
         "the tokenizer has no token <|endoftext|>",
         "Unable to locate credentials",
+        "PWD=/home/ubuntu/training sigma=0.123456789 design=0.123456789",
         "arn:aws:iam::111122223333:role/parallelcluster/training",
         "s3://amzn-s3-demo-bucket/bootstrap/training/bundle-6f1e0d2c.tar.gz",
     ):

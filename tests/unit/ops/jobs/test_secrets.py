@@ -19,6 +19,9 @@ TOKEN = "hf_abcdefghijklmnopqrst0123456789"
         "AWS_SECRET_ACCESS_KEY=a/b",
         "db_password=hunter2hunter2",
         "HF_TOKEN_2=x",
+        "DB_PWD=hunter2",
+        "AZURE=AccountName=a;AccountKey=0f9e8d7c6b5a==",
+        "SAS=sv=2024&sig=0f9e8d7c6b5a",
         "TOKEN=0f9e8d7c6b5a4f3e2d1c",
         f"PLAIN={TOKEN}",
         "MLFLOW_TRACKING_URI=https://me:hunter2hunter2@host",
@@ -51,6 +54,7 @@ def test_a_secret_as_value_is_refused(pair: str) -> None:
         "SINGLE_PASS=fused",
         "MONKEY=x",
         "HF_TOKEN_PATH=/scratch/t",
+        "OLDPWD=/home/ubuntu",
         "RUN_NAME=hf_llama_3_8b_finetune",
         "RUN_NAME=sk-learn-baseline-run-01",
         "WANDB_NOTES=basic reproduction-of-the-paper",
@@ -62,6 +66,12 @@ def test_other_values_pass(pair: str) -> None:
 
 
 def test_a_secret_argument_is_refused() -> None:
-    refuse_secret_arguments(["--size", "8B", "--run", "hf_llama_3_8b_finetune"])
-    with pytest.raises(UsageError, match="an argument of the workload"):
-        refuse_secret_arguments([f"--token={TOKEN}"])
+    for passes in (
+        "--size 8B --run hf_llama_3_8b_finetune",
+        "--api-key /fsx/keys/mine",
+        "--use-api-key --seed=12345",
+    ):
+        refuse_secret_arguments(passes.split())
+    for refused in (f"--token={TOKEN}", "--api-key abcdefgh12345", "--db-password hunter22"):
+        with pytest.raises(UsageError, match="an argument of the workload"):
+            refuse_secret_arguments(refused.split())
