@@ -57,9 +57,13 @@ set_secret() {
   local text fresh
   local -r folder="${HOME:?}/.training-cluster"
   [[ $1 =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]*$ ]] || die "'$1' is not a name: take letters, digits, _ . and -."
-  if [[ -t 0 ]]; then printf 'The secret %s (it is not shown): ' "$1" >&2; fi
-  IFS= read -rs text || true
-  if [[ -t 0 ]]; then printf '\n' >&2; fi
+  if [[ -t 0 ]]; then
+    printf 'The secret %s (it is not shown): ' "$1" >&2
+    IFS= read -rs text || true
+    printf '\n' >&2
+  else
+    text="$(cat)" # keys may have several lines
+  fi
   [[ -n $text ]] || die 'the secret is empty, so nothing was changed.'
   umask 077
   mkdir -p "$folder"

@@ -45,15 +45,15 @@ def test_a_secret_replaces_its_name(tmp_path: Path) -> None:
 def test_a_stored_secret_reaches_the_job(tmp_path: Path) -> None:
     home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     command = ["bash", str(TRAINING / "secrets.sh"), "set", "WANDB_API_KEY"]
-    done = subprocess.run(command, env=home, input="the-key", capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=home, input="the\n-key\n", capture_output=True, text=True, check=True)
     assert "--env WANDB_API_KEY=file:.training-cluster/WANDB_API_KEY" in done.stdout
-    assert "the-key" not in done.stdout + done.stderr
+    assert "-key" not in done.stdout + done.stderr
     file, address = tmp_path / ".training-cluster" / "WANDB_API_KEY", "file:/not/a/secret"
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     for path in (".training-cluster/WANDB_API_KEY", "~/.training-cluster/WANDB_API_KEY", str(file)):
         done = bash(SCRIPT, **home, WANDB_API_KEY=f"file:{path}", PLAIN=address)
-        assert (done.returncode, done.stdout) == (0, f"the-key|{address}|"), done.stderr
+        assert (done.returncode, done.stdout) == (0, f"the\n-key|{address}|"), done.stderr
     file.chmod(0o640)
     for path, why in ((str(file), "others can read it"), ("none", "there is no file")):
         done = bash(SCRIPT, **home, WANDB_API_KEY=f"file:{path}")
-        assert (done.returncode, why in done.stderr, "the-key" in done.stderr) == (1, True, False)
+        assert (done.returncode, why in done.stderr, "-key" in done.stderr) == (1, True, False)
