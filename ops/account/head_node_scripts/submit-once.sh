@@ -32,9 +32,15 @@ for word; do
   own="${word#--output=}"
   own="${own%/runs/job-%j.log}/users/$user"
   # Users of a directory may make their folder themselves.
-  if [[ $word == --output=*/runs/job-%j.log ]] && { mkdir -m 700 "$own" 2>/dev/null || [[ -O $own && ! -L $own ]]; }; then
-    mkdir -p "$own/logs"
-    word="--output=$own/logs/job-%j.log"
+  if [[ $word == --output=*/runs/job-%j.log ]]; then
+    if mkdir -m 700 "$own" 2>/dev/null || [[ -O $own && ! -L $own ]]; then
+      mkdir -p "$own/logs"
+      word="--output=$own/logs/job-%j.log"
+    elif [[ -e $own || -L $own ]]; then
+      printf '%s belongs to somebody else, or is a link, so it takes no output of %s.\n  ask an admin to type: sudo mv -T %q %q\n' \
+        "$own" "$user" "$own" "$own.old" >&2
+      exit 1
+    fi
   fi
   words+=("$word")
 done

@@ -46,6 +46,20 @@ def test_output_is_written_to_the_user_folder(cluster: PlayedCluster, call: Call
     assert call("logs", "31")[:2] == (0, "step 1\n")
 
 
+def test_a_strangers_user_folder_is_refused(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.does("sbatch", "echo 31")
+    own = cluster.shared / "users" / getpass.getuser()
+    own.parent.mkdir()
+    own.symlink_to(cluster.shared)
+    code, _, said = call("submit", "gpt2", "--nodes", "2")
+    assert (code, f"users/{own.name} belongs to somebody else" in said, cluster.called("sbatch")) == (
+        1,
+        True,
+        [],
+    )
+
+
 def slurm_with_a_queue(cluster: PlayedCluster, *, before: str = "", slow: str = "") -> None:
     """Play an sbatch that does `before`, puts its comment in the queue, and is `slow` the first time."""
     queue = cluster.shared.parent / "queue"
