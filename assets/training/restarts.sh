@@ -300,7 +300,12 @@ end_as_asked() {
 }
 
 # is_preempted: succeeds while a job that is preempted has GraceTime. Slurm queues it again only if it has not ended by then.
-is_preempted() { [[ $(squeue --noheader --jobs="$THIS_JOB" --Format=State:20,PreemptTime:20) == RUNNING*-*T* ]]; }
+# A job that another one suspends (PreemptMode=SUSPEND,GANG) keeps its PreemptTime after it is resumed.
+is_preempted() {
+  local -r preempted='JobState=RUNNING .* PreemptTime=([0-9]+) SuspendTime=([0-9]+|None) '
+  [[ $(SLURM_TIME_FORMAT=%s scontrol --oneliner show job "$THIS_JOB") =~ $preempted ]] &&
+    ((BASH_REMATCH[1] > ${BASH_REMATCH[2]/None/0}))
+}
 
 # is_at_time_limit: succeeds if REQUEUE_AT_TIME_LIMIT is 1, and the ranks were asked to stop because of the time limit:
 # it has passed, or the job still runs (it was not cancelled, preempted or requeued) and less than a day is left. The longest

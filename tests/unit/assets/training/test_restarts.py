@@ -289,9 +289,18 @@ def test_a_preempted_job_is_queued_again(job: Job) -> None:
     """Slurm does so only with a job that has not ended within GraceTime."""
     (job.run_dir / "outcome").write_text("stopped 9\n")
     job.save(9)
-    for state, is_preempted in (("RUNNING 2026-11-22T03:00:00", True), ("RUNNING N/A", False)):
-        _, is_queued, output = job.run(f"squeue() {{ echo {state}; }}; end_of_training 0")
-        assert (is_queued, "the job is preempted: stopped at step 9" in output) == (is_preempted,) * 2
+    for seen, is_preempted in (
+        ("JobState=RUNNING Reason=None PreemptTime=1795 SuspendTime=None SecsPreSuspend=0", True),
+        ("JobState=RUNNING Reason=None PreemptTime=1795 SuspendTime=1790 SecsPreSuspend=9", True),
+        ("JobState=RUNNING Reason=None PreemptTime=1795 SuspendTime=1799 SecsPreSuspend=9", False),  # gang
+        ("JobState=RUNNING Reason=None PreemptTime=None SuspendTime=None SecsPreSuspend=0", False),
+        ("JobState=COMPLETING Reason=None PreemptTime=1795 SuspendTime=None SecsPreSuspend=0", False),
+    ):
+        slurm = (
+            f"scontrol() {{ if [[ $* == *show\\ job* ]]; then echo '{seen}'; else log \"scontrol $*\"; fi; }}"
+        )
+        _, is_queued, output = job.run(f"{slurm}; end_of_training 0")
+        assert (is_queued, "the job is preempted: stopped at step 9" in output) == (is_preempted,) * 2, seen
 
 
 def test_ranks_before_their_first_step_may_end(job: Job) -> None:
