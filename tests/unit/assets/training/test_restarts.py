@@ -167,7 +167,7 @@ def test_a_silent_node_delays_spares_little(job: Job, tmp_path: Path) -> None:
         line = f"{read}; wanted={wanted}; answering n1 n2 n3; echo ${{well[*]}} $waits"
         n1, n3, seconds = job.run(line, **settings)[2].split()
         assert (n1, n3) == ("n1", "n3")
-        assert least < float(seconds) < most
+        assert least < float(seconds) <= most
 
 
 def test_an_unhealthy_node_is_left_out(job: Job, tmp_path: Path) -> None:
