@@ -37,6 +37,15 @@ addresses() {
   fi
 }
 
+# Prints the nodes of the job that starts; of a heterogeneous job, those of all its components.
+nodes_of_job() {
+  local host_list="${SLURM_JOB_NODELIST:-$SLURM_NODELIST}" # Slurm before 23.02 has the shorter name alone
+  if [[ -n ${SLURM_HET_JOB_ID:-} ]]; then
+    host_list+=",$(timeout 5 squeue --noheader --all --jobs="$SLURM_HET_JOB_ID" --format=%N | grep . | paste -sd ,)" || true
+  fi
+  printf '%s\n' "${host_list%,}"
+}
+
 # write_peers JOB NODES
 write_peers() {
   addresses "$2" >"$PEERS/.$1"
@@ -68,7 +77,7 @@ if [[ ! -d $PEERS ]]; then
   spare_running
 fi
 case "${1:-}" in
-  open) write_peers "$2" "${SLURM_JOB_NODELIST:-$SLURM_NODELIST}" ;; # Slurm before 23.02 has the shorter name alone
+  open) write_peers "$2" "$(nodes_of_job)" ;;
   close) rm -f "$PEERS/$2" ;;
 esac
 exec 9<"$PEERS"

@@ -49,7 +49,7 @@ for n in 2 3 4; do
 done
 on() { ip netns exec "n$1" "${@:2}"; }
 slurm() {
-  on 2 env -i SLURMD_NODENAME=n-2 SLURM_JOB_ID="$2" SLURM_JOB_NODELIST="$3" \\
+  on 2 env -i SLURMD_NODENAME=n-2 SLURM_JOB_ID="$2" SLURM_JOB_NODELIST="$3" ${HET:+"SLURM_HET_JOB_ID=$HET"} \\
     "$SCRIPTS/$1.d/10-training-cluster"
 }
 mkfifo up; ip netns exec n2 $LISTEN >up & trap 'kill $!' EXIT; read -r _ <up
@@ -131,6 +131,13 @@ def test_slurm_knows_addresses_that_dns_lacks(node: HealthNode) -> None:
     node.stub("scontrol", f'if [[ $2 == hostnames ]]; then echo x; else echo "{answer}"; fi')
     output = in_network(node, "on 2 bash $PEERS; slurm prolog 7 x; try")
     assert output == [[True, True], [True, True], [False, False]]
+
+
+def test_components_of_a_job_reach_each_other(node: HealthNode) -> None:
+    """Slurm starts a component of a heterogeneous job as a job of its own."""
+    node.stub("squeue", "printf 'n-2\\n\\nn-4\\n'")
+    output = in_network(node, "on 2 bash $PEERS; HET=7 slurm prolog 8 n-2; try")
+    assert output == [[True, True], [False, False], [True, True]]
 
 
 def test_rules_spare_jobs_that_run_already(node: HealthNode) -> None:
