@@ -82,13 +82,6 @@ def test_a_rehearsal_trains_on_two_nodes(terminal: Terminal) -> None:
     assert list((terminal.folder / "shared" / "checkpoints" / "gpt2").glob("*/step-*"))
 
 
-def test_a_job_asks_its_nodes_service(terminal: Terminal) -> None:
-    program = str(terminal.folder / "shared" / "training" / "nodes.sh")
-    said = terminal.type("srun", "--nodes=1", "--exclusive", "--mpi=none", "bash", program, "answer", "1")
-    log = terminal.folder / "node" / "root" / "var" / "log" / "training-cluster" / "health.log"
-    assert f"{said.strip()}, between starts of a job: healthy" in log.read_text()
-
-
 def test_status_shows_the_existing_cluster(terminal: Terminal) -> None:
     shown = terminal.trainctl("status")
     assert re.search(r"TrainingClusterStack +CREATE_COMPLETE", shown)
@@ -211,3 +204,10 @@ def test_wrong_inputs_are_one_message(terminal: Terminal) -> None:
         ("connect -- rm -r /fsx", 1, "rm"),
     ):
         assert message in terminal.trainctl(*words.split(), code=code)
+
+
+def test_a_job_asks_its_nodes_service(terminal: Terminal) -> None:
+    program = str(terminal.folder / "shared" / "training" / "nodes.sh")
+    said = terminal.type("srun", "--nodes=1", "--exclusive", "--mpi=none", "bash", program, "answer", "1")
+    log = terminal.folder / "node" / "root" / "var" / "log" / "training-cluster" / "health.log"
+    assert f"{said.strip()}, between starts of a job: healthy" in log.read_text()

@@ -109,7 +109,8 @@ def test_intel_mpi_starts_ranks_and_scancel_ends_them(training: Training) -> Non
     wait_until(lambda: metrics.is_file() and metrics.read_text() != "", timeout_s=120, what="no step")
     assert [(run_dir / f"world-{rank}").read_text() for rank in range(4)] == ["0 4", "1 4", "0 4", "1 4"]
     training.end(job_id)
-    wait_for_words(training, job_id, "ended without saving since the checkpoint of step ")
+    # Hydra ends ranks that have had the time to save, or not.
+    wait_for_words(training, job_id, "continue it, unless Slurm has queued it again")
     assert training.slurm.job_state(job_id) == "CANCELLED"
 
 
