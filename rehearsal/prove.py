@@ -42,7 +42,7 @@ _POLL_S, _TIMEOUT_S = 0.05, 1500.0
 
 @dataclass
 class Row:
-    """What a case has shown."""
+    """Result of a case."""
 
     case: str
     at_step: int = 0

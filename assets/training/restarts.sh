@@ -37,9 +37,8 @@ declare -i starts_here=0                           # in this allocation
 repeats=""                                         # set if the ranks of the last start failed on the same nodes
 lost=""                                            # nodes of the last start that are not well, and why
 ended_at=""
-readonly MAX_INTERRUPTIONS=10 MAX_FAILURES_A_DAY=24
+readonly MAX_INTERRUPTIONS=10 MAX_FAILURES_A_DAY=24 ENDED_BY_SIGTERM=143
 told="" # set by job.slurm's trap if Slurm asked this script to end
-readonly ENDED_BY_SIGTERM=143
 
 # Prints the step of the newest complete checkpoint; 0 without one.
 latest_step() {
@@ -330,7 +329,8 @@ restart_or_end() {
     failures+=1 tries=", restart $failures of $MAX_RESTARTS without a new checkpoint"
   fi
   not="$(why_not_again)"
-  if [[ -z $not && ($3 == ranks || -n $lost) ]] && stays "$tries"; then
+  # Not on nodes on which the ranks failed twice without progress.
+  if ((size)) && [[ -z $not && (-n $lost || ($3 == ranks && (-z $repeats || -z $tries))) ]]; then
     if [[ -n $lost ]]; then where="on ${well[*]:0:size}"; else repeats=yes; fi
     log "$2; continues from step $at$tries, $where"
     tell "started again" "$2; continues from step $at$tries, $where"
@@ -339,11 +339,6 @@ restart_or_end() {
     queue_again "$1" "$2; continues from step $at$tries"
   fi
   end_for_good "$1" "$2" "$not"
-}
-
-# stays TRIES: succeeds if the job has enough healthy nodes, and the ranks did not fail twice on them without progress.
-stays() {
-  ((size)) && [[ -n $lost || -z $repeats || -z $1 ]]
 }
 
 # end_for_good CODE WHY NOT: ends the job with CODE, and reports why it does not start again.

@@ -9,10 +9,11 @@ from ops.jobs.lookup import cluster_option
 from ops.masking import mask
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
+from training_cluster.paths import TRAINING
 
-_FILE = "file:"
-# Variables that secrets.sh replaces (SECRET_NAMES of job_settings.sh).
-_TAKEN = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|_PWD")
+_FILE, _SETTINGS = "file:", TRAINING / "job_settings.sh"
+# Variables that secrets.sh replaces.
+_TAKEN = re.compile(*re.findall("^readonly SECRET_NAMES='(.+)'$", _SETTINGS.read_text(), re.MULTILINE))
 # The last word of a name tells what it is: MOE_TOKEN_DISPATCHER_TYPE and HF_TOKEN_PATH are no secrets.
 _NAME = re.compile(
     r"(?:(?:^|_)(?:SECRETS?|CREDENTIALS?|AUTH)|_PWD|PASS(?:WORD|WD|PHRASE)"

@@ -70,7 +70,8 @@ render() {
   ' "$ACCOUNTS" "$PEOPLE"
 }
 
-# make_budgets: creates or changes the QOS of each account with a budget. sacctmgr fails if there is nothing to do.
+# make_budgets: creates or changes the QOS of each account with a budget. sacctmgr also fails if there is nothing to do, so the
+# result is read.
 make_budgets() {
   local name hours limits
   while read -r name _ _ _ _ hours; do
@@ -79,6 +80,10 @@ make_budgets() {
     # shellcheck disable=SC2086 # two words
     sacctmgr --immediate --quiet add qos "budget-$name" $limits </dev/null >/dev/null ||
       sacctmgr --immediate --quiet modify qos where name="budget-$name" set $limits </dev/null >/dev/null || true
+    [[ $(sacctmgr --noheader --parsable2 show qos where name="budget-$name" format=Flags,GrpTRESMins) == "NoDecay|${limits#* GrpTRESMins=}" ]] || {
+      printf 'the budget of %s was not set: see the lines above\n' "$name" >&2
+      return 1
+    }
   done <"$ACCOUNTS"
 }
 

@@ -141,7 +141,7 @@ def test_components_of_a_job_reach_each_other(node: HealthNode) -> None:
 
 
 def test_rules_spare_jobs_that_run_already(node: HealthNode) -> None:
-    """Of a deploy that brings the rules; a job that waits for its nodes has its prolog to come."""
+    """A deploy brings the rules to nodes with jobs; a job that waits for its nodes has its prolog to come."""
     node.write("etc/parallelcluster/slurm_plugin/slurm_nodename", "n-2\n")
     node.stub("squeue", "if [[ $* == *--nodelist=n-2* ]]; then printf 'CF 8 n-2,n-4\\nR 7 n-2,n-3\\n'; fi")
     output = in_network(

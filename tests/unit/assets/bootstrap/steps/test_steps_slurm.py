@@ -134,7 +134,8 @@ def test_accounts_and_limits_are_the_files(node: Machine, tmp_path: Path) -> Non
         "printf 'AccountingStorageType   = accounting_storage/slurmdbd\\nClusterName = training\\nTRESBillingWeights=Node=8\\n'",
     )
     associations = "nlp|alice\\nold|alice\\nold|carol\\n"
-    loads = f'case "$*" in *load*) cp "$3" {tmp_path}/loaded ;; *show*) printf "{associations}" ;; *add*) exit 1 ;; esac'
+    budget = "*show*qos*) echo 'NoDecay|billing=30000' ;;"
+    loads = f'case "$*" in {budget} *load*) cp "$3" {tmp_path}/loaded ;; *show*) printf "{associations}" ;; *add*) exit 1 ;; esac'
     node.program("sacctmgr", loads)
     node.does("78")
     assert (tmp_path / "loaded").read_text() == LOADED
@@ -145,7 +146,9 @@ def test_accounts_and_limits_are_the_files(node: Machine, tmp_path: Path) -> Non
         "sacctmgr --immediate --quiet remove user where name=alice account=old cluster=training"
     ]
     assert (node.etc / "budgets").read_text() == "nlp 500 alice\n"
-    node.program("sacctmgr", "echo no database; exit 1")
+    node.program("sacctmgr", "exit 1")
+    fails(node.run("78"), "the budget of nlp was not set: see the lines above")
+    node.program("sacctmgr", f'case "$*" in {budget} *) echo no database; exit 1 ;; esac')
     done = node.run("78")
     fails(done, "sacctmgr refused the accounts of the users file: see the lines above")
     assert "no database" in done.stderr

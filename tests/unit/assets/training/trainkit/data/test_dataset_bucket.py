@@ -67,7 +67,7 @@ def shards_in(made: Path) -> tuple[Shard, Shard, Manifest]:
 
 
 def test_one_of_several_users_uploads_for_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an admin uploaded for all is not uploaded again."""
+    """Do not upload again what an admin uploaded for all."""
     monkeypatch.setenv("TRAINING_UPLOADS", "users/alice")
     bucket, made = folder_bucket(tmp_path / "bucket", monkeypatch), tmp_path / "made"
     _, _, manifest = shards_in(made)
