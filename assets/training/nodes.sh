@@ -168,7 +168,7 @@ set_size() {
   size=$((${#well[@]} < wanted ? ${#well[@]} : wanted))
   if ((size < least)); then
     size=0
-  elif [[ -n ${MIN_NODES:-} ]]; then
+  elif ((least < wanted)); then
     python="$(find_python)" || exit 1
     size="$("$python" -I -B "$training/run_module.py" trainkit.node_count "$training/$workload" "$least" "$size" \
       "${arguments[@]}")" || die "$workload takes no number of nodes from $least to $size: see the line above." \

@@ -57,7 +57,7 @@ how_to_go_on() {
   for name in SPARES MIN_NODES; do
     if [[ ${!name:-0} != 0 ]]; then printf '%s=%s ' "$name" "${!name}"; fi
   done
-  if [[ -n ${MIN_NODES:-} ]]; then fewest="$((MIN_NODES + ${SPARES:-0}))-"; fi
+  if [[ -n ${MIN_NODES:-} ]] && ((MIN_NODES < SLURM_JOB_NUM_NODES)); then fewest="$MIN_NODES-"; fi
   printf 'RUN_NAME=%s sbatch --nodes %s%s %s/job.slurm %s' "$run" "$fewest" "$SLURM_JOB_NUM_NODES" "$training" "$workload"
 }
 

@@ -103,6 +103,8 @@ def submit(
         )
     given = [*(settings or []), *([f"NOTIFY={notify}"] if notify else [])]
     most, fewest = read_nodes(nodes)
+    if spares:
+        fewest = fewest or most  # a job that Slurm queued again starts without a spare, too
     refuse_secret_arguments(arguments or [])
     checked = read_settings(given, run=name, container=container, spares=spares, fewest=fewest)
     if note := check_job_settings(workload, checked, arguments or []):

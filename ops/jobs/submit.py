@@ -146,9 +146,11 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
     time_limit, account = (request.settings.get(f"SBATCH_{word}") for word in ("TIMELIMIT", "ACCOUNT"))
     check_time(request.time_limit or time_limit, account, partition.name, head_node)
     if has_check_of_nodes(request.workload):
-        facts = read_facts(partition.name, head_node)
+        facts, settings = read_facts(partition.name, head_node), dict(request.settings)
+        if request.fewest == request.nodes:
+            settings.pop(MIN_NODES, None)  # of spares: no range
         for nodes in {request.nodes, request.fewest}:
-            check_on_nodes(request.workload, request.settings, request.arguments, nodes=nodes, facts=facts)
+            check_on_nodes(request.workload, settings, request.arguments, nodes=nodes, facts=facts)
     if request.after and find_job(request.after, head_node) is None:
         # Slurm itself treats a job that it does not know as one that succeeded.
         raise OpsError(
@@ -201,7 +203,8 @@ def sbatch_command(request: JobRequest, token: str = "") -> list[str]:
         token: comment of the job, by which a second call recognises it; empty for none.
     """
     shared = load_base().shared_dir
-    least, most = request.fewest + request.spares, request.nodes + request.spares
+    most = request.nodes + request.spares
+    least = request.fewest if MIN_NODES in request.settings else most
     return [
         *(
             ["env", *(f"{name}={value}" for name, value in request.settings.items())]

@@ -126,7 +126,7 @@ def test_a_dry_run_checks_and_prints_its_command(cluster: PlayedCluster, call: C
     code, said, complaint = call(*asked, "--", "--seed", "1")
     assert (code, complaint) == (0, "")
     assert said == (
-        "env GLOBAL_BATCH=576 MAX_STEPS=5 SPARES=1 MIN_NODES=2 sbatch --parsable --nodes=3-4 --job-name=gpt2 "
+        "env GLOBAL_BATCH=576 MAX_STEPS=5 SPARES=1 MIN_NODES=2 sbatch --parsable --nodes=2-4 --job-name=gpt2 "
         "--output=/fsx/runs/job-%j.log /fsx/training/job.slurm gpt2 --seed 1\n"
     )
     code, said, _ = call(*asked, "--json")
