@@ -39,6 +39,9 @@ JOB_SETTINGS: Rendered = {
     # The first word is ParallelCluster's: its line is replaced. A job that is queued again would wait 71 s
     # (AuthInfo=cred_expire), then up to 60 s for the scheduler's turn (batch_requeue_fini, sched_interval).
     "SchedulerParameters": "nohold_on_prolog_fail,requeue_delay=6,sched_interval=5,bf_interval=10",
+    # Refused starts in a job's life after which Slurm holds it, by default 4: of 512 fresh nodes often one is
+    # unhealthy, and a run has weeks. Each costs minutes of nodes, and the brake of the checks comes before.
+    "MaxBatchRequeue": 50,
     # Ranks save a checkpoint between SIGTERM and SIGKILL.
     "KillWait": load_base().kill_wait_s,
     # By default a node's health checks run with the job's first step there, so after the start of the batch
