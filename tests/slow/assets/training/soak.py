@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 
@@ -75,20 +75,22 @@ class Result:
 
     seed: int
     seconds: int = 0
-    events: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    """Jobs that did not finish once with all steps and the right loss, and nodes drained without a reason."""
     goodput: float = 0.0
     """Useful steps as a share of those of this seed's undisturbed runs in the same time, without saves."""
-    means: str = ""
-    """Mean seconds of a save (d), from a fault to the next step (R), and between interruptions (M)."""
     bound: float = 0.0
-    """Goodput that the forecast of `trainctl price --days` gives for these means."""
+    """Goodput that the forecast of `trainctl price --days` gives for the three means."""
+    save_s: float = 0.0
+    restart_s: float = 0.0
+    """Mean seconds from a fault to the next step."""
+    between_s: float = 0.0
+    """Mean seconds between interruptions."""
+    wrong: list[str] = field(default_factory=list)
+    """Jobs that did not finish once with all steps and the right loss, and nodes drained without a reason."""
+    events: list[str] = field(default_factory=list)
 
     def line(self) -> str:
-        share = f"goodput {self.goodput:.3f} bound {self.bound:.3f} ({self.means})"
-        wrong = "; ".join(self.wrong) or "all finished once"
-        return f"{self.seed}\t{self.seconds} s\t{share}\t{wrong}\t{', '.join(self.events)}"
+        words = ("; ".join(each) if isinstance(each, list) else f"{each:.5g}" for each in astuple(self))
+        return "\t".join(words)
 
 
 class Soak:
@@ -103,6 +105,8 @@ class Soak:
         """Seconds for which runs had their nodes, from their first start on; looks at which they had none."""
         self.faults: list[tuple[str, float]] = []
         """Runs of which a rank or a node was hit, and when."""
+        self.saved = defaultdict[str, list[tuple[float, int]]](list)
+        """Newest checkpoint of a run, at each look."""
         self.tasks: dict[str, int] = {}
         """Job id by run."""
         self.disk = training.run_dir("full") / "others"
@@ -161,8 +165,11 @@ class Soak:
         return self.result
 
     def look(self, running: list[str], length: float) -> None:
-        """Add the seconds since the last look to each run that has started."""
+        """Add the seconds since the last look to each run that has started; note newest checkpoints."""
         for run in self.tasks:
+            newest = self.training.shared / "checkpoints" / "tiny" / run / "latest_step"
+            with contextlib.suppress(OSError):
+                self.saved[run].append((time.time(), int(newest.read_text())))
             if run in running and self.words(run, "starts"):
                 self.held[run] += length
             else:
@@ -252,6 +259,7 @@ class Soak:
                 self.result.wrong.append(f"{run} has other steps: {[row['step'] for row in rows]}")
             elif any(abs(row["loss"] - loss) > 1e-6 for row, loss in zip(rows, right, strict=True)):
                 self.result.wrong.append(f"{run} has other losses")
+            self.result.wrong += self.lost_steps(run)
             times = [datetime.fromisoformat(row["time"]).timestamp() for row in rows]
             if len(times) < 2:
                 continue
@@ -264,14 +272,22 @@ class Soak:
         held = sum(self.held.values())
         between = held / max(len(restarts), 1)
         save, restart = statistics.mean(saves), statistics.mean(restarts or [0.0])
+        self.result.save_s, self.result.restart_s, self.result.between_s = save, restart, between
         self.result.goodput = useful * statistics.median(usual or [STEP_S]) / held
         every = best_interval(save_s=save, between_s=between)
         self.result.bound = train_share(every_s=every, save_s=save, between_s=between, restart_s=restart)
-        self.result.means = f"d {save:.2f} s, R {restart:.1f} s, M {between:.0f} s"
         reasons = self.ask("sinfo", "--list-reasons", "--Node", "--format=%N %E")
         self.result.wrong += [
             f"{line}: drained without a reason" for line in reasons if line.endswith(" none")
         ]
+
+    def lost_steps(self, run: str) -> Iterator[str]:
+        """Yield the starts that began before a checkpoint that the run had, or after its end."""
+        for _, step, began, *_ in self.words(run, "starts"):
+            at = datetime.fromisoformat(began).timestamp()
+            newest = max((each for seen, each in self.saved[run] if seen < at - 1), default=0)
+            if int(step) < newest or int(step) >= STEPS:
+                yield f"{run} starts from {step}, and had a checkpoint of {newest}"
 
     def words(self, run: str, name: str) -> list[list[str]]:
         """Return the words of each line of a file of a run; none where a start never came so far."""
@@ -344,13 +360,15 @@ def soak(seed: int, *, is_scaled: bool) -> Result:
 
 def main(file: Path, first: int, last: int, *, is_scaled: bool) -> None:
     """Try the seeds that FILE does not have yet."""
-    tried = {int(line.split("\t")[0]) for line in file.read_text().splitlines()} if file.exists() else set()
+    if not file.exists():
+        file.write_text("\t".join(each.name for each in fields(Result)) + "\n")
+    tried = {line.split("\t")[0] for line in file.read_text().splitlines()}
     for seed in range(first, last + 1):
-        if seed not in tried:
-            result = soak(seed, is_scaled=is_scaled)
+        if str(seed) not in tried:
+            line = soak(seed, is_scaled=is_scaled).line()
             with file.open("a") as stream:
-                stream.write(f"{result.line()}\n")
-            print(result.line(), flush=True)
+                stream.write(f"{line}\n")
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

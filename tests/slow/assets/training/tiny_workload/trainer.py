@@ -57,6 +57,7 @@ class World:
 
 
 def _arrived(file: Path, step: int) -> bool:
+    gone = False
     while True:
         if file.is_file():
             pid, at, asked = (int(word) for word in file.read_text().split())
@@ -64,8 +65,9 @@ def _arrived(file: Path, step: int) -> bool:
                 return bool(asked)
             if at > step:  # it was not asked then, or it would have left
                 return False
-            if not DEAF:
-                os.kill(pid, 0)  # raises where that rank is gone
+            if gone:  # before this look: the last step may have come with its end
+                raise ProcessLookupError(f"process {pid} is gone at step {at}")
+            gone = not DEAF and not Path(f"/proc/{pid}").exists()
         time.sleep(0.01)
 
 
