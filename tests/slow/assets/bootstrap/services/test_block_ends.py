@@ -26,6 +26,21 @@ def tell(folder: Path, slurm: LocalSlurm, end: datetime.datetime) -> None:
     subprocess.run([sys.executable, program, "us-east-1"], env=env, check=True)
 
 
+def reservations_after_clustermgtd(folder: Path, slurm: LocalSlurm) -> list[str]:
+    """Return what is left when clustermgtd has looked for reservations of Capacity Blocks that it does not know."""
+    (folder / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+    (folder / "sudo").chmod(0o755)
+    of_slurm = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_BINARIES_DIR": "/usr/bin"}
+    cycle = (
+        "from slurm_plugin.capacity_block_manager import CapacityBlockManager as Manager\n"
+        "Manager('us-east-1', {}, None).get_reserved_nodenames([])"
+    )
+    subprocess.run([sys.executable, "-c", cycle], env=slurm.client_env() | of_slurm, check=True)
+    command = ["sinfo", "--noheader", "--reservation"]
+    said = subprocess.check_output(command, env=slurm.client_env(), text=True)
+    return [line.split()[0] for line in said.splitlines()]
+
+
 def test_jobs_end_before_their_capacity_block(tmp_path: Path) -> None:
     config = tmp_path / "etc" / "parallelcluster" / "slurm_plugin" / "fleet-config.json"
     config.parent.mkdir(parents=True)
@@ -48,6 +63,10 @@ def test_jobs_end_before_their_capacity_block(tmp_path: Path) -> None:
         wait_until(lambda: slurm.job(fits).state == "RUNNING", timeout_s=60, what="a short job waits")
         assert (slurm.job(endless).state, "Reserved" in slurm.job(endless).reason) == ("PENDING", True)
         assert [reason(node) for node in NODES] == ["none"] * 2
+        scontrol = ["scontrol", "create", "reservationname=pcluster-cr-2", "users=root", f"nodes={NODES[0]}"]
+        options = ["starttime=now+10", "duration=60", "flags=maint,ignore_jobs"]
+        subprocess.run([*scontrol, *options], env=slurm.client_env(), check=True)
+        assert reservations_after_clustermgtd(tmp_path, slurm) == ["training-cluster-cr-1"]
         slurm.cancel(fits)
         tell(tmp_path, slurm, now + 1495 * minute)  # extended by a day
         wait_until(lambda: slurm.job(endless).state == "RUNNING", timeout_s=60, what="still reserved")
