@@ -75,6 +75,7 @@ scenes = {
     "flipped": scene(3, "1", flipped=4),
     "tie": scene(2, "1", flipped=4),
     "once": scene(2, "0", factors=[1, 1, 2]),
+    "flaky": scene(2, "0", factors=[1, 2]),
     "unsteady": scene(2, "01", factors=count(1)),
     "alone": scene(1),
 }
