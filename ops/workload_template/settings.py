@@ -9,12 +9,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Literal
 
+from trainkit.resuming import check_batch
 from trainkit.run.run import die
-from trainkit.run.settings import TrainSettings, family_device, fill_settings
+from trainkit.run.settings import AccumulatingSettings, family_device, fill_settings
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(TrainSettings):
+class Settings(AccumulatingSettings):
     """Settings of a run."""
 
     model_layers: int = 2
@@ -25,7 +26,7 @@ class Settings(TrainSettings):
     """Bytes of a sequence."""
     device: Literal["", "cpu", "cuda"] = ""
     batch_size: int = 32
-    """Sequences of a rank and step. Tokens of a step = ranks * this * model_context."""
+    """Sequences of a rank and micro-step."""
     learning_rate: float = 2e-3
     warmup_steps: int = 50
     weight_decay: float = 0.01
@@ -42,3 +43,8 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
     if settings.model_width % settings.model_heads:
         die(f"MODEL_WIDTH {settings.model_width} is not a multiple of MODEL_HEADS {settings.model_heads}.")
     return dataclasses.replace(settings, device=settings.device or family_device())
+
+
+def check_job(settings: Settings, nodes: int) -> None:
+    """Die if the global batch cannot be divided among the ranks of so many nodes."""
+    check_batch(settings, nodes)

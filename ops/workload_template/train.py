@@ -24,7 +24,7 @@ from settings import Settings, read_settings
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from trainkit.data.order import Order
-from trainkit.resuming import own_options, resumed_settings
+from trainkit.resuming import accumulated, own_options
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.mfu import flops_per_token
@@ -141,20 +141,23 @@ class Trainer:
             logits = self._parallel(rows[:, :-1])
         return nn.functional.cross_entropy(logits.flatten(0, 1).float(), rows[:, 1:].flatten())
 
-    def train_step(self, rows: torch.Tensor) -> tuple[float, float]:
+    def train_step(self, micro_steps: list[torch.Tensor]) -> tuple[float, float]:
         """Make one update; return this rank's loss in nats per byte, and the norm of all ranks' gradients."""
         self.step += 1
         rate = self._settings.learning_rate * min(1.0, self.step / max(1, self._settings.warmup_steps))
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        loss = self.loss(rows)
         self._optimizer.zero_grad(set_to_none=True)
-        self._scaler.scale(loss).backward()
+        mean = 0.0
+        for rows in micro_steps:
+            loss = self.loss(rows) / len(micro_steps)
+            self._scaler.scale(loss).backward()
+            mean += float(loss.item())
         self._scaler.unscale_(self._optimizer)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), GRADIENT_CLIP)
         self._scaler.step(self._optimizer)
         self._scaler.update()
-        return float(loss.item()), float(norm.item())
+        return mean, float(norm.item())
 
     def loss_scale(self) -> float | None:
         """Return the factor of the loss in fp16; None in other precisions."""
@@ -210,10 +213,15 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         trainer.parameters, settings.model_layers, settings.model_width, settings.model_context
     )
     steps = Steps(run=run, settings=settings, after=trainer.step, device=device, flops_per_token=flops)
-    tokens_a_step = run.world_size * settings.batch_size * settings.model_context
+    tokens_a_step = (
+        run.world_size * settings.gradient_accumulation * settings.batch_size * settings.model_context
+    )
     while trainer.step < settings.max_steps:
         started = time.perf_counter()
-        rows = batch(text, settings, run, first=trainer.tokens // settings.model_context)
+        first = trainer.tokens // settings.model_context
+        rows = [
+            batch(text, settings, run, first=first, number=i) for i in range(settings.gradient_accumulation)
+        ]
         data_s = time.perf_counter() - started
         own_loss, norm = trainer.train_step(rows)
         # All ranks sum the losses and the requests to stop, so they all decide the same.
@@ -265,7 +273,7 @@ def validate(trainer: Trainer, text: torch.Tensor, settings: Settings, run: Run,
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
-    settings = resumed_settings(run, settings, sequences=run.world_size * settings.batch_size)
+    settings = accumulated(run, settings)
     device = open_device(settings, run)
     process_group.join(run, "nccl" if device.type == "cuda" else "gloo")
     check_world(device)

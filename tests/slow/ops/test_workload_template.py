@@ -42,7 +42,7 @@ def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[s
     assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
 
 
-@pytest.mark.parametrize("case", ["kill", "stop", "truncate"])
+@pytest.mark.parametrize("case", ["kill", "stop", "truncate", "resize"])
 def test_a_disturbed_run_has_equal_losses(
     training: Training, whole_run: list[dict[str, Any]], case: str
 ) -> None:

@@ -27,7 +27,7 @@ def tell(folder: Path, slurm: LocalSlurm, end: datetime.datetime) -> None:
 
 
 def reservations_after_clustermgtd(folder: Path, slurm: LocalSlurm) -> list[str]:
-    """Return what is left when clustermgtd has looked for reservations of Capacity Blocks that it does not know."""
+    """Return what is left after a cycle of clustermgtd, which knows no Capacity Block."""
     (folder / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
     (folder / "sudo").chmod(0o755)
     of_slurm = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_BINARIES_DIR": "/usr/bin"}
