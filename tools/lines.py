@@ -29,7 +29,8 @@ def count(root: Path) -> Lines:
         if path.is_symlink() or not path.is_file():
             continue  # deleted, and not yet committed
         folder = name.split("/")[0] if "/" in name else "."
-        lines[folder, _kind(name, name in generated)] += path.read_bytes().count(b"\n")
+        content = path.read_bytes()
+        lines[folder, _kind(name, name in generated)] += 0 if b"\0" in content else content.count(b"\n")
     return dict(lines)
 
 

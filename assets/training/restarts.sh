@@ -22,7 +22,7 @@ if [[ -n $THIS_JOB && ${SLURM_ARRAY_JOB_ID:-} == "$THIS_JOB" ]]; then THIS_JOB+=
 
 # A job has the job.slurm of its submission, and the other files of the newest deploy.
 if [[ ${job_script:-} != 1 ]]; then
-  printf 'job.slurm of this job is of another version than %s: it goes on as %s/job.slurm\n' "${BASH_SOURCE[0]}" "$training" >&2
+  printf 'job.slurm of this job is of another version than %s: it continues as %s/job.slurm\n' "${BASH_SOURCE[0]}" "$training" >&2
   exec bash "$training/job.slurm" "$@"
 fi
 

@@ -3,7 +3,7 @@
 # Starts the node's timers, which publish metrics, install missed updates and check idle nodes, and its root service.
 #
 # training-cluster-metrics publishes to CloudWatch every two minutes: the numbers of nodes by Slurm state from the head
-# node, the use of accelerators from compute nodes, and problems from both. With metrics=prometheus or amp the same
+# node, and the use of accelerators from compute nodes. With metrics=prometheus or amp the same
 # programs run twice a minute and also write text files for node_exporter; without it, the step removes what an earlier
 # bundle started for them (steps 86 to 88).
 # training-cluster-follow, on head and login nodes, installs the bundle that the cluster config names, since

@@ -4,8 +4,6 @@ It acts as CloudFormation and CDK's Provider framework: a Create whose on_event 
 whose is_complete failed does. A failed Update is followed by an Update back.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

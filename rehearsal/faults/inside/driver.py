@@ -5,8 +5,6 @@ standard input describes the site (`bystander`, `bucket`, `config`), each furthe
 it prints one JSON object.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import sys

@@ -1,7 +1,5 @@
 """Cases in which CloudFormation cannot finish a change of the cluster's stack; runs in .venv-pcluster."""
 
-from __future__ import annotations
-
 import boto3
 from injection import Fault
 from scene import Named, Scene, booting, says

@@ -3,8 +3,6 @@
 Between two polls the cluster's stack and fleet finish their changes, without waiting.
 """
 
-from __future__ import annotations
-
 import datetime
 import importlib
 import os

@@ -4,8 +4,6 @@ A call is one operation of an AWS client with all of its retries: each attempt o
 a fault that botocore's own retries hide would prove nothing.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Cases in which the function ends right after a call, or AWS answers no call; runs in .venv-pcluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from injection import ANY, Fault

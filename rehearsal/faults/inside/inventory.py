@@ -1,7 +1,5 @@
 """Inventory of the local AWS, which shows what a case left behind or removed; runs in .venv-pcluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ Each case starts with a stack in the state that its request needs, and leaves it
 driver then runs the next deploy or destroy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import boto3

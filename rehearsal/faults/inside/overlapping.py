@@ -1,7 +1,5 @@
 """Cases of overlapping and repeated requests, and of two stacks for one cluster; runs in .venv-pcluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from cloudformation import Stack

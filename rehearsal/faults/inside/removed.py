@@ -1,7 +1,5 @@
 """Cases in which a person removes what the cluster or the provider needs; runs in .venv-pcluster."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

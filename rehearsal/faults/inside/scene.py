@@ -1,7 +1,5 @@
 """A named case, its scene, and the reasons that it expects; runs in .venv-pcluster."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

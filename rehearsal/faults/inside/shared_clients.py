@@ -5,8 +5,6 @@ for each log line of a request and each look-up of the region. Sharing is safe: 
 The library's own caches are still cleared at each call, as in the provider.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from typing import Any

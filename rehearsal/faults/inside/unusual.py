@@ -1,7 +1,5 @@
 """Cases of unusual values: records, refusals, configs, properties and clocks; runs in .venv-pcluster."""
 
-from __future__ import annotations
-
 import copy
 import datetime
 import json

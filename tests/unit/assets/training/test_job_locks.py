@@ -152,7 +152,7 @@ def test_a_requeued_job_runs_the_deployed_script(cluster: Cluster) -> None:
     cluster.script.write_text(re.sub("^readonly job_script=.*$", "prepare() { exit 9; }", text, flags=re.M))
     code, output = cluster.run()
     assert (code, "\nprepares 1 a b\n" in output) == (0, True), output
-    assert f"it goes on as {cluster.shared}/training/job.slurm" in output
+    assert f"it continues as {cluster.shared}/training/job.slurm" in output
 
 
 def test_mpirun_needs_intel_mpi(cluster: Cluster) -> None:
