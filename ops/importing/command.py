@@ -10,7 +10,7 @@ import yaml
 
 from ops.importing.comparison import flags_of, ids_of, in_their_keys, note_differences, overrides_of, unlike
 from ops.importing.config_file import a_part
-from ops.importing.flags import take_flags
+from ops.importing.flags import take_flags, take_timeouts
 from ops.importing.network import take_network
 from ops.importing.placeholders import Completion
 from ops.importing.queues import take_queues
@@ -93,6 +93,8 @@ def import_config(config: Config, folder: Path) -> Imported:
     for flag, content in ((QUEUES, to.queues), (DIRECTORY, to.directory)):
         _write(files[flag], content, to)
     problem, rendered, seen = _render(files[FLAGS], theirs, to)
+    if rendered:
+        take_timeouts(theirs, rendered, to)
     _write(files[OVERRIDES], overrides_of(unlike(theirs, seen), to) if seen else {}, to)
     problem, rendered, seen = _render(files[FLAGS], theirs, to)
     if seen:

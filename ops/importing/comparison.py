@@ -11,7 +11,7 @@ from training_cluster.cluster.resource_ids import ResourceIds, placeholders, wit
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import ADDED_TO, UNITED, are_named, contrary_items, scripts_of
 from training_cluster.overrides.nodes import MORE_GROUPS, placed_nodes
-from training_cluster.overrides.reserved import flag_for, reserved_reason
+from training_cluster.overrides.reserved import flag_for, is_off_without, reserved_reason
 from training_cluster.pcluster.config_diff import shown
 
 OUR_LUSTRE, OUR_EFS = "shared", "efs"
@@ -113,7 +113,7 @@ def unlike(theirs: Any, ours: Any, path: tuple[str, ...] = ()) -> Iterator[Unlik
         for item in theirs:
             inner = {key: value for key, value in item.items() if key != "Name"}
             yield from unlike(inner, named.get(item["Name"]), (*path, f"[{item['Name']}]"))
-    else:
+    elif not (theirs is False and ours is None and is_off_without(here.key)):
         yield here
 
 
@@ -187,7 +187,7 @@ def note_differences(theirs: Config, final: Config, to: Translation) -> None:
                     if not to.is_lost(path):
                         to.lose(path, value, rendered)
         elif each.key.startswith(_OURS) and each.ours is not None:
-            words = f"{shown(each.value)} -> {shown(each.ours)}: the app's own file system has it"
+            words = f"{shown(each.value)} -> {shown(each.ours)}: the app makes or mounts it so"
             to.note("replaced", each.key, words)
         else:
             to.lose(each.key, each.value, reserved_reason(each.value, each.key) or rendered)

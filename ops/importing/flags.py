@@ -1,13 +1,10 @@
-"""Keys of a cluster config that a flag carries in another form: directory, tags, roles, time limits."""
+"""Keys of a cluster config that a flag carries in another form: directory, tags, roles; time limits."""
 
 from typing import Any
 
 from ops.importing.translation import Config, Translation
-from training_cluster.catalog.families import load_base
-from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.directory.file import directory_problems
 from training_cluster.flags.account import parse_tags, tag_problem
-from training_cluster.flags.settings import Settings
 from training_cluster.overrides.nodes import placed_nodes
 from training_cluster.overrides.reserved import flag_for
 
@@ -20,7 +17,6 @@ def take_flags(config: dict[str, Any], to: Translation) -> None:
     _directory(config, to)
     _tags(config, to)
     _roles(config, to)
-    _timeouts(config, to)
 
 
 def _on_busy(slurm: dict[str, Any], to: Translation) -> None:
@@ -92,14 +88,10 @@ def _roles(config: Config, to: Translation) -> None:
             to.note("wider", f"{path}.Iam", words)
 
 
-def _timeouts(config: Config, to: Translation) -> None:
-    """Leave shorter time limits of the bootstrap out: our own steps may take longer."""
-    base, limits = load_base(), config.get("DevSettings", {}).get("Timeouts", {})
-    least = {
-        "HeadNodeBootstrapTimeout": base.head_node.bootstrap_timeout_s,
-        "ComputeNodeBootstrapTimeout": base.compute_node.boot_s + bootstrap_budget_s(Settings()),
-    }
-    for key, seconds in least.items():
+def take_timeouts(config: Config, ours: Config, to: Translation) -> None:
+    """Leave time limits of the bootstrap out that are shorter than those of `ours`, as rendered."""
+    limits = config.get("DevSettings", {}).get("Timeouts", {})
+    for key, seconds in ours["DevSettings"]["Timeouts"].items():
         given = limits.get(key)
         if isinstance(given, int) and given <= seconds:
             del limits[key]

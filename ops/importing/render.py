@@ -33,7 +33,7 @@ def _lines(found: Imported) -> Iterator[str]:
             yield f"\n{title}, {len(sentences)}:"
             yield from (f"  {each}" for each in sentences)
     if found.is_equal:
-        yield "\nLost: nothing."
+        yield "\nLost: nothing. Keys that only ours has are the app's."
     region = f"AWS_REGION={found.region} " if found.region else ""
     flags = os.path.relpath(found.files[0].resolve(), ROOT)
     yield f"\nNext: {region}trainctl preflight -c {shlex.quote(f'flags={flags}')}"

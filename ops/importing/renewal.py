@@ -14,6 +14,8 @@ LOGIN_POOL = "login"
 _SYSTEMS = {"alinux2": "alinux2023", "ubuntu1804": "ubuntu2204", "ubuntu2004": "ubuntu2204"}
 """Systems that this version does not have, and the next one of the same distribution that it has."""
 _NO_FILE_CACHE = "NONE"
+_RETENTION_DAYS = 180
+"""Days for which ParallelCluster keeps logs by default (3.16.1, CW_LOGS_RETENTION_DAYS_DEFAULT)."""
 
 
 def renew(config: Config, to: Translation) -> None:
@@ -24,6 +26,8 @@ def renew(config: Config, to: Translation) -> None:
     _caches(config, to)
     _database(config)
     _queues(config, to)
+    logs = config.setdefault("Monitoring", {}).setdefault("Logs", {}).setdefault("CloudWatch", {})
+    logs.setdefault("RetentionInDays", _RETENTION_DAYS)
 
 
 def without_nothing(value: Any) -> Any:

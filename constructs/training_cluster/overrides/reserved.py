@@ -106,6 +106,11 @@ def flags_for(path: str, value: Any) -> Iterator[tuple[str, str]]:
             yield row.flag, text
 
 
+def is_off_without(path: str) -> bool:
+    """Return True for a key that a flag takes away: without it, it is false."""
+    return any(row.rendered is None for row in table().get(general(path), ()))
+
+
 def general(path: str) -> str:
     """Return a path without the names of queues and compute resources, and with today's key for Id."""
     path = re.sub(r"\.PlacementGroup\.Id$", ".PlacementGroup.Name", path)
