@@ -55,7 +55,11 @@ def kept_flags(
     for flag, other in (("instance_type", "family"), ("family", "instance_type")):
         if given.get(flag) or flag in queue:
             kept.pop(other, None)  # a type decides the family
-    return {flag: value for flag, value in kept.items() if flag not in queue}
+    kept = {flag: value for flag, value in kept.items() if flag not in queue}
+    if kept and (file := given.get("flags")):
+        words = ", ".join(f"{flag}={value}" for flag, value in kept.items())
+        print(f"kept from the last deploy, and not in {file}: {words}", file=sys.stderr)
+    return kept
 
 
 def read_remembered(kept: Mapping[str, Any], pairs: Sequence[str]) -> tuple[list[str], Settings]:

@@ -29,7 +29,7 @@ def trainctl(*arguments: str, answer: str | None = None) -> Result:
     return CliRunner().invoke(app, [*arguments, *quick], input=answer)
 
 
-def test_deploy_repeats_flags_of_the_last(account: Account, runs: list[str]) -> None:
+def test_deploy_repeats_flags_of_the_last(account: Account, runs: list[str], tmp_path: Path) -> None:
     done = trainctl("deploy", "--yes", "-c", "nodes=4")
     assert done.exit_code == 7, "the CDK's"
     assert runs == [f"{COMMAND} -c alarm_email=me@example.com -c nodes=4 --require-approval never"]
@@ -37,6 +37,9 @@ def test_deploy_repeats_flags_of_the_last(account: Account, runs: list[str]) -> 
     assert "alarm_email" not in done.output.partition("runs: ")[0]
     planned = trainctl("plan", "-c", "nodes=4").output
     assert "alarm_email" not in planned
+    (file := tmp_path / "prod.yaml").write_text("nodes: 4\n")
+    said = trainctl("deploy", "--yes", "-c", f"flags={file}").output
+    assert f"and not in {file}: family=p5, alarm_email=me@example.com\n" in said
 
 
 def test_empty_values_give_flags_up(account: Account, runs: list[str]) -> None:
