@@ -10,13 +10,14 @@
 
 heartbeat=""
 
-# watch_for_hangs PID: starts the watch of the ranks, which runs in the background; PID is the process group that waits for them.
+# watch_for_hangs PID TIME: starts the watch of the ranks, which runs in the background. PID is the process group that waits for
+# them, which began at TIME (Unix): they may make a step before the watch looks.
 watch_for_hangs() {
   local python
   rm -f "$RUN_DIR/busy"
   if ((HANG_TIMEOUT_S == 0)) || [[ $LAUNCHER == sweep ]]; then return; fi
   python="$(find_python)" || exit 1
-  "$python" -I -B "$training/run_module.py" trainkit.run.heartbeat "$RUN_DIR" "$1" &
+  "$python" -I -B "$training/run_module.py" trainkit.run.heartbeat "$RUN_DIR" "$1" "$2" &
   heartbeat=$!
 }
 

@@ -52,11 +52,12 @@ def busy(run: Run, work: str) -> Iterator[None]:
 
 
 class Heartbeat:
-    """Age and usual length of the steps of one start; `now` is of a monotonic clock."""
+    """Age and usual length of the steps of a start; `began` is a Unix time, `now` of a monotonic clock."""
 
-    def __init__(self, run_dir: Path, *, timeout_s: float, now: float) -> None:
+    def __init__(self, run_dir: Path, *, timeout_s: float, now: float, began: float) -> None:
         self._run_dir, self._timeout_s = run_dir, timeout_s
-        self._row, self._size = last_row(run_dir / FILE), _size(run_dir / FILE)  # of an earlier start
+        row, self._size = last_row(run_dir / FILE), _size(run_dir / FILE)
+        self._row = row if row and seconds(str(row.get("time"))) < began else {}  # of an earlier start
         self._began, self._beat, self._busy_from = False, now, now
         self._lengths: list[float] = []
         self._first_s = 0.0
@@ -185,17 +186,19 @@ def is_being_ended() -> bool:
     return state == "COMPLETING"
 
 
-def watch(run_dir: Path, ranks: int, *, timeout_s: float, ending_timeout_s: float) -> None:
+def watch(run_dir: Path, ranks: int, *, began: float, timeout_s: float, ending_timeout_s: float) -> None:
     """Wait for a hang, write down its evidence, and kill the ranks; the caller ends it with the ranks.
 
     Args:
         run_dir: the run's folder.
         ranks: process group that waits for the ranks.
+        began: Unix time of their start.
         timeout_s: seconds without a step that are a hang; at least MEDIANS of the usual ones are.
         ending_timeout_s: the same while Slurm ends the job, usually shorter. The ranks of a lost node no
             longer answer, and the others would wait for them until KillWait.
     """
-    heartbeat, has_stacks = Heartbeat(run_dir, timeout_s=timeout_s, now=time.monotonic()), False
+    heartbeat = Heartbeat(run_dir, timeout_s=timeout_s, now=time.monotonic(), began=began)
+    has_stacks = False
     folder, told, failed, stopped_s = folder_of(run_dir), notify(run_dir, None), 0.0, 0.0
     while True:
         pause_s = min(5.0, timeout_s / 10, ending_timeout_s / 10)
@@ -243,6 +246,7 @@ if __name__ == "__main__":
     watch(
         Path(sys.argv[1]),
         int(sys.argv[2]),
+        began=float(sys.argv[3]),
         timeout_s=float(os.environ["HANG_TIMEOUT_S"]),
         ending_timeout_s=float(os.environ["AFTER_FAILURE_S"]),
     )

@@ -204,7 +204,7 @@ def test_a_suspect_node_gives_way_to_spares(job: Job) -> None:
     assert job.run(f"{slurm}choose_nodes; echo $size ${{well[*]}}; lost_nodes")[2] == (
         "n1 is left out: step 6: n1 got other bits\n2 n2 n3\nn1\n"
     )
-    assert job.run(f"{slurm}wanted=3; choose_nodes; echo $size ${{well[*]}}")[2] == "3 n1 n2 n3\n"
+    assert job.run(f"{slurm}wanted=3 least=3; choose_nodes; echo $size ${{well[*]}}")[2] == "3 n1 n2 n3\n"
     said = job.run("end_of_training 0")[2]
     assert said == "sentinel: step 6: n1 got other bits\nsentinel: step 6: n3 got other bits\ndone\n"
 
@@ -216,9 +216,9 @@ def test_max_restarts_0_ends_a_job(job: Job) -> None:
 
 
 def test_the_watch_gets_the_runs_folder(job: Job) -> None:
-    watch = f'source "{TRAINING}/hangs.sh"; find_python() {{ echo echo; }}; watch_for_hangs 5; wait'
+    watch = f'source "{TRAINING}/hangs.sh"; find_python() {{ echo echo; }}; watch_for_hangs 5 7.5; wait'
     output = job.run(watch, HANG_TIMEOUT_S="9", LAUNCHER="srun")[2]
-    assert output.endswith(f"trainkit.run.heartbeat {job.run_dir} 5\n")
+    assert output.endswith(f"trainkit.run.heartbeat {job.run_dir} 5 7.5\n")
 
 
 def test_an_end_names_who_ended_it(job: Job) -> None:

@@ -26,14 +26,14 @@ def note_step(run_dir: Path, step: int, *, at: float, step_s: float | None = Non
 
 @pytest.fixture
 def heartbeat(tmp_path: Path) -> Heartbeat:
-    return Heartbeat(tmp_path, timeout_s=60, now=START)
+    return Heartbeat(tmp_path, timeout_s=60, now=START, began=START)
 
 
 def test_rows_of_an_earlier_start_do_not_count(tmp_path: Path) -> None:
     note_step(tmp_path, 1, at=START - 50)
     kept = (tmp_path / "metrics.jsonl").read_text()
     note_step(tmp_path, 2, at=START - 5)
-    heartbeat = Heartbeat(tmp_path, timeout_s=60, now=START)
+    heartbeat = Heartbeat(tmp_path, timeout_s=60, now=START, began=START)
     (tmp_path / "metrics.jsonl").write_text(kept)
     heartbeat.look(START + 100)
     assert heartbeat.limit_s() == LONG_S, "the next step is the first of this start"
@@ -43,9 +43,16 @@ def test_rows_of_an_earlier_start_do_not_count(tmp_path: Path) -> None:
     assert heartbeat.silence_s(START + 111) == 10
 
 
+def test_a_step_before_the_first_look_counts(tmp_path: Path) -> None:
+    note_step(tmp_path, 1, at=START + 1, step_s=0.5)
+    heartbeat = Heartbeat(tmp_path, timeout_s=60, now=START, began=START)
+    heartbeat.look(START + 2)
+    assert heartbeat.limit_s() == 60
+
+
 def test_the_limit_follows_the_time_of_steps(heartbeat: Heartbeat, tmp_path: Path) -> None:
     assert heartbeat.limit_s() == heartbeat.limit_s(5) == LONG_S, "the first step may take an hour"
-    assert Heartbeat(tmp_path, timeout_s=9000, now=START).limit_s() == 9000
+    assert Heartbeat(tmp_path, timeout_s=9000, now=START, began=START).limit_s() == 9000
     note_step(tmp_path, 1, at=START, step_s=90.0)
     heartbeat.look(START)
     assert heartbeat.limit_s() == 900
@@ -132,7 +139,7 @@ def test_ranks_that_wait_for_a_node_end(
     state = f"{running}; else echo COMPLETING; fi"
     install(slurm, squeue=f'case "$*" in *--steps*) {STEPS} ;; *) {state} ;; esac')
     monkeypatch.setattr(watch, "notify", lambda run_dir, _: note_step(run_dir, 1, at=START))
-    watch.watch(slurm, srun.pid, timeout_s=3600, ending_timeout_s=0.2)
+    watch.watch(slurm, srun.pid, began=START, timeout_s=3600, ending_timeout_s=0.2)
     assert looks.read_text() == "\n" * 4
     assert (slurm / "failed").read_text().startswith("no rank made a step for ")
     assert (slurm / "killed").read_text() == "--ctld --signal=KILL 7.0 7.1\n"
@@ -147,7 +154,7 @@ def test_a_suspended_job_does_not_hang(slurm: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
     with pytest.raises(StopIteration):
-        watch.watch(slurm, 0, timeout_s=3600, ending_timeout_s=60)
+        watch.watch(slurm, 0, began=START, timeout_s=3600, ending_timeout_s=60)
     assert not (slurm / "failed").exists()
 
 
@@ -157,7 +164,7 @@ def test_ranks_that_never_make_a_step_are_ended(
 ) -> None:
     install(slurm, squeue=STEPS)
     monkeypatch.setattr(watch, "LONG_S", 0.2)
-    watch.watch(slurm, srun.pid, timeout_s=0.1, ending_timeout_s=0.1)
+    watch.watch(slurm, srun.pid, began=START, timeout_s=0.1, ending_timeout_s=0.1)
     assert (slurm / "failed").read_text().startswith("no rank made a step for ")
     assert (slurm / "killed").read_text() == "--ctld --signal=KILL 7.0 7.1\n"
     assert srun.wait() == -signal.SIGKILL
