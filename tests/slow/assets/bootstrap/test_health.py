@@ -66,17 +66,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield Cluster(slurm, node, training)
 
 
-def test_salloc_ends_on_an_unhealthy_node(cluster: Cluster) -> None:
-    bad, environment = NAME.format(2), cluster.slurm.client_env()
-    cluster.break_nodes(2)
-    command = ["salloc", f"--nodelist={bad}", "--exclusive", "srun", "--mpi=none", "echo", "began"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode != 0, done.stdout) == (True, ""), done.stderr
-    assert cluster.reasons() == {bad: REASON}
-    cluster.say("scontrol", "update", f"nodename={bad}", "state=resume")
-    shutil.rmtree(cluster.node.root / "opt/slurm/etc/training-cluster-verdicts")
-
-
 def test_jobs_of_unhealthy_nodes_run_on_others(cluster: Cluster) -> None:
     """The second node of a training is unhealthy: Slurm checks it before the batch script starts."""
     cluster.break_nodes(1, 3)
