@@ -19,6 +19,10 @@ _EFA_FAULTS = ("EFA unused", "cards missing")
 _BY_A_CHECK, _JUDGEMENTS = "training-cluster: ", "NodeList:100,Reason:300,Comment:300"
 _THROUGH = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
 _GPU_RECIPES, _CONTAINER_TOOL = ("gpu", "volta"), "nvidia-container-cli"
+_ONE_USER = "one user"
+# Step 74 writes the first file with users or a directory, and the module's path into the second.
+_PAM = f"""[[ -e /etc/training-cluster/pass-to-nodes ]] || {{ echo {_ONE_USER}; exit; }}
+ls "$(grep --only-matching '/[^ ]*/pam_slurm_adopt.so' /etc/pam.d/sshd)" || echo no module"""
 _PROVIDER = re.compile(r"NET/OFI Selected provider is (\S+?),")
 
 
@@ -97,11 +101,22 @@ def _trained(scene: Scene) -> tuple[bool, str]:
 def _gives_gpus_to_containers(scene: Scene) -> tuple[bool, str]:
     if nodes_of(scene).recipe not in _GPU_RECIPES:
         raise UnseenError("these nodes have no GPUs of NVIDIA")
-    _training_job(scene)  # after it, its nodes are idle
-    ask = f"{_CONTAINER_TOOL} --version || echo missing"
-    said = scene.head_node.run("srun", "--nodes=1", "--time=5", "--immediate=60", "bash", "-c", ask)
-    seen = next((line.strip() for line in said.splitlines() if line.strip()), "no answer")
+    seen = _ask_node(f"{_CONTAINER_TOOL} --version || echo missing", scene)
     return "version:" in seen, f"{_CONTAINER_TOOL}: {seen}"
+
+
+def _admits_only_jobs(scene: Scene) -> tuple[bool, str]:
+    seen = _ask_node(_PAM, scene)
+    if seen == _ONE_USER:
+        raise UnseenError("the cluster has neither users nor a directory")
+    return "pam_slurm_adopt.so" in seen, f"/etc/pam.d/sshd: {seen}"
+
+
+def _ask_node(script: str, scene: Scene) -> str:
+    """Return the first line that a script prints on a node."""
+    _training_job(scene)  # after it, its nodes are idle
+    said = scene.head_node.run("srun", "--nodes=1", "--time=5", "--immediate=60", "bash", "-c", script)
+    return next((line.strip() for line in said.splitlines() if line.strip()), "no answer")
 
 
 def _has_all_ranks(scene: Scene) -> tuple[bool, str]:
@@ -186,6 +201,14 @@ NODE_CHECKS = (
         expected=f"the version of {_CONTAINER_TOOL} (not on nodes without NVIDIA's GPUs)",
         not_in_rehearsal="NVIDIA's container tools: a local node has none.",
         look=_gives_gpus_to_containers,
+        only_on_aws=True,
+    ),
+    Check(
+        id="ssh-needs-job",
+        claim="With users, sshd of a compute node admits a user into a job of their own alone.",
+        expected="the file of pam_slurm_adopt, which sshd's configuration of PAM names",
+        not_in_rehearsal="The image: make rehearse USERS=2 tries Debian's sshd and module.",
+        look=_admits_only_jobs,
         only_on_aws=True,
     ),
     Check(

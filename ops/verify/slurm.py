@@ -68,6 +68,13 @@ SETTINGS = (
         source="ParallelCluster's slurm.conf",
         on_aws="The path: the local Slurm has a folder of its own.",
     ),
+    Setting(
+        name="ProctrackType",
+        wanted="cgroup",
+        reason="no process and no SSH session of a job outlives it on a node",
+        source="ParallelCluster's slurm.conf",
+        on_aws="cgroups: the local Slurm finds a job's processes by their parents.",
+    ),
 )
 
 

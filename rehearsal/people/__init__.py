@@ -2,5 +2,5 @@
 
 A local Slurm with accounting, real users, and what each of them may do.
 
-Imported by: nobody; run by name.
+Imported by: tools.
 """

@@ -14,6 +14,7 @@ from typing import Any
 
 from ops.account.head_node import CommandError
 from ops.users.usage import read_usage, render_usage
+from rehearsal.people.attacks import ATTACKS, run_tests, tried
 from rehearsal.people.nodes import attempts_on_nodes
 from rehearsal.people.world import INSIDE, SHORT, World, enter
 from rehearsal.problems import RehearsalError
@@ -54,13 +55,15 @@ def main() -> int:
         help="deploys during which bob tries to replace the scripts",
     )
     parser.add_argument(
-        "--only-nodes", action="store_true", help="only what bob tries on the nodes of alice's job"
+        "--only", choices=["cluster", "nodes"], help="without tests: all, or what bob tries on alice's nodes"
     )
     arguments = parser.parse_args()
     try:
         if INSIDE not in os.environ:
             enter(arguments.folder.resolve(), sys.argv[1:])
-        happened = rehearse_nodes() if arguments.only_nodes else rehearse(arguments.deploys)
+        happened = rehearse_nodes() if arguments.only == "nodes" else rehearse(arguments.deploys)
+        if not arguments.only:
+            happened["taken"] += run_tests()
     except RehearsalError as error:
         print(error, file=sys.stderr)
         return 1
@@ -88,9 +91,9 @@ def rehearse(deploys: int) -> dict[str, Any]:
                 wait_for(world, name, ids)
             taken = [
                 *attempts(world, jobs["alice"][0]),
-                *traps(world),
+                *tried("traps", traps(world)),
                 *own_acts(world, jobs["alice"][0]),
-                *race(world, deploys),
+                *tried("race", race(world, deploys)),
                 *attempts_on_nodes(world),
             ]
             found = read_usage(world.head_node("bob"), by="user", since="2000-01-01", until="now")
@@ -102,7 +105,7 @@ def rehearse(deploys: int) -> dict[str, Any]:
                 *("--starttime=2000-01-01", "--format=User,Account,State,ElapsedRaw,NNodes"),
             ).stdout
             shares = world.as_user("bob", "sshare", "-nPa", "--format=Account,User,RawShares").stdout
-            locked = [*lock(world, jobs["bob"][0])]
+            locked = [*tried("lock", lock(world, jobs["bob"][0]))]
             print(f"  real: {REAL}\n  not emulated: {NOT_REAL}")
             return {
                 "jobs": jobs,
@@ -175,36 +178,16 @@ def wait_for(world: World, user: str, jobs: list[str]) -> None:
 
 def attempts(world: World, job: str) -> Iterator[str]:
     """Let bob try to read, change and end what belongs to alice; yield each attempt that succeeds."""
-    fsx, efs = world.variables["TRAINING_SHARED"], world.variables["TRAINING_EFS"]
     run = f"tiny/job-{job}"
     waits = submit(world, "alice", "--hold")
     world.as_user("alice", "sh", "-c", "echo secret >~/.netrc; mkdir -p $TRAINING_VENVS/tiny/bin")
-    tries = {
-        "read a checkpoint": f"cat {fsx}/checkpoints/{run}/model",
-        "replace a checkpoint": f"echo mine >{fsx}/checkpoints/{run}/model",
-        "move a checkpoint away": f"mv {fsx}/checkpoints/{run} {fsx}/checkpoints/tiny/mine",
-        "read a run": f"ls {fsx}/runs/{run}",
-        "read an output": f"cat {fsx}/users/alice/logs/job-{job}.log",
-        "read a secret": f"cat {efs}/home/alice/.netrc",
-        "put code into an environment": f"echo x >{fsx}/users/alice/venvs/tiny/bin/python",
-        "make an environment for all": f"mkdir {fsx}/venvs/tiny",
-        "replace the scripts": f"echo x >>{fsx}/training/job.slurm",
-        "move the folder of the scripts": f"mv {fsx}/training {fsx}/mine",
-        "write to another account's project": f"touch {fsx}/projects/nlp/mine",
-        "create another user's home": f"mkdir {efs}/home/carol",
-        "end a job": f"scancel {waits} && ! squeue --noheader --jobs={waits} | grep -q alice",
-        "change a job": f"scontrol update jobid={waits} nice=1000",
-        "raise a limit": "sacctmgr --immediate modify user bob set maxjobs=100",
-        "resume a run": f"RUN_NAME=job-{job} sbatch --wait --nodes=1 {fsx}/training/job.slurm tiny",
-    }
-    for what, command in tries.items():
-        if world.as_user("bob", "bash", "-c", command).returncode == 0:
-            yield f"bob can {what}"
+    for each in (each for each in ATTACKS.values() if each.command):
+        argv = ("env", f"RUN={run}", f"JOB={job}", f"WAITS={waits}", "bash", "-c", each.command)
+        wrong = ["it happened"] if world.as_user("bob", *argv).returncode == 0 else []
         # A command that fails for its owner too shows nothing.
-        elif what.startswith("read") and world.as_user("alice", "bash", "-c", command).returncode:
-            yield f"not even alice can {what}"
-        else:
-            _say(f"bob cannot {what}")
+        if each.attack.startswith("read") and world.as_user("alice", *argv).returncode:
+            wrong.append("not even alice can")
+        yield from tried(each.by, wrong)
     if world.as_user("alice", "scancel", waits).returncode:
         yield "alice cannot end her job"
 
@@ -227,8 +210,6 @@ def traps(world: World) -> Iterator[str]:
         caught = world.as_user("bob", "find", trap, f"{fsx}/checkpoints/tiny/{run}/", "-type", "f").stdout
         if made.returncode or caught or f"the run {run} of tiny belongs to bob" not in said.stdout:
             yield f"bob's trap, {what}: {made.stderr}{caught}{said.stdout}{said.stderr}"
-        else:
-            _say(f"alice does not write into bob's {what.partition(' ')[2]}")
 
 
 def own_acts(world: World, job: str) -> Iterator[str]:
@@ -264,7 +245,6 @@ def race(world: World, deploys: int) -> Iterator[str]:
     finally:
         thief.kill()
         thief.wait()
-    _say(f"bob replaced no script in {deploys} deploys")
 
 
 def lock(world: World, job: str) -> Iterator[str]:
@@ -287,7 +267,6 @@ def lock(world: World, job: str) -> Iterator[str]:
                 yield f"bob is unlocked but cannot submit a job: {error}"
         if model.read_text() != "of bob\n":
             yield f"bob's checkpoint is gone, {is_locked=}"
-    _say("bob was locked (no login, no new job, his files remained), then unlocked")
 
 
 def _say(text: str) -> None:

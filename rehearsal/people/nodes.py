@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 
+from rehearsal.people.attacks import tried
 from rehearsal.people.world import SHORT, SITE, SSHD, World
 from rehearsal.problems import RehearsalError
 
@@ -22,9 +23,15 @@ print("joined", flush=True)
 def attempts_on_nodes(world: World) -> Iterator[str]:
     """Let alice run a job on two nodes, and bob reach them; yield each unexpected result."""
     job, nodes = _begin(world, "alice", 2)
-    yield from _share(world, nodes[0])
-    yield from _ssh(nodes[0])
-    yield from _join(world, job, nodes)
+    yield from tried("share", share(world, nodes[0]))
+    if SSHD.is_dir():
+        yield from tried("ssh", ssh(nodes[0]))
+    else:
+        _say("not tried: SSH to a node, since make setup found no packages of sshd and pam_slurm_adopt")
+    if SITE.is_dir():
+        yield from tried("join", join(world, job, nodes))
+    else:
+        _say("not tried: torch's rendezvous, since no environment has torch: type make environment")
     world.as_user("alice", "scancel", job)
     while world.as_user("alice", "squeue", "--noheader", f"--jobs={job}").stdout:
         time.sleep(0.2)
@@ -45,18 +52,16 @@ def _begin(world: World, user: str, number: int) -> tuple[str, list[str]]:
     raise RehearsalError(f"the job of {user} does not start: {said.stderr}")
 
 
-def _share(world: World, node: str) -> Iterator[str]:
+def share(world: World, node: str) -> Iterator[str]:
+    """Let both ask for a CPU of a node of alice's job."""
     for user, may in (("alice", True), ("bob", False)):
         said = world.as_user(user, "srun", "--immediate=5", f"--nodelist={node}", "--mpi=none", "hostname")
         if (said.returncode == 0) != may:
             yield f"{user} on a node of alice's job, {may=}: {said.stdout}{said.stderr}"
-    _say("bob gets no CPU of a node on which alice has a job; she does")
 
 
-def _ssh(node: str) -> Iterator[str]:
-    if not SSHD.is_dir():
-        _say("not tried: SSH to a node, since make setup found no packages of sshd and pam_slurm_adopt")
-        return
+def ssh(node: str) -> Iterator[str]:
+    """Let bob, and those who may, log in to a node of alice's job."""
     for user, wanted in (
         ("alice", "alice"),
         ("bob", "refused"),
@@ -65,7 +70,6 @@ def _ssh(node: str) -> Iterator[str]:
     ):
         if (said := _log_in(user, node)) != wanted:
             yield f"ssh {user}@{node}: {said}, not {wanted}"
-    _say("bob cannot log in to a node of alice's job; she, root and the cluster's default user can")
 
 
 def _log_in(user: str, node: str) -> str:
@@ -83,10 +87,8 @@ def _log_in(user: str, node: str) -> str:
     return done.stdout.strip() or ("refused" if denied else done.stderr.strip())
 
 
-def _join(world: World, job: str, nodes: list[str]) -> Iterator[str]:
-    if not SITE.is_dir():
-        _say("not tried: torch's rendezvous, since no environment has torch: type make environment")
-        return
+def join(world: World, job: str, nodes: list[str]) -> Iterator[str]:
+    """Let bob join a process group of torch in alice's job, then her second node."""
     (SHORT / "join.py").write_text(_JOIN)
     own, (theirs, *_) = _begin(world, "bob", 1)
     rendezvous = f"{nodes[0]}:{_PORT}"
@@ -112,7 +114,6 @@ def _join(world: World, job: str, nodes: list[str]) -> Iterator[str]:
             if (second.stdout, output) != ("joined\n", "joined\n"):
                 yield f"alice's own rank 1: {second.stdout}{second.stderr[-2000:]}{output}{errors[-2000:]}"
     world.as_user("bob", "scancel", own)
-    _say("bob cannot join alice's process group; her second node can")
 
 
 def _wait_for_port(node: str) -> None:

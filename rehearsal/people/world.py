@@ -13,6 +13,7 @@ from pathlib import Path
 from ops.account.head_node import CommandError, HeadNode
 from rehearsal.local_slurm import LocalSlurm, NodeSet, NodeShape, Partition
 from rehearsal.local_slurm.node_program import BRIDGE
+from rehearsal.people.attacks import VENVS
 from rehearsal.problems import RehearsalError
 from training_cluster.cluster.bundle import build_bundle
 from training_cluster.flags.settings import Settings
@@ -120,8 +121,7 @@ class World:
 
     def _share_python(self) -> None:
         """Mount the Python of an environment with torch where all users can read it."""
-        venvs = Path(os.environ.get("TRAINING_VENVS", ROOT / ".rehearsal" / "venvs"))
-        for python in sorted(venvs.glob("gpt2*/bin/python"))[:1]:
+        for python in sorted(VENVS.glob("gpt2*/bin/python"))[:1]:
             ask = "import sys, sysconfig; print(sys.base_prefix, sysconfig.get_path('purelib'))"
             done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)
             for source, target in zip(done.stdout.split(), (SHORT / "python", SITE), strict=True):

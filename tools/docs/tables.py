@@ -1,8 +1,10 @@
-"""Tables of the bootstrap's steps and of jobs' variables, in their pages."""
+"""Tables of the bootstrap's steps, of jobs' variables and of attacks, in their pages."""
 
 import re
+from itertools import groupby
 
 from ops.jobs.variables import variables_of_jobs
+from rehearsal.people.attacks import ATTACKS
 from tools.docs.table import table
 from training_cluster.catalog.steps import NODES, RECIPES, Step, load_steps
 from training_cluster.paths import ASSETS, ROOT
@@ -55,8 +57,26 @@ def _allowed(words: str) -> str:
     return f"{words[:-2]} or more" if words.endswith("..") else ", ".join(words.split())
 
 
+def render_attacks() -> str:
+    """Render the table from rehearsal/people/attacks.tsv; attacks that the same refuses are one row."""
+    rows = []
+    for (before, now), group in groupby(ATTACKS.values(), key=lambda each: (each.before, each.now)):
+        attacks = [*group]
+        shown_by = ", ".join(dict.fromkeys(_shown_by(each.by) for each in attacks))
+        rows.append(("; ".join(each.attack for each in attacks), before, now, shown_by))
+    return table(("attack", "before", "now", "shown by"), rows)
+
+
+def _shown_by(by: str) -> str:
+    if by.startswith("tests/"):
+        file = by.split("::", maxsplit=1)[0]
+        return f"[{file.rpartition('/')[2].removesuffix('.py')}](../{file})"
+    return f"`trainctl verify` alone: {by.split()[1]}" if by.startswith("verify ") else "the rehearsal"
+
+
 TABLES = {
     "steps": (ASSETS / "bootstrap" / "README.md", render_steps),
+    "attacks": (ROOT / "docs" / "security.md", render_attacks),
     "variables": (ROOT / "docs" / "workloads.md", render_variables),
 }
 """Page and renderer of each table, by the name in its marks."""

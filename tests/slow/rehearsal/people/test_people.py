@@ -17,8 +17,9 @@ GPUS = 8
 
 def test_two_people_share_a_cluster(tmp_path: Path) -> None:
     """The program fails if bob takes something of alice's; usage sums what sacct lists."""
+    options = ("--only=cluster", "--json", "--deploys=200")
     done = subprocess.run(
-        [sys.executable, "-m", "rehearsal.people", str(tmp_path / "world"), "--json", "--deploys=200"],
+        [sys.executable, "-m", "rehearsal.people", str(tmp_path / "world"), *options],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rehearsal.people.attacks import ATTACKS
 from rehearsal.people.world import SSHD
 from training_cluster.paths import ROOT
 
@@ -16,17 +17,13 @@ pytestmark = [
     pytest.mark.skipif(not SSHD.is_dir(), reason="make setup, as root, unpacks sshd"),
     pytest.mark.skipif("TRAINING_VENVS" not in os.environ, reason="make environment makes one with torch"),
 ]
-SEEN = """\
-  bob gets no CPU of a node on which alice has a job; she does
-  bob cannot log in to a node of alice's job; she, root and the cluster's default user can
-  bob cannot join alice's process group; her second node can
-"""
+SEEN = "".join(f"  bob cannot {ATTACKS[by].attack}\n" for by in ("share", "ssh", "join"))
 
 
 def test_a_stranger_reaches_no_job(tmp_path: Path) -> None:
     """By a job on its node, SSH with the real sshd, or torch's init_process_group."""
     done = subprocess.run(
-        [sys.executable, "-m", "rehearsal.people", str(tmp_path / "world"), "--only-nodes"],
+        [sys.executable, "-m", "rehearsal.people", str(tmp_path / "world"), "--only=nodes"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -26,6 +26,7 @@ SLURM = {
     "JobRequeue": "1",
     "PrologFlags": "Alloc,DeferBatch",
     "KillWait": "600 sec",
+    "ProctrackType": "proctrack/cgroup",
     "EnforcePartLimits": "ALL",
     "SchedulerParameters": f"a=1,{JOB_SETTINGS['SchedulerParameters']}",
     "Prolog[0]": "/opt/slurm/etc/scripts/prolog.d/*",

@@ -14,7 +14,7 @@ from tests.unit.ops.verify.deployed import DENIED, Deployed, call, every, layer,
 ON_HEAD_NODE = {
     *("lustre-mounted", "efs-mounted", "training-scripts", "bootstrap-steps", "cfn-init", "containers"),
     *("slurm-jobrequeue", "slurm-killwait", "slurm-prologflags"),
-    *("slurm-enforcepartlimits", "slurm-schedulerparameters"),
+    *("slurm-enforcepartlimits", "slurm-schedulerparameters", "slurm-proctracktype"),
     *(
         "slurm-prolog",
         "slurm-epilog",

@@ -72,9 +72,9 @@ def results(
     network: JobSeen | None = None,
     training: JobSeen | None = None,
     record: Run | None = None,
-    container_tool: str = "cli-version: 1.20.0\nlib-version: 1.20.0\n",
+    on_node: str = "cli-version: 1.20.0 of /lib/security/pam_slurm_adopt.so\nlib-version: 1.20.0\n",
 ) -> dict[str, Result]:
-    cluster.says("srun", container_tool)
+    cluster.says("srun", on_node)
     jobs = {
         NETWORK: network or seen(),
         TRAINING: training or seen("", was_stopped=True, state="CANCELLED"),
@@ -113,7 +113,16 @@ SLOW = f"{GOOD.partition('all-reduce')[0]}judge.py: too slow: 3 GB/s at 1 GiB; 2
         ({"network": seen(began_s=1000.0)}, {"node-start": "differs"}, "16.7 minutes"),
         ({"network": seen(began_s=None)}, {"node-start": "differs"}, "wrote nothing: COMPLETED"),
         ({"training": seen("x", state="FAILED")}, {"training": "differs"}, "the job is FAILED"),
-        ({"container_tool": "missing\n"}, {"gpu-containers": "differs"}, "nvidia-container-cli: missing"),
+        (
+            {"on_node": "missing\n"},
+            {"gpu-containers": "differs", "ssh-needs-job": "differs"},
+            "nvidia-container-cli: missing",
+        ),
+        (
+            {"on_node": "one user\n"},
+            {"gpu-containers": "differs", "ssh-needs-job": "could not look"},
+            "neither users nor a directory",
+        ),
         ({"record": run(steps=None)}, {"training": "differs"}, "no step"),
         ({"record": run(last_loss=11.0)}, {"training": "differs"}, "loss 10.80 to 11.00"),
         ({"record": run(world_size=8)}, {"world-size": "differs"}, "8 ranks of 16 on 2 nodes"),
@@ -204,6 +213,7 @@ def test_trainium_runs_its_own_workload_without_nccl(
     cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.has_nodes("trn1.32xlarge", recipe="neuron")
+    cluster.says("srun", "/lib/security/pam_slurm_adopt.so\n")
     asked = list[str]()
 
     def play(workload: str, _scene: Scene, **_: Any) -> JobSeen:

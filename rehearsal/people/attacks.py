@@ -1,0 +1,77 @@
+"""What a second user tries: attacks.tsv, which docs/security.md shows.
+
+An empty cell repeats the one above. `finding` is the number in the reviews of 2026-11-26 (N: of nodes). `by`
+shows the attack: a command of bob's shell after `$ `, a function of the rehearsal, a test, or `verify` and a
+check of trainctl.
+"""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from training_cluster.paths import ROOT
+
+VENVS = Path(os.environ.get("TRAINING_VENVS", ROOT / ".rehearsal" / "venvs"))
+"""Python environments of workloads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """A row of the table."""
+
+    finding: str
+    attack: str
+    before: str
+    now: str
+    by: str
+
+    @property
+    def command(self) -> str:
+        """Command of bob's shell; empty if the attack has none."""
+        return self.by.removeprefix("$ ") if self.by.startswith("$ ") else ""
+
+
+def _read() -> Iterator[Attack]:
+    above: dict[str, str] = {}
+    with Path(__file__).with_suffix(".tsv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            above |= {name: cell for name, cell in row.items() if cell}
+            yield Attack(**above)
+
+
+ATTACKS = {each.by: each for each in _read()}
+"""Attacks by what shows them."""
+
+
+def tried(by: str, wrong: Iterable[str]) -> Iterator[str]:
+    """Yield what an attempt shows against a row of the table; if it is nothing, print the row."""
+    found = [f"bob can {ATTACKS[by].attack}: {each}" for each in wrong]
+    if not found:
+        print(f"  bob cannot {ATTACKS[by].attack}", flush=True)
+    yield from found
+
+
+def run_tests() -> Iterator[str]:
+    """Run the tests that show attacks; yield a sentence for each that failed, and print the others."""
+    tests = [by for by in ATTACKS if by.startswith("tests/")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--verbose", "-p", "no:cacheprovider", *tests],
+        cwd=ROOT,
+        env=os.environ | {"TRAINING_VENVS": str(VENVS)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for by in tests:
+        line = rf"^{re.escape(by)}\b.* (PASSED|FAILED|ERROR|SKIPPED)\b"
+        if (ended := {*re.findall(line, done.stdout, re.MULTILINE)}) == {"SKIPPED"}:
+            print(f"  not tried: {ATTACKS[by].attack}; for the reason, type pytest {by}", flush=True)
+        else:
+            yield from tried(by, [] if ended == {"PASSED"} else [f"{by} fails\n{done.stdout[-4000:]}"])
+    for each in (each for each in ATTACKS.values() if each.by.startswith("verify ")):
+        print(f"  not tried here: {each.attack}; on AWS, type trainctl verify, check {each.by.split()[1]}")
