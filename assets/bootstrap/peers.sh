@@ -8,9 +8,9 @@
 #   peers.sh open JOB    before a job, whose nodes are in SLURM_JOB_NODELIST
 #   peers.sh close JOB   after it
 #
-# All nodes reach what asks for an identity or belongs to root: sshd, slurmd, srun and salloc (SrunPortRange), node_exporter,
-# and what comes from a port below 1024, such as answers of DNS and NTP, and Lustre's servers. The node's own programs
-# reach everything. Of a TCP connection only the first packet is judged, so none is tracked. EFA's traffic is not IP.
+# All nodes reach what asks for an identity or belongs to root: sshd, slurmd, srun and salloc (SrunPortRange), and what comes
+# from a port below 1024, such as answers of DNS and NTP, and Lustre's servers. The head node's Prometheus reaches
+# node_exporter. The node's own programs reach everything. Of a TCP connection only the first packet is judged, so none is tracked. EFA's traffic is not IP.
 #
 # Called by: step 74-isolate-jobs.sh and its services, prolog.sh and epilog.sh, as root, on compute nodes of a cluster with
 #   users. Safe to run again, and twice at a time: the rules follow from the files of the jobs in PEERS.
@@ -18,8 +18,9 @@ set -euo pipefail
 shopt -s inherit_errexit nullglob
 
 readonly PEERS="${TRAINING_ROOT:-}/run/training-cluster/peers" CHAIN=TRAINING_CLUSTER_PEERS
-# sshd, SlurmdPort of ParallelCluster, node_exporter, SrunPortRange of constructs/training_cluster/cluster/config.py.
-readonly OPEN=22,6818,9100,61000:65000
+readonly CFNCONFIG="${TRAINING_ROOT:-}/etc/parallelcluster/cfnconfig"
+# sshd, SlurmdPort of ParallelCluster, SrunPortRange of constructs/training_cluster/cluster/config.py.
+readonly OPEN=22,6818,61000:65000
 
 PATH+=:/opt/slurm/bin # for steps and services
 
@@ -83,5 +84,8 @@ esac
 exec 9<"$PEERS"
 flock 9
 mapfile -t peers < <(cat /dev/null "$PEERS"/* | sort -u | sed --quiet 's/^[0-9.]\+$/--source & --jump RETURN/p')
+mapfile -t -O "${#peers[@]}" peers < <(
+  sed --quiet 's/^cfn_head_node_private_ip=\([0-9.]\+\)$/--protocol tcp --source \1 --dport 9100 --jump RETURN/p' "$CFNCONFIG"
+)
 add_rules iptables icmp "${peers[@]}"
 if [[ -e /proc/net/if_inet6 ]]; then add_rules ip6tables ipv6-icmp; fi

@@ -27,7 +27,7 @@ _NEARLY_FULL = 0.9
 _FLEET = {
     "RUNNING": "nodes start when jobs need them",
     "STOPPED": "no node starts: jobs wait until the fleet is started",
-    "PROTECTED": "too many nodes failed to start, so none is started: fix the cause, then start the fleet",
+    "PROTECTED": "too many nodes of a queue failed to start, so it starts none: fix the cause, then start it",
 }
 _START_FLEET = "pcluster update-compute-fleet --cluster-name {} --status START_REQUESTED"
 
