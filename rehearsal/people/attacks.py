@@ -60,7 +60,7 @@ def run_tests() -> Iterator[str]:
     """Run the tests that show attacks; yield a sentence for each that failed, and print the others."""
     tests = [by for by in ATTACKS if by.startswith("tests/")]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--verbose", "-p", "no:cacheprovider", *tests],
+        [sys.executable, "-m", "pytest", "--verbose", *tests],
         cwd=ROOT,
         env=os.environ | {"TRAINING_VENVS": str(VENVS)},
         capture_output=True,
