@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from training_cluster.rules.context import read_settings
 FOLDER = Workspace().root
 _WRONG_USAGE, _INTERRUPTED = 2, 130
 _GRACE_S = 5.0
+_LEAST_FREE = 2**20
 STORES = ("cloudwatch", "prometheus")
 """Metrics stores that a rehearsal can run. Amazon Managed Service for Prometheus is not among them."""
 
@@ -99,9 +101,15 @@ def run_command(work: Callable[[Workspace, Narrator], None], folder: Path = FOLD
     except KeyboardInterrupt:
         print("\nInterrupted: everything that was started is stopped.", file=sys.stderr)
         return _INTERRUPTED
-    except (RehearsalError, ConfigurationError) as error:
+    except ConfigurationError as error:
         print(f"\nRehearsal: {error}", file=sys.stderr)
-        return _WRONG_USAGE if isinstance(error, ConfigurationError) else 1
+        return _WRONG_USAGE
+    except (RehearsalError, OSError) as error:
+        fault = _fault_of(folder.absolute())
+        if isinstance(error, OSError) and not fault:
+            raise
+        print(f"\nRehearsal: {error}{fault}", file=sys.stderr)
+        return 1
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
@@ -167,6 +175,17 @@ def _clean_up(workspace: Workspace) -> None:
         if Path(each.mountpoint).is_relative_to(workspace.shared):
             subprocess.run(["umount", "--lazy", each.mountpoint], check=True)
     workspace.env_file.unlink(missing_ok=True)
+
+
+def _fault_of(folder: Path) -> str:
+    """Return a line about a file system that takes no files; empty for any other."""
+    place = next(each for each in (folder, *folder.parents) if each.exists())
+    shown = shlex.quote(str(place))
+    if os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"\n  cause:  the file system of {shown} is read-only"
+    if shutil.disk_usage(place).free < _LEAST_FREE:
+        return f"\n  cause:  the file system of {shown} is full\n  type:   df -h {shown}"
+    return ""
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:

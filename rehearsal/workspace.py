@@ -118,4 +118,9 @@ class Workspace:
                 raise RehearsalError(
                     f"Another rehearsal is running in {self.root}. Wait for it, or end it: make stop"
                 ) from None
-            yield
+            try:
+                yield
+            except (RehearsalError, OSError) as error:
+                if self.root.exists():
+                    raise
+                raise RehearsalError(f"{error}\n  cause:  {self.root} was removed meanwhile") from None

@@ -1,8 +1,10 @@
 """A rehearsal's commands, its region, the variables of its jobs, and what it reads of their metrics."""
 
 import json
+import shutil
 import signal
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,30 @@ def test_failure_is_one_message_and_a_code(
 
     assert commands.run_command(work, tmp_path) == code
     assert capsys.readouterr().err == message
+
+
+def test_a_folder_removed_meanwhile_is_named(tmp_path: Path) -> None:
+    workspace = Workspace(root=tmp_path / "rehearsal")
+    with pytest.raises(RehearsalError, match=f"cause:  {workspace.root} was removed"), workspace.locked():
+        shutil.rmtree(workspace.root)
+        workspace.env_file.touch()
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(("options", "cause"), [("ro", "read-only"), ("size=1m", "is full")])
+def test_a_full_or_readonly_disk_is_named(
+    options: str, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", tmp_path], check=True)
+    try:
+
+        def work(*_: object) -> None:
+            (tmp_path / "x").write_bytes(bytes(2**21))
+
+        assert commands.run_command(work, tmp_path) == 1
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+    assert cause in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", INTERRUPTS)

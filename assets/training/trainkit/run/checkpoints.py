@@ -375,7 +375,10 @@ def main() -> None:
     found = find_unchanged(folder)
     # A trainer with its own kind of checkpoint writes latest_step by itself.
     if found and (found / LABEL).is_file():
-        _write_step(folder, step_of(found))
+        try:
+            _write_step(folder, step_of(found))
+        except OSError as error:
+            die(f"{folder} takes no files ({error.strerror}): fix that, and submit again with its RUN_NAME.")
 
 
 if __name__ == "__main__":

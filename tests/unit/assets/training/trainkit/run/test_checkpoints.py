@@ -253,3 +253,12 @@ def test_checkpoints_without_sums_are_used(tmp_path: Path, start: Callable[[], t
     step, said = start()
     assert step == "10\n"
     assert said.count("step-000010 is of an older version, without sums: used unchecked") == 1
+
+
+def test_a_folder_that_takes_no_files_is_named(tmp_path: Path, start: Callable[[], tuple[str, str]]) -> None:
+    """As on a read-only file system."""
+    run = a_run(tmp_path)
+    save(run, 10)
+    (run.checkpoint_dir / ".latest_step.partial").mkdir()
+    with pytest.raises(SystemExit, match=r"run takes no files \(Is a directory\)"):
+        start()
