@@ -178,11 +178,11 @@ def wait_for(world: World, user: str, jobs: list[str]) -> None:
 
 def attempts(world: World, job: str) -> Iterator[str]:
     """Let bob try to read, change and end what belongs to alice; yield each attempt that succeeds."""
-    run = f"tiny/job-{job}"
     waits = submit(world, "alice", "--hold")
     world.as_user("alice", "sh", "-c", "echo secret >~/.netrc; mkdir -p $TRAINING_VENVS/tiny/bin")
-    for each in (each for each in ATTACKS.values() if each.command):
-        argv = ("env", f"RUN={run}", f"JOB={job}", f"WAITS={waits}", "bash", "-c", each.command)
+    names = ("env", f"RUN=tiny/job-{job}", f"JOB={job}", f"WAITS={waits}")
+    for each in (each for each in ATTACKS.values() if each.by.startswith("$ ")):
+        argv = (*names, "bash", "-c", each.by[2:])
         wrong = ["it happened"] if world.as_user("bob", *argv).returncode == 0 else []
         # A command that fails for its owner too shows nothing.
         if each.attack.startswith("read") and world.as_user("alice", *argv).returncode:

@@ -5,14 +5,13 @@ shows the attack: a command of bob's shell after `$ `, a function of the rehears
 check of trainctl.
 """
 
-import csv
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from training_cluster.paths import ROOT
 
@@ -20,8 +19,7 @@ VENVS = Path(os.environ.get("TRAINING_VENVS", ROOT / ".rehearsal" / "venvs"))
 """Python environments of workloads."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Attack:
+class Attack(NamedTuple):
     """A row of the table."""
 
     finding: str
@@ -30,18 +28,12 @@ class Attack:
     now: str
     by: str
 
-    @property
-    def command(self) -> str:
-        """Command of bob's shell; empty if the attack has none."""
-        return self.by.removeprefix("$ ") if self.by.startswith("$ ") else ""
-
 
 def _read() -> Iterator[Attack]:
-    above: dict[str, str] = {}
-    with Path(__file__).with_suffix(".tsv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            above |= {name: cell for name, cell in row.items() if cell}
-            yield Attack(**above)
+    cells = [""] * len(Attack._fields)
+    for line in Path(__file__).with_suffix(".tsv").read_text("utf-8").splitlines()[1:]:
+        cells = [cell or above for cell, above in zip(line.split("\t"), cells, strict=True)]
+        yield Attack(*cells)
 
 
 ATTACKS = {each.by: each for each in _read()}
@@ -73,5 +65,5 @@ def run_tests() -> Iterator[str]:
             print(f"  not tried: {ATTACKS[by].attack}; for the reason, type pytest {by}", flush=True)
         else:
             yield from tried(by, [] if ended == {"PASSED"} else [f"{by} fails\n{done.stdout[-4000:]}"])
-    for each in (each for each in ATTACKS.values() if each.by.startswith("verify ")):
-        print(f"  not tried here: {each.attack}; on AWS, type trainctl verify, check {each.by.split()[1]}")
+    for by in (by for by in ATTACKS if by.startswith("verify ")):
+        print(f"  not tried here: {ATTACKS[by].attack}; on AWS, type trainctl {by.replace(' ', ', check ')}")

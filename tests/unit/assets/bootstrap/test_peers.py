@@ -124,7 +124,7 @@ def test_what_asks_who_calls_is_open(node: HealthNode) -> None:
 
 
 def test_the_head_node_alone_reads_figures(node: HealthNode) -> None:
-    node.write("etc/parallelcluster/cfnconfig", "cfn_head_node=ip-10-77-0-3\ncfn_head_node_private_ip=10.77.0.3\n")
+    node.write("etc/parallelcluster/cfnconfig", "cfn_head_node_private_ip=10.77.0.3\n")
     output = in_network(node, "on 2 bash $PEERS; try 0 9100", 9100)
     assert output == [[True, True], [False, True], [False, False]]
 
