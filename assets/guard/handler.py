@@ -36,7 +36,7 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     if event["RequestType"] == "Update":
         old, new = event["OldResourceProperties"]["Values"], event["ResourceProperties"]["Values"]
         changes = refused_changes(old, _with_clusters(old, new, event["StackId"]))
-        if changes := changes or _forgotten(event) or _taken_names(event):
+        if changes := changes or _taken_names(event) or _forgotten(event):
             _refuse_unless_it_rolls_back(event["StackId"], changes)
     if event["RequestType"] == "Create" and (taken := _taken_names(event)):
         raise RuntimeError(refusal(taken))
@@ -75,8 +75,11 @@ def _refuse_unless_the_stack_is_new(stack_id: str) -> None:
 def _taken_names(event: dict[str, Any]) -> list[str]:
     """Explain the names of somebody else that a cluster needs, if it is another than the last deploy's."""
     cluster = event["ResourceProperties"].get("Cluster")
-    if not cluster or cluster == event.get("OldResourceProperties", {}).get("Cluster"):
+    last = event.get("OldResourceProperties", {}).get("Cluster") or {}
+    if not cluster or cluster == last:
         return []
+    if cluster["Stack"] == last.get("Stack") and cluster["Name"] != last["Name"]:
+        return [names.kept(last["Stack"], last["Name"])]  # its description may be the new one already
     clients = boto3.client("cloudformation"), boto3.client("ec2")
     try:
         return parent_stack.ask(lambda: names.taken(cluster, *clients))

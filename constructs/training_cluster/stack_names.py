@@ -11,7 +11,7 @@ ACCOUNTING_STACK = f"{_OURS}-Accounting"
 IMAGE_STACKS = f"{_OURS}-Image-"
 """Beginning of the name of each ImageStack: there is one for each image recipe and operating system."""
 CLUSTER_STACK = f"{_OURS}Stack"
-"""Id of a cluster's own stack, and its name for the default `cluster_name`."""
+"""Id of a cluster's own stack, and its name for the default `cluster_name` and the former one."""
 IMAGE_ID = "ImageStack"
 
 STACK_IDS = {
@@ -22,12 +22,17 @@ STACK_IDS = {
 """Id of each shared stack, by its name in CloudFormation."""
 GUARD_TYPE = "Custom::Guard"
 """CloudFormation's type of the resource with the guarded values of a stack."""
-DEFAULT_CLUSTER = "training"
+DEFAULT_CLUSTER = "traincluster"
+"""A name that nobody has, and short enough for exact names of IAM roles (permissions/scopes.py)."""
+FORMER_DEFAULT = "training"
+"""Default of earlier releases. Its stack is that of the default, since no stack can be renamed: an account
+has one of the two clusters."""
 
 
 def cluster_stack(cluster_name: str) -> str:
     """Name the stack of a cluster as CloudFormation does."""
-    return CLUSTER_STACK if cluster_name == DEFAULT_CLUSTER else f"{CLUSTER_STACK}-{cluster_name}"
+    is_default = cluster_name in (DEFAULT_CLUSTER, FORMER_DEFAULT)
+    return CLUSTER_STACK if is_default else f"{CLUSTER_STACK}-{cluster_name}"
 
 
 def new_key_pair(cluster_name: str) -> str:

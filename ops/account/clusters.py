@@ -1,12 +1,13 @@
 """Finds a deployed cluster by its CloudFormation stack."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ops.account.deploy_command import deploy_command
-from ops.account.session import ClientOf
-from ops.account.stacks import cluster_stack_name, describe_stack, outputs_of, stack_statuses
+from ops.account.session import ClientOf, every
+from ops.account.stacks import cluster_of, cluster_stack_name, describe_stack, outputs_of
 from ops.usage import OpsError
-from training_cluster.stack_names import cluster_of_stack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +37,9 @@ def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     cloudformation, stack_name = client("cloudformation"), cluster_stack_name(cluster_name)
     region = cloudformation.meta.region_name
     if (stack := describe_stack(stack_name, cloudformation)) is None:
-        raise OpsError(_missing(cluster_name, region, stack_statuses(cloudformation)))
+        raise OpsError(_missing(cluster_name, region, every(cloudformation, "describe_stacks", "Stacks")))
     return Cluster(
-        name=cluster_name,
+        name=cluster_of(stack) or cluster_name,
         stack_name=stack_name,
         status=str(stack["StackStatus"]),
         head_node_id=outputs_of(stack).get("HeadNodeInstanceId"),
@@ -46,8 +47,8 @@ def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     )
 
 
-def _missing(cluster_name: str, region: str, stacks: dict[str, str]) -> str:
-    there = sorted(name for each in stacks if (name := cluster_of_stack(each)))
+def _missing(cluster_name: str, region: str, stacks: Iterable[Mapping[str, Any]]) -> str:
+    there = sorted(name for each in stacks if (name := cluster_of(each)))
     if there:
         return (
             f"There is no cluster {cluster_name} in {region}.\n  allowed: {', '.join(there)}\n"

@@ -246,7 +246,7 @@ def _words(answer: dict[str, Any]) -> str:
 def find_head_node(cluster_name: str, client: ClientOf) -> HeadNode:
     """Find the head node of a deployed cluster. Raises OpsError without one, and botocore's errors."""
     cluster = describe_cluster(cluster_name, client)
-    return head_node_for_caller(cluster_name, cluster.require_head_node(), client)
+    return head_node_for_caller(cluster.name, cluster.require_head_node(), client)
 
 
 def head_node_for_caller(cluster_name: str, instance_id: str, client: ClientOf) -> HeadNode:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.account.image_stacks import is_image_stack
-from ops.account.session import every, if_there
+from ops.account.session import ClientOf, every, if_there
+from ops.asset_code import asset_code
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import STACK_IDS, cluster_of_stack
+from training_cluster.stack_names import CLUSTER_STACK, STACK_IDS, cluster_of_stack
 
 FOUNDATIONS = tuple(STACK_IDS)
 """Names of the stacks that all clusters share."""
@@ -68,6 +69,22 @@ def stack_status(name: str, cloudformation: Any) -> str | None:
     """Return the status of a stack, None without one. Raises botocore's errors."""
     stack = describe_stack(name, cloudformation)
     return str(stack["StackStatus"]) if stack else None
+
+
+def cluster_of(stack: Mapping[str, Any]) -> str | None:
+    """Return the cluster that a stack, as CloudFormation describes it, belongs to; None for another stack."""
+    name = cluster_of_stack(stack["StackName"])
+    return name and (asset_code("guard", "names").names.cluster_in(stack) or name)
+
+
+def deployed_name(cluster_name: str, client: ClientOf) -> str:
+    """Return the name of a cluster: of the default and the former one, that which is deployed.
+
+    Raises ConfigurationError for a wrong name, and botocore's errors.
+    """
+    own = cluster_stack_name(cluster_name)
+    stack = describe_stack(own, client("cloudformation")) if own == CLUSTER_STACK else None
+    return (stack and cluster_of(stack)) or cluster_name
 
 
 def outputs_of(stack: Mapping[str, Any]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Reads the logs of a failed cluster from the account. A source that cannot be read hides no other."""
 
+import contextlib
 import datetime
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ from ops.account.clusters import describe_cluster
 from ops.account.head_node import HeadNode, head_node_for_caller
 from ops.account.image_stacks import image_of_stack, is_image_stack
 from ops.account.session import ClientOf
-from ops.account.stacks import cluster_stack_name, find_stacks
+from ops.account.stacks import cluster_stack_name, deployed_name, find_stacks
 from ops.diagnose import cloudwatch, head_node_logs, stacks
 from ops.diagnose.stacks import StackEvents
 from ops.diagnose.state import AskedJob, SlurmState, state_of
@@ -36,6 +37,8 @@ def gather(cluster_name: str, client: ClientOf, *, job: str | None, progress: Pr
     cluster_stack_name(cluster_name)
     # Without credentials every source would fail alike; this call raises the one error that says so.
     client("sts").get_caller_identity()
+    with contextlib.suppress(ClientError):  # the sources report it
+        cluster_name = deployed_name(cluster_name, client)
     gathering = _Gathering(cluster_name, client, job, progress)
     gathering.ask_all()
     if not any(True for _ in gathering.found.texts()):

@@ -8,6 +8,7 @@ from typing import Any
 from ops.account.deploy_command import cdk_words
 from ops.account.deployed_flags import read_flags
 from ops.account.session import ClientOf
+from ops.account.stacks import deployed_name
 from ops.context import read_context
 from ops.usage import OpsError
 from training_cluster.flags.flag import facts_of
@@ -35,14 +36,13 @@ def kept_flags(
         botocore's errors.
     """
     given = read_context(pairs)
-    name = of or str(given.get("cluster_name") or DEFAULT_CLUSTER)
-    if (last := read_flags(name, client)) is None:
-        if not must_know:
-            return {}
+    name = deployed_name(of or str(given.get("cluster_name") or DEFAULT_CLUSTER), client)
+    if (last := read_flags(name, client)) is None and must_know:
         raise OpsError(
             f"The last deploy of {name} recorded no flags, and a deploy without them would undo them.\n"
             f"  type:   {shlex.join(cdk_words([CLUSTER_STACK], pairs))}, with its other flags"
         )
+    last = {"cluster_name": name, **(last or {})}
     for flag in last.keys() - Settings.model_fields:
         print(
             f"left out: {flag}={last[flag]} of the last deploy, which this release does not have",

@@ -8,13 +8,12 @@ from typing import Any
 
 from ops.account.deploy_command import deploy_command
 from ops.account.image_stacks import destroy_image_stack_command, image_of_stack, is_image_stack, usual_min
-from ops.account.session import ClientOf, read_parameter
-from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
+from ops.account.session import ClientOf, every, read_parameter
+from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_of, cluster_stack_name
 from training_cluster.stack_names import (
     ACCOUNTING_STACK,
     STACK_IDS,
     STORAGE_STACK,
-    cluster_of_stack,
     destroy_command,
     progress_parameter,
 )
@@ -83,14 +82,16 @@ class Status:
 def read_status(cluster_name: str, client: ClientOf) -> Status:
     """Read the stacks from CloudFormation and the progress from SSM. Raises botocore's errors."""
     own = cluster_stack_name(cluster_name)
-    there = stack_statuses(client("cloudformation"))
+    stacks = list(every(client("cloudformation"), "describe_stacks", "Stacks"))
+    there = {each["StackName"]: each["StackStatus"] for each in stacks}
+    clusters = {each["StackName"]: found for each in stacks if (found := cluster_of(each))}
+    cluster_name = clusters.get(own, cluster_name)
     names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
-    clusters = {found for name in there if (found := cluster_of_stack(name))}
     return Status(
         cluster_name=cluster_name,
         stacks=tuple((name, there[name]) for name in names if name in there),
         progress=_progress(own, client("ssm")),
-        other_clusters=tuple(sorted(clusters - {cluster_name})),
+        other_clusters=tuple(sorted({*clusters.values()} - {cluster_name})),
     )
 
 

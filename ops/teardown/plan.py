@@ -7,7 +7,14 @@ from typing import Any
 
 from ops.account.image_stacks import is_image_stack
 from ops.account.session import ClientOf, every
-from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
+from ops.account.stacks import (
+    FOUNDATIONS,
+    Stack,
+    cluster_stack_name,
+    deployed_name,
+    find_stacks,
+    stack_status,
+)
 from ops.parts import Parts
 from ops.plan.deployed import read_cluster_config
 from ops.teardown.adopt import adopt
@@ -59,7 +66,7 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
         ConfigurationError: no cluster can have this name.
         BotoCoreError, ClientError: CloudFormation does not answer.
     """
-    cluster_stack_name(cluster_name)
+    cluster_name = deployed_name(cluster_name, client)
     cloudformation = client("cloudformation")
     stacks, foreign = find_stacks(cloudformation)
     parts = Parts()

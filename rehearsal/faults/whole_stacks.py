@@ -23,7 +23,7 @@ from rehearsal.faults.worker import BYSTANDER, Site
 from rehearsal.pcluster_process import PclusterProcess
 from training_cluster.catalog.workloads import SYSTEM_PYTHONS
 from training_cluster.paths import ROOT
-from training_cluster.stack_names import NETWORK_STACK, new_key_pair
+from training_cluster.stack_names import CLUSTER_STACK, NETWORK_STACK, new_key_pair
 
 _TIMEOUT_S = 120.0
 
@@ -124,6 +124,20 @@ def _forgotten(scene: Scene) -> None:
     _expect("a deploy that gives it up", scene.deploy(alarm_email="", nodes="4"))
 
 
+def _name_left_out(scene: Scene) -> None:
+    """Deploy without a name where the default's stack has the former default: no cluster's stack changes."""
+    site, stacks = scene.site, (CLUSTER_STACK, BYSTANDER)
+    app, before = str(site.assemblies.of({}, site.environment)), [site.events(each) for each in stacks]
+    deploy = ("deploy", CLUSTER_STACK, "--app", app, "--require-approval", "never")
+    _expect("it has to fail", not site.succeeds(*deploy))
+    _expect("a cluster's stack was updated", [site.events(each) for each in stacks] == before)
+    _expect("it has to fail, too", not site.succeeds(*deploy, "--exclusively"))
+    _expect("the cluster was updated", site.events(BYSTANDER) == before[1])
+    for stack in (NETWORK_STACK, CLUSTER_STACK):
+        reasons, advice = scene.reasons(stack), f"Type: -c cluster_name={BYSTANDER},"
+        _expect(f"no advice in {reasons}", any(advice in each for each in reasons))
+
+
 def _key_pair_taken(scene: Scene) -> None:
     """Make a key pair of the cluster's name, and repeat the last deploy: the pair remains."""
     _expect("the first deploy", scene.deploy())
@@ -202,6 +216,7 @@ _CASES = {
     "an update fails on the head node": _failed_update,
     "a change that no cluster can take": _impossible,
     "a deploy forgets a flag of the last one": _forgotten,
+    "a deploy without a name, and the former default": _name_left_out,
     "somebody else's key pair of that name": _key_pair_taken,
     "a second cluster comes and goes": _second_cluster,
     "somebody else's cluster of that name": _somebody_elses,

@@ -12,10 +12,10 @@ from rehearsal.faults.assemblies import Assemblies
 from rehearsal.narrator import Narrator
 from rehearsal.pcluster_process import PclusterProcess
 from training_cluster.paths import ROOT
-from training_cluster.stack_names import STORAGE_STACK
+from training_cluster.stack_names import FORMER_DEFAULT, STORAGE_STACK
 
-BYSTANDER = "training"
-"""Name of the deployed cluster, which no case may change."""
+BYSTANDER = FORMER_DEFAULT
+"""Name of the deployed cluster, which no case may change. A deploy without a name would rename it."""
 _DRIVER = Path(__file__).parent / "inside" / "driver.py"
 _OWNER_TAG = "training-cluster:stack-id"
 # A policy about volumes refuses a deploy without the organisation's tag.
@@ -39,7 +39,7 @@ def deployed_site(
     """Start a local AWS in `folder` and deploy the app there; stop it at the end."""
     with local_account(folder, marker=marker, narrator=narrator) as account:
         address, cdk = account.address, account.cdk
-        app = assemblies.of({}, account.environment)
+        app = assemblies.of({"cluster_name": BYSTANDER}, account.environment)
         cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", "--app", str(app))
         config = read_deployed_cluster(address, BYSTANDER).config
         config["Tags"] = [tag for tag in config["Tags"] if tag["Key"] != _OWNER_TAG] + [_TEAM_TAG]

@@ -9,7 +9,7 @@ from pathlib import Path
 from rehearsal.local_aws.address import REGION
 from rehearsal.local_aws.rights.need import Need, arn
 from training_cluster.permissions.table import NO_ACTION
-from training_cluster.stack_names import CLUSTER_STACK, DEFAULT_CLUSTER, progress_parameter
+from training_cluster.stack_names import CLUSTER_STACK, DEFAULT_CLUSTER, FORMER_DEFAULT, progress_parameter
 
 PATH = Path(__file__).with_name("judged-calls.jsonl")
 """The recording: calls of deploys, `make validate` and `make faults`."""
@@ -93,8 +93,7 @@ def _normalised(line: str) -> str:
         return ""
     line = json.dumps(call, sort_keys=True).replace(progress_parameter(role["stack"]), PROGRESS_PARAMETER)
     line = line.replace(role["stack"], CLUSTER_STACK)
-    if role["cluster"]:
-        line = re.sub(rf"\b{re.escape(role['cluster'])}\b", DEFAULT_CLUSTER, line)
+    line = re.sub(rf"\b{re.escape(role['cluster'] or DEFAULT_CLUSTER)}\b", FORMER_DEFAULT, line)
     for pattern, wanted in _RANDOM:
         line = pattern.sub(wanted, line)
     return line

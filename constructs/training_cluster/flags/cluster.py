@@ -125,7 +125,8 @@ class ClusterFlags(BaseModel):
         takes="a letter, then letters, digits and hyphens, lower-case, 60 at most; not slurm-...",
         example="my-team",
         description="Name of the cluster. Another name is another cluster on the same network and storage.",
-        on_change="another stack, with a cluster of its own; this one is not touched",
+        on_change="another stack, with a cluster of its own; this one is not touched. From `training`, the "
+        "default of earlier releases, to the default or back: refused by the guard; trainctl deploy keeps it",
     )
     on_busy: Literal["fail", "drain", "stop"] = flag(
         "fail",

@@ -1,4 +1,4 @@
-"""Five corrections to ministack's CloudFormation engine."""
+"""Six corrections to ministack's CloudFormation engine."""
 
 import asyncio
 import json
@@ -24,12 +24,13 @@ _NO_USERS = (
 
 
 def install() -> None:
-    """Install the corrections: URLs of templates, order and needs, deletions, missing parameters."""
+    """Install the corrections: templates, order and needs, deletions, missing parameters, descriptions."""
     hooks.replace(ministack_hooks.DELETE_STACK, _delete_at_rest)
     hooks.replace(ministack_hooks.TEMPLATE_URL, _accept_virtual_hosts)
     hooks.replace(ministack_hooks.CREATION_ORDER, _needs_are_dependencies)
     hooks.replace(ministack_hooks.CREATION_ORDER, _wait_conditions_last)
     hooks.replace(ministack_hooks.PARAMETER_VALUE, _name_missing_parameter)
+    hooks.replace(ministack_hooks.EXECUTE_CHANGE_SET, _describe_stacks_of_change_sets)
 
 
 def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +46,16 @@ def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
             await original(stack_name, stack_id, retain_resources, force)
 
     return delete
+
+
+def _describe_stacks_of_change_sets(original: Callable[..., Any]) -> Callable[..., Any]:
+    stacks = hooks.find(ministack_hooks.STACKS)
+
+    def deploy(stack_name: str, stack_id: str, template: dict[str, Any], *rest: Any, **options: Any) -> Any:
+        stacks[stack_name]["Description"] = template.get("Description", "")
+        return original(stack_name, stack_id, template, *rest, **options)
+
+    return deploy
 
 
 def path_style(url: str) -> str:

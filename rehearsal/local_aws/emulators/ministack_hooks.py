@@ -132,6 +132,14 @@ DELETE_STACK = Hook(
     parameters=("stack_name", "stack_id", "retain_resources", "force"),
     why="a stack that is deleted during its creation would be created nevertheless",
 )
+EXECUTE_CHANGE_SET = Hook(
+    target="ministack.services.cloudformation.changesets:_deploy_stack_async",
+    parameters=tuple(
+        "stack_name stack_id template param_values disable_rollback tags is_update previous_stack "
+        "retain_except_on_create imports".split()
+    ),
+    why="a stack that the CDK CLI deploys is described by its template's Description",
+)
 IMPORTED_EXPORTS = Hook(
     target="ministack.services.cloudformation.handlers:_imported_export_names",
     parameters=("stack", "stack_name"),

@@ -17,6 +17,7 @@ from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.image.names import image_name, image_parameter, image_stack_name, parent_name
 from training_cluster.permissions.table import load
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +28,7 @@ IMAGE_STACK = image_stack_name(IMAGE)
 
 def test_one_command_deploys_network_storage_and_cluster(cloud: Cloud) -> None:
     cloud.deploy()
-    for name in ("TrainingCluster-Network", "TrainingCluster-Storage", "TrainingClusterStack", "training"):
+    for name in ("TrainingCluster-Network", "TrainingCluster-Storage", "TrainingClusterStack", CLUSTER):
         stack = cloud.stack(name)
         assert stack, name
         assert stack["StackStatus"] == "CREATE_COMPLETE", name
@@ -36,7 +37,7 @@ def test_one_command_deploys_network_storage_and_cluster(cloud: Cloud) -> None:
 
 
 def test_outputs_say_how_to_connect_and_submit(cloud: Cloud) -> None:
-    cluster = read_deployed_cluster(cloud.address, "training")
+    cluster = read_deployed_cluster(cloud.address, CLUSTER)
     assert [p.name for p in cluster.partitions] == ["gpu"]
     assert cluster.partitions[0].node_names == ("gpu-dy-p4d-1", "gpu-dy-p4d-2")
     assert cluster.partitions[0].node_sets[0].shape.vcpus == 96
@@ -51,7 +52,7 @@ def test_outputs_say_how_to_connect_and_submit(cloud: Cloud) -> None:
 
 def _fleet(cloud: Cloud) -> str:
     table = cloud.client("dynamodb")
-    item = table.get_item(TableName="parallelcluster-training", Key={"Id": {"S": "COMPUTE_FLEET"}})["Item"]
+    item = table.get_item(TableName=f"parallelcluster-{CLUSTER}", Key={"Id": {"S": "COMPUTE_FLEET"}})["Item"]
     return str(item["Data"]["M"]["status"]["S"])
 
 
@@ -63,14 +64,14 @@ def test_one_deploy_stops_the_fleet_and_starts_it(cloud: Cloud) -> None:
     assert after[0] == before[0], "the instance"
     assert after[1] != before[1], "the checksum among the arguments of OnNodeUpdated"
     assert _capacity_type(cloud) == "SPOT"
-    cluster = read_deployed_cluster(cloud.address, "training")
+    cluster = read_deployed_cluster(cloud.address, CLUSTER)
     assert cluster.stack_status == "UPDATE_COMPLETE"
     assert [(p.name, len(p.node_names)) for p in cluster.partitions] == [("gpu", 3), ("cpu", 4)]
     assert _fleet(cloud) == "RUNNING"
 
 
 def _head_node(cloud: Cloud) -> tuple[str, Any]:
-    actions = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["CustomActions"]
+    actions = read_deployed_cluster(cloud.address, CLUSTER).config["HeadNode"]["CustomActions"]
     return cloud.outputs("TrainingClusterStack")["HeadNodeInstanceId"], actions["OnNodeUpdated"]["Args"]
 
 
@@ -86,8 +87,8 @@ def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
 @pytest.mark.nightly
 def test_nodes_that_run_are_left_alone(cloud: Cloud) -> None:
     ec2 = cloud.client("ec2")
-    subnet = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["Networking"]["SubnetId"]
-    tags = {"parallelcluster:cluster-name": "training", "parallelcluster:node-type": "Compute"}
+    subnet = read_deployed_cluster(cloud.address, CLUSTER).config["HeadNode"]["Networking"]["SubnetId"]
+    tags = {"parallelcluster:cluster-name": CLUSTER, "parallelcluster:node-type": "Compute"}
     node = ec2.run_instances(
         ImageId=ec2.describe_images()["Images"][0]["ImageId"],
         MinCount=1,
@@ -100,7 +101,7 @@ def test_nodes_that_run_are_left_alone(cloud: Cloud) -> None:
     with pytest.raises(RehearsalError):
         cloud.deploy("nodes=3", "cpu_queue=on", "capacity=ondemand")
     failed = cloud.reasons("TrainingClusterStack", "UPDATE_FAILED")
-    busy = "1 compute nodes of training run, and this update requires them to be stopped"
+    busy = f"1 compute nodes of {CLUSTER} run, and this update requires them to be stopped"
     assert any(busy in reason and "on_busy=stop" in reason for reason in failed)
     parent = cloud.stack("TrainingClusterStack")
     assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
@@ -116,7 +117,7 @@ def test_nodes_that_run_are_left_alone(cloud: Cloud) -> None:
 
 
 def _capacity_type(cloud: Cloud) -> str:
-    config = read_deployed_cluster(cloud.address, "training").config
+    config = read_deployed_cluster(cloud.address, CLUSTER).config
     return str(config["Scheduling"]["SlurmQueues"][0]["CapacityType"])
 
 
@@ -147,7 +148,7 @@ def test_destroy_all_stops_at_the_data(cloud: Cloud) -> None:
         cloud.cdk.run("destroy", "--all", "--force", output=cloud.folder / "cdk.out")
     assert "TerminationProtection" in (cloud.folder / "cdk-destroy.log").read_text()
     assert cloud.stack("TrainingClusterStack") is None
-    assert cloud.stack("training") is None
+    assert cloud.stack(CLUSTER) is None
     for name in ("TrainingCluster-Network", "TrainingCluster-Storage"):
         stack = cloud.stack(name)
         assert stack and stack["StackStatus"].endswith("_COMPLETE")
@@ -160,14 +161,14 @@ def test_a_deploy_after_a_destroy_finds_storage(cloud: Cloud) -> None:
     after = _data(cloud)
     scripts = set(after.pop("objects")) - set(before.pop("objects"))
     assert after == before
-    cluster = read_deployed_cluster(cloud.address, "training")
+    cluster = read_deployed_cluster(cloud.address, CLUSTER)
     assert scripts == {f"bootstrap/training/bundle-{cluster.bundle_sha256}.tar.gz"}
     assert len(cluster.partitions[0].node_names) == 2
 
 
 def _queue_image(cloud: Cloud) -> str | None:
     """Return the image of the deployed cluster's queue."""
-    (queue,) = read_deployed_cluster(cloud.address, "training").config["Scheduling"]["SlurmQueues"]
+    (queue,) = read_deployed_cluster(cloud.address, CLUSTER).config["Scheduling"]["SlurmQueues"]
     image: str | None = queue.get("Image", {}).get("CustomAmi")
     return image
 
@@ -229,7 +230,7 @@ def test_login_nodes_are_added_and_tagged(cloud: Cloud) -> None:
     """A changed tag updates all resources of the cluster's stack."""
     cloud.deploy(*BUILT, "login_nodes=1")
     cloud.deploy(*BUILT, "login_nodes=2", "tags=team=one")
-    config = read_deployed_cluster(cloud.address, "training").config
+    config = read_deployed_cluster(cloud.address, CLUSTER).config
     assert [pool["Count"] for pool in config["LoginNodes"]["Pools"]] == [2]
     assert {"Key": "team", "Value": "one"} in config["Tags"]
 

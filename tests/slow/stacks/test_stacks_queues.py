@@ -13,6 +13,7 @@ from rehearsal.deployed import read_deployed_cluster
 from rehearsal.local_slurm import LocalSlurm
 from tests.slow.account import Account
 from tests.slow.conftest import Cloud
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ def flags(account: Account, file: Path) -> tuple[str, ...]:
 
 def test_everything_is_in_the_private_subnet(cloud: Cloud, account: Account, flags: tuple[str, ...]) -> None:
     cloud.deploy(*flags)
-    config = read_deployed_cluster(cloud.address, "training").config
+    config = read_deployed_cluster(cloud.address, DEFAULT_CLUSTER).config
     private = account.network.private
     queues = config["Scheduling"]["SlurmQueues"]
     assert [each["Name"] for each in queues] == ["train", "burst", "prep"]
@@ -88,7 +89,7 @@ def test_everything_is_in_the_private_subnet(cloud: Cloud, account: Account, fla
 
 
 def test_overrides_are_deployed(cloud: Cloud) -> None:
-    config = read_deployed_cluster(cloud.address, "training").config
+    config = read_deployed_cluster(cloud.address, DEFAULT_CLUSTER).config
     scheduling, queues = config["Scheduling"], config["Scheduling"]["SlurmQueues"]
     assert scheduling["SlurmSettings"]["EnableMemoryBasedScheduling"] is True
     assert config["Monitoring"]["Logs"]["CloudWatch"]["RetentionInDays"] == 30
@@ -122,7 +123,7 @@ def test_a_plan_tells_live_changes(cloud: Cloud, flags: tuple[str, ...]) -> None
 
 
 def test_a_job_runs_on_each_partition(cloud: Cloud, tmp_path: Path) -> None:
-    deployed = read_deployed_cluster(cloud.address, "training")
+    deployed = read_deployed_cluster(cloud.address, DEFAULT_CLUSTER)
     marker = ("LOCAL_SLURM_TEST", f"queues-{os.getpid()}")
     with LocalSlurm(root=tmp_path, partitions=deployed.partitions, marker=marker, suspend_time_s=20) as slurm:
         nodes: dict[str, list[str]] = {}
@@ -142,12 +143,12 @@ def test_another_queue_is_added_while_the_cluster_runs(
 ) -> None:
     file.write_text(QUEUES + "late: {instance_types: g4dn.12xlarge, nodes: 1, placement_group: off}\n")
     cloud.deploy(*flags)
-    config = read_deployed_cluster(cloud.address, "training").config
+    config = read_deployed_cluster(cloud.address, DEFAULT_CLUSTER).config
     assert [each["Name"] for each in config["Scheduling"]["SlurmQueues"]][-1] == "late"
 
 
 def test_the_cluster_is_imported_with_its_queues(cloud: Cloud, tmp_path: Path) -> None:
-    config = read_deployed_cluster(cloud.address, "training").config
+    config = read_deployed_cluster(cloud.address, DEFAULT_CLUSTER).config
     import_config(config, tmp_path / "out")
     queues = yaml.safe_load((tmp_path / "out" / "queues.yaml").read_text())
     assert list(queues) == ["train", "burst", "prep", "late"]

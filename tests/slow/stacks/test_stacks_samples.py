@@ -22,6 +22,7 @@ from tests.slow.conftest import Cloud
 from training_cluster.flags.file import read_flags
 from training_cluster.permissions.overrides import MANAGED_TYPES, managed_types
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -150,6 +151,6 @@ def test_a_sample_deploys_with_its_rights(
     before = len(denied_calls(cloud.address))
     cloud.deploy(*flags)
     assert denied_calls(cloud.address)[before:] == []
-    config = read_deployed_cluster(cloud.address, "training").config
-    assert MANAGED_TYPES & {*_types(cloud, "training")} == managed_types(config)
+    config = read_deployed_cluster(cloud.address, DEFAULT_CLUSTER).config
+    assert MANAGED_TYPES & {*_types(cloud, DEFAULT_CLUSTER)} == managed_types(config)
     cloud.destroy(*flags)

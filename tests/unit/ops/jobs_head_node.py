@@ -18,6 +18,7 @@ from ops.account.head_node import HeadNode, find_head_node
 from rehearsal.local_aws.head_node.agent import Agent, Outcome
 from rehearsal.local_aws.head_node.run_commands import SLURM, run
 from tests.unit.ops.fake_account import Account, Refused
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 HEAD_NODE = "i-0aaaaaaaaaaaaaaaa"
 Call = Callable[..., tuple[int, str, str]]
@@ -123,7 +124,7 @@ class PlayedCluster:
 
     @property
     def head_node(self) -> HeadNode:
-        return find_head_node("training", self.client)
+        return find_head_node(DEFAULT_CLUSTER, self.client)
 
     @property
     def calls(self) -> list[list[str]]:

@@ -15,6 +15,7 @@ from tests.in_process import aws
 from tests.slow.account import make_network
 from tests.unit.ops.fake_account import READS, Account, FakeStack, Refused, stack_answers
 from training_cluster.flags.account import CLUSTER_TAG, SHARED
+from training_cluster.stack_names import DEFAULT_CLUSTER, new_key_pair
 
 TYPE, ZONE = "p4d.24xlarge", "us-east-1a"
 WORLD = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
@@ -165,8 +166,8 @@ class OwnAccount:
                 "StorageEfs3F": ("AWS::EFS::FileSystem", self.efs, retain),
                 "StorageEfsMountTarget": ("AWS::EFS::MountTarget", self.mount_target, None),
             },
-            "TrainingClusterStack": {"KeyPair16": ("AWS::EC2::KeyPair", "training-key", None)},
-            "training": {},
+            "TrainingClusterStack": {"KeyPair16": ("AWS::EC2::KeyPair", new_key_pair(DEFAULT_CLUSTER), None)},
+            DEFAULT_CLUSTER: {},
         }
 
     def show_stacks(

@@ -7,6 +7,7 @@ from aws_cdk.assertions import Template
 
 from tests.unit.stacks.app import BROUGHT, EVERYTHING, App
 from tools.synth_families import OTHERS
+from training_cluster.stack_names import FORMER_DEFAULT
 
 Synthesise = Callable[..., dict[str, Template]]
 
@@ -23,8 +24,8 @@ def default(synthesise: Synthesise) -> App:
 
 @pytest.fixture(scope="session")
 def everything(synthesise: Synthesise) -> App:
-    """Return the app with every addition of a flag, and SSH from anywhere."""
-    return _app(synthesise, EVERYTHING)
+    """Return the app with every addition of a flag, SSH from anywhere, and the name of earlier releases."""
+    return _app(synthesise, {**EVERYTHING, "cluster_name": FORMER_DEFAULT})
 
 
 @pytest.fixture(scope="session")

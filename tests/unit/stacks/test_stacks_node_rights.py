@@ -10,6 +10,7 @@ from tests.unit.stacks.app import BOUNDARY, EVERYTHING, TEAM_POLICY, App, Json, 
 from training_cluster.acknowledgements import flat
 from training_cluster.cluster.node_policies import PULL_ACTIONS, SESSION_ACTIONS
 from training_cluster.paths import ROOT
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 S3 = "arn:<AWS::Partition>:s3:::"
 BUCKET = "TrainingCluster-Storage:BucketName"
@@ -65,13 +66,13 @@ ALLOWED = {
     "s3:GetObject": ("datasets/gpt2/x", "users/alice/x"),
     "s3:PutObject": ("users/alice/x",),
     "s3:ListBucket": ("users/alice/x",),
-    "secretsmanager:GetSecretValue": ("secret:training-cluster/training/alice/HF_TOKEN-AbCdEf",),
-    "sns:Publish": ("TrainingCluster_training_Jobs",),
+    "secretsmanager:GetSecretValue": (f"secret:training-cluster/{DEFAULT_CLUSTER}/alice/HF_TOKEN-AbCdEf",),
+    "sns:Publish": (f"TrainingCluster_{DEFAULT_CLUSTER}_Jobs",),
 }
 TRIED = {*(each for of in ALLOWED.values() for each in of), "users/bob/x", "users/alice-2/x", "checkpoints/x"}
 TRIED |= {
-    "bootstrap/training/bundle",
-    "secret:training-cluster/training/bob/HF_TOKEN-AbCdEf",
+    f"bootstrap/{DEFAULT_CLUSTER}/bundle",
+    f"secret:training-cluster/{DEFAULT_CLUSTER}/bob/HF_TOKEN-AbCdEf",
     "secret:slurm-AbCdEf",
 }
 
@@ -110,7 +111,7 @@ def test_compute_nodes_only_begin_sessions_of_users(people: App) -> None:
     id_, role = users_role(people)
     (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
     roles = [flat(each).rpartition(":")[2] for each in trust["Condition"]["ArnLike"]["aws:PrincipalArn"]]
-    nodes = ["training/*", "training-ComputeFleet*", "training-LoginNodes*"]
+    nodes = [f"{DEFAULT_CLUSTER}{each}" for each in ("/*", "-ComputeFleet*", "-LoginNodes*")]
     assert roles == [f"role/parallelcluster/{each}" for each in nodes]
     assert flat(trust["Principal"]["AWS"]).endswith(":root")
     assert role["ManagedPolicyArns"] == [TEAM_POLICY]
@@ -142,7 +143,8 @@ def test_login_nodes_have_the_same_rights(everything: App) -> None:
 @pytest.mark.parametrize(("item", "is_allowed"), [("COMPUTE_FLEET", False), ("CLUSTER_CONFIG.i-1", True)])
 def test_no_job_may_stop_the_compute_fleet(default: App, item: str, *, is_allowed: bool) -> None:
     """A job has its node's role, which ParallelCluster lets write all items of the cluster's table."""
-    table = "arn:<AWS::Partition>:dynamodb:<AWS::Region>:<AWS::AccountId>:table/parallelcluster-training"
+    here = "<AWS::Region>:<AWS::AccountId>"
+    table = f"arn:<AWS::Partition>:dynamodb:{here}:table/parallelcluster-{DEFAULT_CLUSTER}"
     of_library = {"Effect": "Allow", "Action": ["dynamodb:UpdateItem"], "Resource": [table]}
     _, statements = own_policy(default, "-datasets-")
     resolved = [each | {"Resource": flat(each["Resource"])} for each in statements]

@@ -5,13 +5,14 @@ import json
 import re
 import shlex
 
+from ops.asset_code import asset_code
 from stacks.composition import NEVER_RETAGGED
 from tests.unit.stacks.app import EVERYTHING, SECRET, App
 from training_cluster.acknowledgements import flat
 from training_cluster.flags.given import GIVEN_FLAGS
 from training_cluster.paths import ASSETS
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import GUARD_TYPE
+from training_cluster.stack_names import DEFAULT_CLUSTER, FORMER_DEFAULT, GUARD_TYPE
 
 RECORD = ASSETS / "cluster_provider" / "record.py"
 STACK = "TrainingClusterStack"
@@ -30,8 +31,10 @@ def test_efa_nodes_have_a_cluster_placement_group(default: App) -> None:
 
 def test_the_guards_precede_all_else_and_know_names(default: App, everything: App) -> None:
     """So a refusal changes nothing, a key pair of somebody else is not touched, and each flag is recorded."""
-    names = {"Name": "training", "Stack": STACK, "KeyPair": "training-key"}
-    for app, stack in itertools.product((default, everything), (STACK, "NetworkStack")):
+    both = ((default, DEFAULT_CLUSTER), (everything, FORMER_DEFAULT))
+    for (app, name), stack in itertools.product(both, (STACK, "NetworkStack")):
+        names = {"Name": name, "Stack": STACK, "KeyPair": f"{name}-key"}
+        assert asset_code("guard", "names").names.cluster_in(app.templates[STACK]) == name
         resources = app.templates[stack]["Resources"]
         (guard,) = (id_ for id_, each in resources.items() if each["Type"] == GUARD_TYPE)
         earlier = {id_ for id_, each in resources.items() if guard not in each.get("DependsOn", [])}
@@ -67,17 +70,17 @@ def test_the_provider_gives_up_before_cloudformation_does(default: App) -> None:
 
 
 def test_another_cluster_has_its_own_names(default: App, brought: App) -> None:
-    assert default.only("AWS::EC2::KeyPair")["KeyName"] == "training-key"
-    assert default.only("Custom::TrainingCluster")["ClusterName"] == "training"
+    assert default.only("AWS::EC2::KeyPair")["KeyName"] == f"{DEFAULT_CLUSTER}-key"
+    assert default.only("Custom::TrainingCluster")["ClusterName"] == DEFAULT_CLUSTER
     assert brought.only("Custom::TrainingCluster")["ClusterName"] == "b"
-    for app, folder in ((default, "bootstrap/training"), (brought, "bootstrap/b")):
+    for app, folder in ((default, f"bootstrap/{DEFAULT_CLUSTER}"), (brought, "bootstrap/b")):
         prefixes = app.resources("Custom::CDKBucketDeployment").values()
         assert {each["DestinationBucketKeyPrefix"] for each in prefixes} == {folder}
 
 
 def test_names_of_the_longest_cluster_fit(everything: App, brought: App) -> None:
     """128 characters (IAM quotas); the provider may attach no policy whose name begins otherwise."""
-    for app, cluster in ((everything, "training"), (brought, "b")):
+    for app, cluster in ((everything, FORMER_DEFAULT), (brought, "b")):
         named = [
             each.get("ManagedPolicyName", "") for each in app.resources("AWS::IAM::ManagedPolicy").values()
         ]

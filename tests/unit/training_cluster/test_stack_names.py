@@ -9,7 +9,14 @@ from stacks.composition import add_stacks
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import STACK_IDS, cluster_of_stack, destroy_command, is_taken
+from training_cluster.stack_names import (
+    DEFAULT_CLUSTER,
+    FORMER_DEFAULT,
+    STACK_IDS,
+    cluster_of_stack,
+    destroy_command,
+    is_taken,
+)
 
 
 def _stacks(**flags: str) -> list[cdk.Stack]:
@@ -28,7 +35,7 @@ def test_every_stack_says_that_it_is_ours() -> None:
     assert set(STACK_IDS) == {f"TrainingCluster-{name}" for name in ("Network", "Storage", "Accounting")}
     for name in names.values():
         assert is_taken(name) and is_taken(name.lower()), name
-    assert not is_taken("training")
+    assert not is_taken(DEFAULT_CLUSTER)
     # CDK sees no import by name.
     needed = {each.node.id: {other.node.id for other in each.dependencies} for each in stacks}
     assert needed["TrainingClusterStack"] == names.keys() - {"TrainingClusterStack", "AccountingStack"}
@@ -43,8 +50,9 @@ def test_another_cluster_is_another_stack_alone() -> None:
         "TrainingClusterStack-vision",
     ]
     assert cluster_of_stack("TrainingClusterStack-vision") == "vision"
-    assert cluster_of_stack("TrainingClusterStack") == "training"
-    assert destroy_command("training") == "npx cdk destroy TrainingClusterStack"
+    assert _stacks(cluster_name=FORMER_DEFAULT)[-1].stack_name == "TrainingClusterStack"
+    assert cluster_of_stack("TrainingClusterStack") == DEFAULT_CLUSTER
+    assert destroy_command(DEFAULT_CLUSTER) == "npx cdk destroy TrainingClusterStack"
     assert destroy_command("b") == "npx cdk destroy TrainingClusterStack -c cluster_name=b"
 
 

@@ -309,6 +309,20 @@ def test_another_stack_of_the_name_is_refused(named: Guard, own: dict[str, Any],
     _deploy(named, SECOND, TRAINING)
 
 
+@pytest.mark.parametrize(("name", "cluster"), [("training", SECOND), ("traincluster", TRAINING)])
+def test_a_stacks_cluster_keeps_its_name(named: Guard, name: str, cluster: dict[str, str]) -> None:
+    """The default and the former one are of the same stack. Which flags are missing comes later."""
+    described = {"Description": f"Training Cluster: the cluster {name}, family p5"}
+    named.stacks["TrainingClusterStack"] = FakeStack(members={"StackId": "arn/1", **described})
+    last = {"Values": {}, "Cluster": cluster, "Flags": {"nodes": "4"}}
+    new = {"Values": {}, "Cluster": {**TRAINING, "Name": "traincluster"}, "LeftOut": {"nodes": "2"}}
+    said = refusal(named.ask, "Update", OldResourceProperties=last, ResourceProperties=new)
+    assert said == (
+        "Nothing was changed. | TrainingClusterStack has the cluster training, which keeps its name. "
+        "Type: -c cluster_name=training, or, for a second cluster, -c cluster_name=training-2"
+    )
+
+
 def test_another_key_pair_of_the_name_is_refused(named: Guard) -> None:
     named.account.answers["DescribeKeyPairs"] = {"KeyPairs": [{"KeyName": "training-key"}]}
     said = refusal(_deploy, named, TRAINING)

@@ -17,6 +17,7 @@ from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 from tests.unit.ops.own_account import OwnAccount
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.paths import ROOT
+from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 Said = Callable[..., str]
 LOGS = sorted(str(path) for path in (ROOT / "tests/unit/ops/diagnose/logs").iterdir())
@@ -92,7 +93,7 @@ def test_the_stacks(said: Said, cluster: PlayedCluster) -> None:
         "DescribeStacks": {"Stacks": []},
         "GetParameter": Refused("ParameterNotFound"),
     }
-    check(said("status"), has="trainctl --region eu-west-1 --profile prod deploy --cluster training\n")
+    check(said("status"), has=f"trainctl --region eu-west-1 --profile prod deploy --cluster {CLUSTER}\n")
 
 
 def test_errors(said: Said, cluster: PlayedCluster) -> None:

@@ -14,6 +14,7 @@ from ops.diagnose.stacks import SUCCESSES
 from ops.diagnose.texts import Gathered
 from tests.unit.ops.fake_account import Account, FakeStack, stack_answers
 from tests.unit.ops.jobs_head_node import job_line, slurm_answer
+from training_cluster.stack_names import CLUSTER_STACK, FORMER_DEFAULT
 
 HEAD, GROUP = "i-0aaaaaaaaaaaaaaaa", "/aws/parallelcluster/training-202611051010"
 AT = datetime.datetime(2026, 11, 5, 10, 10, tzinfo=datetime.UTC)
@@ -69,7 +70,9 @@ def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
 
     def described(name: str) -> FakeStack:
         is_storage = name == "TrainingCluster-Storage"
-        members = {"StackId": stack_id(name), "StackStatus": stacks[name], "CreationTime": AT}
+        members: Answers = {"StackId": stack_id(name), "StackStatus": stacks[name], "CreationTime": AT}
+        if name == CLUSTER_STACK:
+            members["Description"] = f"{DESCRIPTION} the cluster {FORMER_DEFAULT}, family p5"
         return FakeStack(
             template={"Description": f"{DESCRIPTION} it"},
             outputs={"BucketName": "amzn-s3-demo-bucket"} if is_storage else {},

@@ -20,6 +20,7 @@ TASKS = "7_0|gpu|a|COMPLETED|None|2|1:00|1:00|m\n7_1|gpu|a|{}|None|2|1:00|1:00|m
 RAISED = "packing.ShardError: shard 1714 has 4093 tokens\n"
 FIXED = "Earlier; a deploy has succeeded since, at 2026-11-05 11:10 UTC:"
 Run = Callable[..., tuple[int, str]]
+FORMER = ("--cluster", "training")
 
 
 @pytest.fixture
@@ -45,7 +46,10 @@ def test_a_healthy_cluster_has_nothing_to_diagnose(run: Run) -> None:
 def test_a_failed_job_is_named_with_its_command(run: Run) -> None:
     failed = QUEUE.format("FAILED", "NonZeroExitCode").replace("6", "6_3", 1)
     code, output = run(failing(statuses=WELL, commands=head_node(queue=failed)))
-    assert "A job has failed, the last is 6_3 (mine, FAILED): trainctl diagnose --job 6_3" in output
+    assert (
+        "A job has failed, the last is 6_3 (mine, FAILED): trainctl diagnose --cluster training --job 6_3"
+        in output
+    )
     assert "Nothing to diagnose" not in output
     assert code == 1
     accounts = ACCOUNT.format("OUT_OF_MEMORY")
@@ -59,7 +63,7 @@ def test_a_failed_job_is_named_with_its_command(run: Run) -> None:
         (
             {"queue": QUEUE.format("PENDING", "launch failed requeued held").replace("6", "6_[1-9]", 1)},
             "A job does not start, the first is 6 (mine; its start failed, and it is held until "
-            "`scontrol release`): trainctl diagnose --job 6",
+            "`scontrol release`): trainctl diagnose --cluster training --job 6",
         ),
         (
             {"nodes": "gpu*|up|drained|2|gpu-dy-[1-2]|Unknown|broken fan"},
@@ -184,13 +188,13 @@ def test_logs_of_a_former_cluster_are_no_cause(run: Run) -> None:
     assert STEP_TITLE in former
     assert code == 0
     foundations = {name: status for name, status in WELL.items() if name.startswith("TrainingCluster-")}
-    code, output = run(failing(statuses=foundations, saved=SAVED))
+    code, output = run(failing(statuses=foundations, saved=SAVED), *FORMER)
     assert output.startswith("There is no cluster in us-east-1.")
     assert output.index("a cluster that no longer exists") < output.index(STEP_TITLE)
     assert code == 1
     odd = dict.fromkeys(SAVED, "ERROR: something odd")
     failed = {"TrainingCluster-Network": "UPDATE_ROLLBACK_COMPLETE"}
-    code, output = run(failing(statuses={**foundations, **failed}, saved=odd))
+    code, output = run(failing(statuses={**foundations, **failed}, saved=odd), *FORMER)
     assert "TrainingCluster-Network is UPDATE_ROLLBACK_COMPLETE." in output
     assert "ERROR: something odd" in output
     assert code == 1

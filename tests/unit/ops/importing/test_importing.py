@@ -28,6 +28,7 @@ from training_cluster.overrides.nodes import placed_nodes
 from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 SAMPLES = import_samples()
 PLAIN = SAMPLES["plain"].config
@@ -91,7 +92,7 @@ RENDERED: dict[str, dict[str, Any]] = {
     },
     "two-pools": {
         "LoginNodes.Pools[two].CustomActions.OnNodeConfigured.Script": (
-            "s3://bucket/bootstrap/training/bootstrap.sh"
+            f"s3://bucket/bootstrap/{CLUSTER}/bootstrap.sh"
         )
     },
     "directory": {
@@ -198,7 +199,7 @@ def test_rights_and_tags_stay_where_they_were(name: str, imported: Imports) -> N
             assert str(added) == str(given.get(key, [])).replace("${AWS::Partition}", "aws"), path
     tags = {each["Key"]: each["Value"] for each in sample.theirs.get("Tags", [])}
     kept = {key: value for key, value in tags.items() if f"Tags[{key}]" not in SAMPLES[name].lost}
-    assert {each["Key"]: each["Value"] for each in sample.ours["Tags"]} == {CLUSTER_TAG: "training", **kept}
+    assert {each["Key"]: each["Value"] for each in sample.ours["Tags"]} == {CLUSTER_TAG: CLUSTER, **kept}
 
 
 def changed(**keys: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 from training_cluster.paths import TRAINING
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_checkpoint_and_a_folder_are_chosen(run: PlayedCluster, call: Call) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("nothing",), 2, 'there is no run "nothing" on training'),
+        (("nothing",), 2, f'there is no run "nothing" on {DEFAULT_CLUSTER}'),
         (("my-titan", "--checkpoint", "7"), 2, "has no checkpoint of step 7.\n  allowed: 5, 10"),
         (("my-titan", "--checkpoint", "0"), 2, "Invalid value"),
         (("my-titan", "--out", "weights"), 2, "not a folder of the cluster's file system"),

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.unit.ops.fake_account import Refused
-from tests.unit.ops.jobs_head_node import SINFO, UNKNOWN_JOB, Call, PlayedCluster, job_line, stack
+from tests.unit.ops.jobs_head_node import HEAD_NODE, SINFO, UNKNOWN_JOB, Call, PlayedCluster, job_line, stack
 from tests.unit.ops.plan.test_plan import deployed
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 
 def test_a_workload_is_submitted_as_requested(cluster: PlayedCluster, call: Call) -> None:
@@ -139,7 +140,7 @@ def test_a_dry_run_checks_and_prints_its_command(cluster: PlayedCluster, call: C
 def test_a_refused_size_names_the_deploy(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     _, _, err = call("submit", "gpt2", "--nodes", "9")
-    assert "--nodes 4, or trainctl deploy --cluster training -c nodes=9\n" in err
+    assert f"--nodes 4, or trainctl deploy --cluster {DEFAULT_CLUSTER} -c nodes=9\n" in err
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_mail_without_an_address_is_refused(cluster: PlayedCluster, call: Call) 
     code, _, said = call(*asked)
     assert (code, cluster.called("sbatch")) == (1, [])
     assert "no address for mail of jobs" in said
-    assert "type:   trainctl deploy --cluster training -c job_emails=USER=ADDRESS\n" in said
+    assert f"type:   trainctl deploy --cluster {DEFAULT_CLUSTER} -c job_emails=USER=ADDRESS\n" in said
     mailed = deployed(family="p5", job_emails="team@example.com")
     cluster.account.answers["GetTemplate"] = mailed.answers["GetTemplate"]
     assert call(*asked)[0] == 0
@@ -308,6 +309,8 @@ def test_without_accounts_it_says_that_slurm_forgets(cluster: PlayedCluster, cal
 
 
 def test_what_to_type_next_names_another_cluster(cluster: PlayedCluster, call: Call) -> None:
+    own = stack("TrainingClusterStack-b", HeadNodeInstanceId=HEAD_NODE)
+    cluster.account.answers["DescribeStacks"] = {"Stacks": [own]}
     cluster.has_workload("gpt2")
     cluster.says("sbatch", "30\n")
     cluster.says("squeue", job_line("RUNNING", "None"))

@@ -29,6 +29,7 @@ from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.network.guarded import guarded_network
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER
 from training_cluster.storage.guarded import guarded_storage
 
 JOBS = job_line(id_="17", user="ana", name="gpt2") + job_line(id_="18", user="bo", nodes=1, name="my job")
@@ -72,7 +73,7 @@ OTHER = "arn:aws:cloudformation:us-east-1:123456789012:stack/Somebody/1"
 GROUP, HEAD_NODE = "TrainingClusterStack-PlacementGroup-x", "i-0123456789abcdef0"
 _IDS = placeholders(image_id=None, bootstrap_budget_s=0)
 POLICIES = {
-    construct: f"arn:aws:iam::123456789012:policy/parallelcluster-training-{construct}-us-east-1"
+    construct: f"arn:aws:iam::123456789012:policy/parallelcluster-{DEFAULT_CLUSTER}-{construct}-us-east-1"
     for construct in ResourceIds.own_policies().values()
 }
 BUNDLE_SHA256 = _IDS.bundle_sha256
@@ -150,8 +151,8 @@ def deployed(
         status: of ParallelCluster's stack.
         without: names of stacks that are not there.
     """
-    templates = templates_of(read_settings(flags))
-    config = stored_config(**flags)
+    settings = read_settings(flags)
+    templates, config = templates_of(settings), stored_config(**flags)
     own = {
         f"{construct}7EE66815": (type_, physical)
         for type_, made in (
@@ -166,7 +167,10 @@ def deployed(
             template=template,
             outputs=_OUTPUTS.get(name, {}),
             resources=own if name == "TrainingClusterStack" else {},
-            members={"StackId": _arn(name)},
+            members={
+                "StackId": _arn(name),
+                "Description": f"Training Cluster: the cluster {settings.cluster_name}, ",
+            },
         )
         for name, template in templates.items()
     }
@@ -176,7 +180,7 @@ def deployed(
         "ArtifactS3RootDirectory": "parallelcluster/x",
         "ConfigVersion": "v2",
     }
-    stacks["training"] = FakeStack(
+    stacks[settings.cluster_name] = FakeStack(
         members={
             "StackStatus": status,
             "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
@@ -386,7 +390,12 @@ def test_without_former_flags_config_keys_are_judged() -> None:
 
 def test_without_a_cluster_all_is_new() -> None:
     account = deployed(
-        without=("training", "TrainingClusterStack", "TrainingCluster-Network", "TrainingCluster-Storage")
+        without=(
+            DEFAULT_CLUSTER,
+            "TrainingClusterStack",
+            "TrainingCluster-Network",
+            "TrainingCluster-Storage",
+        )
     )
     found = plan(account, family="p3dn")
     assert (found.state, found.changes, found.running) == ("new", (), None)
@@ -398,7 +407,7 @@ def test_without_a_cluster_all_is_new() -> None:
 
 
 def test_an_existing_storage_type_binds_a_new_cluster() -> None:
-    account = deployed(without=("training", "TrainingClusterStack"))
+    account = deployed(without=(DEFAULT_CLUSTER, "TrainingClusterStack"))
     found = plan(account, fsx_gib="2400", fsx_type="scratch2")
     assert {each.what: each.verdict for each in found.refused} == {"fsx_type": "impossible"}
     assert found.minutes == 20
@@ -414,7 +423,7 @@ def test_somebody_elses_cluster_is_impossible() -> None:
     found = plan(deployed(owner=OTHER))
     assert found.state == "foreign"
     (refused,) = found.refused
-    assert "-c cluster_name=training-2" in refused.mend
+    assert f"-c cluster_name={DEFAULT_CLUSTER}-2" in refused.mend
 
 
 def test_another_version_of_parallelcluster_is_impossible() -> None:
@@ -426,7 +435,7 @@ def test_a_silent_head_node_leaves_jobs_unknown() -> None:
     account = deployed(running=3)
     account.answers["SendCommand"] = Refused("InvalidInstanceId")
     text = shown(plan(account, nodes="4"))
-    assert "Jobs: not known (The head node i-0123456789abcdef0 of training does not answer" in text
+    assert f"Jobs: not known (The head node i-0123456789abcdef0 of {DEFAULT_CLUSTER} does not answer" in text
     assert "3 compute node(s) run" in text
 
 
@@ -440,7 +449,7 @@ def test_the_validators_errors_are_told() -> None:
 
     (refused,) = plan(deployed(), nodes="4", dry_run=dry_run).refused
     assert (refused.what, refused.why) == ("SubnetsValidator", "no such subnet")
-    assert asked == [("training", 4)]
+    assert asked == [(DEFAULT_CLUSTER, 4)]
 
 
 def test_validators_are_not_asked_about_missing_parts() -> None:

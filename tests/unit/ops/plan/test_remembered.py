@@ -13,6 +13,7 @@ from tests.unit.ops.conftest import ActsOn
 from tests.unit.ops.fake_account import Account
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags, left_out
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import FORMER_DEFAULT
 from training_cluster.storage.guarded import guarded_storage
 
 FLAGS: dict[str, Any] = {"family": "p5", "nodes": "16", "alarm_email": "me@example.com"}
@@ -111,6 +112,17 @@ def test_a_second_cluster_starts_from_the_first(account: Account, runs: list[str
     file.write_text("cluster_name: training-2\n")
     trainctl("deploy", "--yes", "--cluster", "training", "-c", f"flags={file}")
     assert runs[1:] == [f"{kept} -c flags={file} --require-approval never"]
+
+
+def test_the_former_default_keeps_its_name(
+    acts_on: ActsOn, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier releases did not record it, since it was the default."""
+    acts_on(cluster_name=FORMER_DEFAULT, **FLAGS)
+    monkeypatch.setattr("ops.plan.remembered.read_flags", lambda name, _: {FORMER_DEFAULT: FLAGS}.get(name))
+    trainctl("deploy", "--yes", "-c", "alarm_email=")
+    named = COMMAND.replace("-c", f"-c cluster_name={FORMER_DEFAULT} -c")
+    assert runs == [f"{named} -c nodes=16 -c alarm_email= --require-approval never"]
 
 
 def test_flags_are_those_of_the_apps_folder(

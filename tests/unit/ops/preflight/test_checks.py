@@ -25,6 +25,7 @@ from tests.unit.ops.own_account import (
 )
 from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 Step = Callable[[OwnAccount], Any]
 Flags = dict[str, str]
@@ -218,8 +219,8 @@ def imports_only(own: OwnAccount) -> None:
 
 
 def foreign_key(own: OwnAccount) -> None:
-    own.make_key("training-key", "ed25519")
-    own.later(own.ec2.delete_key_pair, KeyName="training-key")
+    own.make_key(f"{CLUSTER}-key", "ed25519")
+    own.later(own.ec2.delete_key_pair, KeyName=f"{CLUSTER}-key")
 
 
 def nothing(_: OwnAccount) -> None:
@@ -347,10 +348,10 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
         *({}, "stack TrainingCluster-Network", "another region or account"),
     ),
     (
-        lambda own: own.deploy("training", description="Another app's", TopicArn="arn"),
-        *({}, "names of the cluster training", "-c cluster_name=training-2"),
+        lambda own: own.deploy(CLUSTER, description="Another app's", TopicArn="arn"),
+        *({}, f"names of the cluster {CLUSTER}", f"-c cluster_name={CLUSTER}-2"),
     ),
-    (foreign_key, {}, "names of the cluster training", "-c key_name=training-key"),
+    (foreign_key, {}, f"names of the cluster {CLUSTER}", f"-c key_name={CLUSTER}-key"),
     (nothing, {"key_name": "none", "os": "alinux2023"}, "key_name none", "aws ec2 create-key-pair"),
 )
 
@@ -673,7 +674,7 @@ def test_good_account_has_nothing_to_mend(own: OwnAccount, step: Step, *, brings
 
 
 def test_running_cluster_counts_once(own: OwnAccount) -> None:
-    tags = [{"Key": "parallelcluster:cluster-name", "Value": "training"}]
+    tags = [{"Key": "parallelcluster:cluster-name", "Value": CLUSTER}]
     own.run(count=2, TagSpecifications=[{"ResourceType": "instance", "Tags": tags}])
     own.quota(P, 384)
     assert bad(own, {"family": "p4d"}) == []

@@ -10,6 +10,7 @@ import pytest
 from ops.status.cluster import ClusterState, Fill, read_cluster_state, read_deployed, render_cluster_state
 from tests.unit.ops.fake_account import Refused
 from tests.unit.ops.jobs_head_node import HEAD_NODE, Call, PlayedCluster, stack
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 FLEET = {"Item": {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "RUNNING"}}}}}
 SINFO = """\
@@ -36,7 +37,7 @@ def standing(cluster: PlayedCluster) -> PlayedCluster:
 
 
 def look(standing: PlayedCluster) -> ClusterState:
-    found = read_deployed("training", standing.client)
+    found = read_deployed(DEFAULT_CLUSTER, standing.client)
     assert found
     return found
 
@@ -180,11 +181,11 @@ def test_a_stopped_fleet_names_the_starting_command(status: str, standing: Playe
     standing.account.answers["dynamodb.GetItem"] = {"Item": {"Data": {"M": {"status": {"S": status}}}}}
     said = shown(look(standing))
     assert f"compute fleet  {status}: " in said
-    assert "pcluster update-compute-fleet --cluster-name training --status START_REQUESTED" in said
+    assert f"pcluster update-compute-fleet --cluster-name {DEFAULT_CLUSTER} --status START_REQUESTED" in said
 
 
 def test_storage_that_is_nearly_full_says_so(standing: PlayedCluster) -> None:
-    state = read_cluster_state("training", HEAD_NODE, standing.client)
+    state = read_cluster_state(DEFAULT_CLUSTER, HEAD_NODE, standing.client)
     for used, words in ((89, "used"), (90, "used  nearly full")):
         fill = Fill(mount="/fsx", size=100 * 2**30, used=used * 2**30)
         lines = shown(replace(state, storage=(fill,))).splitlines()
@@ -194,7 +195,7 @@ def test_storage_that_is_nearly_full_says_so(standing: PlayedCluster) -> None:
 def test_without_a_head_node_nothing_is_asked(standing: PlayedCluster) -> None:
     young = stack("TrainingClusterStack", status="CREATE_IN_PROGRESS")
     standing.account.answers["DescribeStacks"] = {"Stacks": [young]}
-    assert read_deployed("training", standing.client) is None
+    assert read_deployed(DEFAULT_CLUSTER, standing.client) is None
     assert standing.account.asked == ["DescribeStacks"]
 
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from ops.account.head_node import find_head_node
+from ops.account.stacks import deployed_name
 from ops.status.deploy import Progress, Stage, Status, read_status, render
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.jobs_head_node import stack
+from training_cluster.stack_names import DEFAULT_CLUSTER, FORMER_DEFAULT
 
 NOW = datetime.datetime(2026, 11, 21, 12, 10, tzinfo=datetime.UTC)
 OWN = "/training-cluster/stacks/TrainingClusterStack{}/progress"
@@ -24,7 +27,7 @@ def _read(stacks: dict[str, str], suffix: str = "", *, notes: dict[str, Any] | N
 
     listed = [stack(name, status=status) for name, status in stacks.items()]
     account = Account({"DescribeStacks": {"Stacks": listed}, "GetParameter": parameter})
-    return read_status(suffix.removeprefix("-") or "training", account.client)
+    return read_status(suffix.removeprefix("-") or DEFAULT_CLUSTER, account.client)
 
 
 def _progress(*stages: tuple[str, int], request: str = "Create", messages: str = "") -> Progress:
@@ -41,11 +44,11 @@ def _lines(status: Status) -> str:
 
 def test_existing_stacks_are_shown_with_the_clusters() -> None:
     stacks = {"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack": "CREATE_IN_PROGRESS"}
-    status = _read(stacks | {"training": "CREATE_IN_PROGRESS"})
+    status = _read(stacks | {DEFAULT_CLUSTER: "CREATE_IN_PROGRESS"})
     assert status.is_moving
     assert status.progress is None
     assert "TrainingCluster-Storage" not in _lines(status)
-    assert "training                 CREATE_IN_PROGRESS  ParallelCluster's own stack" in _lines(status)
+    assert f"{DEFAULT_CLUSTER:23}  CREATE_IN_PROGRESS  ParallelCluster's own stack" in _lines(status)
 
 
 def test_another_cluster_has_its_own_stack_and_parameter() -> None:
@@ -54,6 +57,19 @@ def test_another_cluster_has_its_own_stack_and_parameter() -> None:
     )
     assert status.stacks == (("TrainingClusterStack-b", "UPDATE_COMPLETE"),)
     assert not status.is_moving
+
+
+def test_the_former_default_is_found() -> None:
+    own = stack("TrainingClusterStack", HeadNodeInstanceId="i-0123456789abcdef0")
+    own["Description"] = f"Training Cluster: the cluster {FORMER_DEFAULT}, family p5"
+    client = Account(
+        {"DescribeStacks": {"Stacks": [own]}, "GetParameter": Refused("ParameterNotFound")}
+    ).client
+    found = read_status(DEFAULT_CLUSTER, client)
+    assert (found.cluster_name, found.has_cluster, found.other_clusters) == (FORMER_DEFAULT, True, ())
+    assert find_head_node(DEFAULT_CLUSTER, client).cluster_name == FORMER_DEFAULT
+    assert deployed_name(DEFAULT_CLUSTER, client) == FORMER_DEFAULT
+    assert deployed_name("b", client) == "b"
 
 
 def test_only_image_stacks_are_shown_as_such() -> None:
@@ -120,7 +136,7 @@ def test_a_missing_cluster_names_the_existing_ones() -> None:
     stacks = {"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack-b": "CREATE_COMPLETE"}
     stacks["TrainingClusterStack"] = "CREATE_COMPLETE"
     shown = _lines(_read(stacks, "-nosuch"))
-    assert "There is no cluster nosuch here. Clusters here: b, training." in shown
+    assert f"There is no cluster nosuch here. Clusters here: b, {DEFAULT_CLUSTER}." in shown
 
 
 @pytest.mark.parametrize(

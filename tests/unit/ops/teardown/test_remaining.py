@@ -16,6 +16,7 @@ from tests.unit.ops.own_account import BUCKET, OURS, OwnAccount
 from tests.unit.ops.teardown.test_teardown import DATABASE, in_order, make_database, make_log_group, plan
 from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK
+from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def untagged(own: OwnAccount) -> None:
     """Answer as if nothing had our tag."""
     theirs = [{"Key": "Name", "Value": "training-cluster"}]
     own.amend_all("fsx.DescribeFileSystems", "FileSystems", Tags=theirs)
-    own.amend_all("efs.DescribeFileSystems", "FileSystems", Tags=[{"Key": CLUSTER_TAG, "Value": "training"}])
+    own.amend_all("efs.DescribeFileSystems", "FileSystems", Tags=[{"Key": CLUSTER_TAG, "Value": CLUSTER}])
     own.amend_all("DescribeSecurityGroups", "SecurityGroups", Tags=theirs)
     own.refuse("GetBucketTagging", "NoSuchTagSet")
 
@@ -37,7 +38,7 @@ def untagged(own: OwnAccount) -> None:
 def test_storage_of_a_deleted_stack_can_be_reused(left: OwnAccount) -> None:
     shown = plan(left)
     assert f"-c bucket_name={BUCKET} -c fsx_id={left.lustre} -c efs_id={left.efs}" in shown
-    assert "There is no cluster training here." in shown
+    assert f"There is no cluster {CLUSTER} here." in shown
     assert "npx cdk destroy StorageStack" not in shown
     assert in_order(
         shown, f"--file-system-id {left.lustre}", f"--file-system-id {left.efs}", "cdk destroy NetworkStack"
@@ -112,7 +113,7 @@ def test_several_fitting_file_systems_require_a_choice(left: OwnAccount) -> None
         lambda said: said["FileSystems"].append(said["FileSystems"][0] | {"FileSystemId": second}),
     )
     shown = plan(left)
-    assert f"  trainctl deploy --cluster training -c bucket_name={BUCKET} -c efs_id={left.efs}\n" in shown
+    assert f"  trainctl deploy --cluster {CLUSTER} -c bucket_name={BUCKET} -c efs_id={left.efs}\n" in shown
     assert in_order(
         shown,
         *("and with one of 2 values of fsx_id:\n", f"-c fsx_id={left.lustre}\n", f"-c fsx_id={second}\n"),

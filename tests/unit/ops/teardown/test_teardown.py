@@ -11,6 +11,7 @@ from tests.in_process import aws
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.own_account import BUCKET, OURS, OwnAccount, Resources
 from training_cluster.problems import ConfigurationError
+from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 from training_cluster.stack_names import progress_parameter
 
 DATABASE = "trainingcluster-accounting-accountingdatabase-x"
@@ -21,7 +22,7 @@ ACCOUNTING: Resources = {
 }
 
 
-def plan(own: OwnAccount, cluster_name: str = "training") -> str:
+def plan(own: OwnAccount, cluster_name: str = CLUSTER) -> str:
     return "\n".join(render_plan(read_plan(cluster_name, own.client)))
 
 
@@ -67,10 +68,10 @@ def test_it_says_what_goes_with_the_cluster(everything: OwnAccount) -> None:
     everything.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": instances}]}
     shown = plan(everything)
     goes = shown[: shown.index("What stays")]
-    assert "npx cdk destroy TrainingClusterStack takes the cluster training" in goes
-    assert "training  CREATE_COMPLETE  ParallelCluster's own stack" in goes
+    assert f"npx cdk destroy TrainingClusterStack takes the cluster {CLUSTER}" in goes
+    assert f"{CLUSTER}  CREATE_COMPLETE  ParallelCluster's own stack" in goes
     assert "1 head node(s), 2 compute node(s): their jobs end" in goes
-    assert "the key pair training-key" in goes
+    assert f"the key pair {CLUSTER}-key" in goes
     assert everything.lustre not in goes
 
 
@@ -150,10 +151,10 @@ def test_another_cluster_on_the_network_goes_first(own: OwnAccount) -> None:
 
 def test_only_records_of_the_cluster_are_named(own: OwnAccount) -> None:
     ours = (
-        *("/aws/parallelcluster/training-202611211200", "TrainingClusterStack-ClusterOnEventLog1"),
+        *(f"/aws/parallelcluster/{CLUSTER}-202611211200", "TrainingClusterStack-ClusterOnEventLog1"),
         *("/aws/lambda/TrainingClusterStack-Provider1", "TrainingCluster-Network-FlowLogs1"),
     )
-    others = ("/aws/parallelcluster/training-b-202611211200", "TrainingClusterStack-b-ClusterOnEventLog1")
+    others = (f"/aws/parallelcluster/{CLUSTER}-b-202611211200", "TrainingClusterStack-b-ClusterOnEventLog1")
     shared = "/aws/lambda/pcluster-CleanupResources-1"
     bucket = "parallelcluster-0123456789abcdef-v1-do-not-delete"
     own.show_stacks(own.stacks | {"TrainingClusterStack-b": {}})
@@ -199,7 +200,7 @@ def test_a_half_made_deploy_has_a_plan_too(own: OwnAccount) -> None:
     stacks: dict[str, Resources] = {"TrainingCluster-Network": {}, "TrainingCluster-Storage": {}}
     own.show_stacks(stacks, status="ROLLBACK_COMPLETE")
     shown = plan(own)
-    assert "There is no cluster training here." in shown
+    assert f"There is no cluster {CLUSTER} here." in shown
     assert in_order(
         shown, "--stack-name TrainingCluster-Storage", "destroy StorageStack", "destroy NetworkStack"
     )
@@ -209,7 +210,7 @@ def test_with_nothing_left_it_says_so() -> None:
     aws().empty()
     nothing = "There is nothing of Training Cluster in us-east-1."
     client = Account(real=True).client
-    assert "\n".join(render_plan(read_plan("training", client))) == nothing
+    assert "\n".join(render_plan(read_plan(CLUSTER, client))) == nothing
 
 
 def test_an_impossible_name_is_refused_without_any_call(own: OwnAccount) -> None:
@@ -227,7 +228,7 @@ ASKED = (
 
 
 def test_an_answer_cut_short_keeps_its_first_page(everything: OwnAccount) -> None:
-    name = "/aws/parallelcluster/training-202611211200"
+    name = f"/aws/parallelcluster/{CLUSTER}-202611211200"
     page = {"logGroups": [{"logGroupName": name, "arn": f"arn:aws:logs:us-east-1:1:log-group:{name}:*"}]}
 
     def first_page_only(asked: dict[str, Any]) -> Any:

@@ -7,6 +7,7 @@ import pytest
 from ops.usage import OpsError
 from ops.users.usage import Usage, read_usage, render_usage, sum_usage
 from tests.unit.ops.jobs_head_node import PlayedCluster
+from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 P4D = {"INSTANCE_TYPE": "p4d.24xlarge", "ACCELERATORS_PER_NODE": "8"}
 CPU = {"INSTANCE_TYPE": "m6i.32xlarge", "ACCELERATORS_PER_NODE": "0"}
@@ -62,5 +63,5 @@ def test_the_table_ends_with_the_sum_of_all(read: Read) -> None:
 )
 def test_without_accounting_it_says_what_to_type(said: str, cluster: PlayedCluster) -> None:
     cluster.says("sacct", "", error=said, code=1)
-    with pytest.raises(OpsError, match="type:   trainctl deploy --cluster training -c accounting=new"):
+    with pytest.raises(OpsError, match=f"type:   trainctl deploy --cluster {CLUSTER} -c accounting=new"):
         read_usage(cluster.head_node, by="user", **WHEN)

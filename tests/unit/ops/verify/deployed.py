@@ -17,6 +17,7 @@ from training_cluster.cluster.config import JOB_SETTINGS
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.image.names import CONTENT_TAG, IMAGE_TAG
 from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, NETWORK_STACK, STORAGE_STACK
+from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 AT = datetime.datetime(2026, 11, 5, tzinfo=datetime.UTC)
 ACCOUNT = "123456789012"
@@ -85,14 +86,14 @@ def deploy() -> Made:
     )
     cloudwatch = own.client("cloudwatch")
     cloudwatch.put_metric_alarm(
-        **{"AlarmName": "TrainingCluster_training_HeadNodeDead", "Namespace": "AWS/EC2", "MetricName": "M"},
+        **{"AlarmName": f"TrainingCluster_{CLUSTER}_HeadNodeDead", "Namespace": "AWS/EC2", "MetricName": "M"},
         **{"Statistic": "Sum", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1},
         ComparisonOperator="GreaterThanThreshold",
     )
     cloudwatch.put_dashboard(DashboardName="Board", DashboardBody=json.dumps(DASHBOARD))
     for namespace in NAMESPACES:
         cloudwatch.put_metric_data(Namespace=namespace, MetricData=[{"MetricName": "M", "Value": 1}])
-    for name in (NETWORK_STACK, STORAGE_STACK, ACCOUNTING_STACK, "training"):
+    for name in (NETWORK_STACK, STORAGE_STACK, ACCOUNTING_STACK, CLUSTER):
         own.deploy(name)
     own.deploy(IMAGE_STACK, ImageId=image)
     own.deploy("TrainingClusterStack", HeadNodeInstanceId=head_node, Dashboard="Board")
@@ -162,7 +163,7 @@ class Deployed:
             self.account.amended.pop(answered, None)
         if amended:
             self.account.amended[amended[0]] = amended[1]
-        self.scene: Scene = open_scene("training", self.account.client, self.said.append)
+        self.scene: Scene = open_scene(CLUSTER, self.account.client, self.said.append)
 
     def _take_time(self, said: dict[str, Any]) -> None:
         for each in said["StackEvents"]:

@@ -179,7 +179,7 @@ def test_recorded_calls_are_of_the_table(table: list[Row]) -> None:
 
 
 def test_another_clusters_call_is_recorded_once() -> None:
-    """With the names of the default cluster; calls of other roles are not recorded."""
+    """With one cluster's name; calls of other roles are not recorded."""
     role = "TrainingClusterStack-two-ClusterProviderRoleF9FFAD13-F67BD52DE0216"
     made = {"by": "AWS::IAM::Role create", "context": {}, "resource": "arn:aws:iam::1:role/two-A-1"}
     lines = [

@@ -13,6 +13,7 @@ from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.paths import ASSETS
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER, rules_topic
 
 
 def _bundle(assets: Path = ASSETS, **flags: str) -> bytes:
@@ -67,7 +68,7 @@ def test_the_bundle_has_the_settings_of_the_steps() -> None:
         "export METRICS='amp'",
         "export METRICS_WORKSPACE='https://aps-workspaces.us-east-1.amazonaws.com/workspaces/"
         "ws-01234567-0123-4567-89ab-0123456789ab'",
-        "export METRICS_TOPIC='TrainingCluster_training_Alarms'",
+        f"export METRICS_TOPIC='{rules_topic(DEFAULT_CLUSTER)}'",
         "export METRICS_WEBHOOK_SECRET=''",
         "export METRICS_BUDGET_USD='500'",
     ]

@@ -20,6 +20,7 @@ from training_cluster.monitoring.metrics import LAUNCH_FAILURES, NODE_STATES
 from training_cluster.paths import ASSETS
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 VARIANTS: list[dict[str, str]] = [
     {},
@@ -51,7 +52,7 @@ def test_every_row_is_full_of_widgets_with_titles(flags: dict[str, str]) -> None
 def test_the_text_counts_the_metrics_that_are_paid(flags: dict[str, str]) -> None:
     template = monitored(**flags)
     (guide,) = (w["properties"]["markdown"] for w in widgets(template) if w["type"] == "text")
-    assert "`/aws/parallelcluster/training-`" in guide
+    assert f"`/aws/parallelcluster/{DEFAULT_CLUSTER}-`" in guide
     own = {
         (name, *sorted(dimensions.items()))
         for namespace, name, dimensions in metrics_of(template)
@@ -73,10 +74,10 @@ def test_parallelcluster_publishes_what_is_shown() -> None:
     agents = set(re.findall(r'metrics=\["(\w+_used_percent)"\]', BUILDER))
     for namespace, name, dimensions in metrics_of(monitored(**VARIANTS[-1])):
         if namespace == "ParallelCluster" and name == heartbeat[1]:
-            assert dimensions == {"ClusterName": "training", "InstanceId": HEAD_NODE}
+            assert dimensions == {"ClusterName": DEFAULT_CLUSTER, "InstanceId": HEAD_NODE}
         elif namespace == "ParallelCluster":
             assert name in filters
-            assert dimensions == {"ClusterName": "training"}
+            assert dimensions == {"ClusterName": DEFAULT_CLUSTER}
         elif namespace == "CWAgent":
             assert name in agents
             path = {"path": "/"} if name == "disk_used_percent" else {}
@@ -106,7 +107,7 @@ def test_all_alarms_are_shown_with_their_names() -> None:
     for name in LIBRARY_ALARMS:
         assert f'"{name}": {{' in source
     shown = widget(monitored(), "Alarms")["alarms"]
-    assert "arn:Partition:cloudwatch:Region:AccountId:alarm:training-HeadNode-Disk" in shown
+    assert f"arn:Partition:cloudwatch:Region:AccountId:alarm:{DEFAULT_CLUSTER}-HeadNode-Disk" in shown
     assert len(shown) == len(monitored().find_resources("AWS::CloudWatch::Alarm")) + len(LIBRARY_ALARMS)
 
 
@@ -120,7 +121,7 @@ def test_nodes_publish_what_is_shown() -> None:
     programs = asset_code("bootstrap/metrics", "head_node", *modules)
     states, accelerators = programs.head_node, programs.compute_node
     published = {
-        (each.name, *sorted({"ClusterName": "training", **each.dimensions}.items()))
+        (each.name, *sorted({"ClusterName": DEFAULT_CLUSTER, **each.dimensions}.items()))
         for each in states.metrics_of(
             [
                 states.Node(p, False, "up", "idle", "idle", False, 1, "x", 0.0, "", "", "")
@@ -128,7 +129,7 @@ def test_nodes_publish_what_is_shown() -> None:
             ]
         )
     }
-    alone = ("ClusterName", "training")
+    alone = ("ClusterName", DEFAULT_CLUSTER)
     always = (accelerators.UTILIZATION, accelerators.MEMORY)
     published |= {(name, alone) for name in (*always, "BrakedChecks")}
     assert shown == published

@@ -23,6 +23,7 @@ from training_cluster.paths import ASSETS
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 
 def test_silence_is_an_alarm_for_head_nodes() -> None:
@@ -139,7 +140,7 @@ def _budget(**flags: str) -> dict[str, Any]:
 def test_the_budget_counts_by_the_clusters_tag() -> None:
     """When it writes, and to whom: stacks/test_stacks_never_replaced.py."""
     budget = _budget()["Budget"]
-    assert budget["CostFilters"] == {"TagKeyValue": [f"user:{CLUSTER_TAG}$training"]}
+    assert budget["CostFilters"] == {"TagKeyValue": [f"user:{CLUSTER_TAG}${DEFAULT_CLUSTER}"]}
     assert budget["BudgetLimit"] == {"Amount": 5000, "Unit": "USD"}
     assert (budget["BudgetType"], budget["TimeUnit"]) == ("COST", "MONTHLY")
     assert CLUSTER_TAG in {tag["Key"] for tag in config_before_deploy(read_settings({}))["Tags"]}
