@@ -212,12 +212,17 @@ def die_of_failed_save(run: Run, error: BaseException) -> NoReturn:
 
 
 def partial(folder: Path, step: int) -> Path:
-    """Return the folder in which to write the checkpoint of a step; it is not created."""
-    return folder / f".{path_of(folder, step).name}.partial"
+    """Return the folder in which this start writes the checkpoint of a step; it is not created."""
+    start = f"{os.environ.get('SLURM_JOB_ID', '0')}-{os.environ.get('START_NUMBER', '0')}"
+    return folder / f".{path_of(folder, step).name}.{start}.partial"
 
 
 def clear_partials(folder: Path) -> None:
-    """Remove the folders of interrupted saves; rank 0 calls it, before a barrier."""
+    """Remove the folders of interrupted saves; rank 0 calls it, before a barrier.
+
+    Dies if the run has a later start, which may be saving.
+    """
+    check_is_newest()
     for left in folder.glob(".step-*.partial"):
         shutil.rmtree(left)
 

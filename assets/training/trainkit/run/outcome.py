@@ -41,6 +41,7 @@ def diverged(run: Run, step: int) -> None:
 
     Every rank writes the same words, since the end of one rank ends the others.
     """
+    check_is_newest()
     (run.run_dir / FILE).write_text(f"diverged {step}\n", encoding="utf-8")
 
 
@@ -49,6 +50,7 @@ def refused(run: Run, reason: str) -> None:
 
     Every rank that refuses writes the same words, since the end of one rank ends the others.
     """
+    check_is_newest()
     (run.run_dir / FILE).write_text(f"refused {reason}\n", encoding="utf-8")
 
 

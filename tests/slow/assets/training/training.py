@@ -218,7 +218,7 @@ class Training:
     def flushed(self, run: str, rank: int) -> list[str]:
         """Return the files of checkpoints that a rank of a `hooked` run flushed, as STEP/NAME."""
         found = re.findall(
-            r"/\.step-(\d+)\.partial/(.+)", (self.run_dir(run) / f"flushed-{rank}").read_text()
+            r"/\.step-(\d+)\.[\d-]+\.partial/(.+)", (self.run_dir(run) / f"flushed-{rank}").read_text()
         )
         return [f"{int(step)}/{name}" for step, name in found]
 

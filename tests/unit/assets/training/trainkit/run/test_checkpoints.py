@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trainkit.run import checkpoints
+from trainkit.run import checkpoints, outcome
 
 from tests.unit.assets.training.trainkit.run.runs import a_run, save
 from training_cluster.paths import TRAINING
@@ -155,15 +156,30 @@ def test_an_older_start_saves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     starts = run.run_dir / "starts"
     starts.write_text("0 0 2026-11-22T03:00:00Z n1 7 0\n1 10 2026-11-22T03:10:00Z n1 7 0\n")
     save(run, 20)
-    for later in ("2 20 2026-11-22T03:20:00Z n2 7 1", "0 20 2026-11-22T03:20:00Z n2 8 0"):
+    own = checkpoints.partial(run.checkpoint_dir, 30)
+    for job, number in (("7", "2"), ("8", "1")):
+        with monkeypatch.context() as later:
+            later.setenv("SLURM_JOB_ID", job)
+            later.setenv("START_NUMBER", number)
+            new = checkpoints.partial(run.checkpoint_dir, 30)
+        assert new != own
+        new.mkdir()
         with starts.open("a") as file:
-            file.write(f"{later}\n")
-        with pytest.raises(SystemExit, match=r"these older ranks save nothing"):
-            save(run, 30)
-        with pytest.raises(SystemExit, match=r"has the run now"):
-            checkpoints.note_step(run.checkpoint_dir, 30)
-        checkpoints.clear_partials(run.checkpoint_dir)
+            file.write(f"{number} 20 2026-11-22T03:20:00Z n2 {job} 1\n")
+        own.mkdir()
+        for write in (
+            lambda: checkpoints.clear_partials(run.checkpoint_dir),
+            lambda: checkpoints.publish(own, 30, run=run, keep=2),
+            lambda: checkpoints.note_step(run.checkpoint_dir, 30),
+            lambda: outcome.diverged(run, 30),
+            lambda: outcome.refused(run, "other settings"),
+        ):
+            with pytest.raises(SystemExit, match=r"has the run now: these older ranks save nothing"):
+                write()
+        assert new.is_dir(), "the older start removed the files of the newer one"
+        shutil.rmtree(own)
     assert checkpoints.steps(run.checkpoint_dir) == [20]
+    assert not (run.run_dir / outcome.FILE).exists()
 
 
 def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
