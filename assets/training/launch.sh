@@ -8,7 +8,8 @@
 #   SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
 #   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF: torch's own. NUMA_BINDING: binds
 #   each rank of torchrun to cores near its GPU: a mode of torchrun's --numa-binding (torch 2.9 or newer). AFTER_FAILURE_S
-#   (default 60): the seconds that the ranks of this node have to end when the ranks of another one have failed.
+#   (default 60): the seconds that the ranks of this node have to end when the ranks of another one have failed. SIGN,
+#   SCRIPT_NODE, WATCH_S: the signs of life of job.slurm's node (nodes.sh).
 # Writes: $RUN_DIR/logs/<job>-<start>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
 #
 #   source "$here/../launch.sh"
@@ -194,10 +195,12 @@ start_ranks() {
 #
 # Slurm signals only the process that it started (proctrack/cgroup), which is this shell.
 supervise() {
-  local status told=""
+  local status told="" fence
   trap 'told=yes; stop' TERM
   "$@" &
   launch_child=$!
+  fence &
+  fence=$!
   if [[ -n $told ]]; then stop; fi
   while true; do
     status=0
@@ -205,25 +208,58 @@ supervise() {
     # A signal also ends the wait.
     kill -0 "$launch_child" 2>/dev/null || break
   done
+  { kill -KILL "$fence" && wait "$fence"; } 2>/dev/null || true
   if ((status)) && [[ -n ${RUN_DIR:-} && ! -f ${RUN_DIR:-}/failed ]]; then
     if [[ -n $told ]]; then
       status=143 # torchrun ends with 1 if SIGTERM ended its ranks
-    else
-      # The first failure is the cause, so another node's file is kept. Ranks of an older start, on a node that Slurm could
-      # not reach, must not end those of the newest.
-      ! is_newest_start || (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
-        2>/dev/null || true
+    elif is_newest_start; then
+      # Ranks of an older start, on a node that Slurm could not reach, must not end those of the newest.
+      note_failure "${SLURMD_NODENAME:-$(hostname)}: exit code $status"
     fi
   fi
   finish_output
   exit "$status"
 }
 
+# note_failure WHAT: the first failure is the cause, so another node's file is kept.
+note_failure() { (set -o noclobber && printf '%s\n' "$1" >"$RUN_DIR/failed") 2>/dev/null || true; }
+
 # is_newest_start: false if the run has a later start than that of these ranks.
 is_newest_start() {
   local number job
   read -r number _ _ _ job _ < <(tail -n 1 "$RUN_DIR/starts" 2>/dev/null) || return 0
-  [[ "$number $job" == "${START_NUMBER:-$number} ${SLURM_JOB_ID:-$job}" ]]
+  # A full disk cuts lines.
+  [[ ! $number-$job =~ ^[0-9]+-[0-9]+$ || "$number $job" == "${START_NUMBER:-$number} ${SLURM_JOB_ID:-$job}" ]]
+}
+
+# fence: kills the ranks, which may not save any more, when the run has a later start, or when the node of job.slurm gives no
+# sign of life for twice WATCH_S, within which another node has asked it (nodes.sh): both without Slurm, which may not reach
+# this node. Each node looks every 5 s, so its ranks take turns. Reads are counted, not seconds, since a file system may stop
+# everywhere; a full one keeps an empty sign.
+fence() {
+  local -i every=5 silent=0 never
+  local sign="" last
+  trap '' TERM
+  if [[ -z ${RUN_DIR:-} ]]; then return; fi
+  if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then every=$((5 * NPROC_PER_NODE)); fi
+  exec {never}<> <(:) # not sleep, which would outlive this shell, and count as a rank that is left (nodes.sh)
+  while kill -0 "$launch_child" 2>/dev/null; do
+    read -t "$every" -r -u "$never" || true
+    last="$sign" sign=""
+    { read -r sign <"${SIGN:-/dev/null}"; } 2>/dev/null || true
+    if [[ -n $sign && $sign == "$last" ]]; then silent+=$every; else silent=0; fi
+    if ! is_newest_start; then
+      printf 'train.sh: a later start has the run: the ranks of start %s of job %s on %s are ended\n' "$START_NUMBER" \
+        "$SLURM_JOB_ID" "${SLURMD_NODENAME:-}" >&2
+    elif ((silent && silent >= 2 * ${WATCH_S:-0})); then
+      note_failure "$SCRIPT_NODE: no sign of life for $silent s"
+    else
+      continue
+    fi
+    # shellcheck disable=SC2046 # one word a rank
+    kill -KILL "$launch_child" $(ranks)
+    return
+  done
 }
 
 # Starts stop_ranks, once; supervise does it if the signal came before the child.

@@ -5,9 +5,9 @@
 # Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses its log and address_of, and its variables RUN_DIR,
 #   SPARES, THIS_JOB, START_NUMBER, arguments, starts_here, wanted. Only defines functions. Run by: job.slurm through srun, on each node of a job:
 #   nodes.sh watch | answer CHECKS, with 1 for a check of the node
-# Reads: CHECK_S, WATCH_S (seconds), SCRIPT_NODE; $RUN_DIR/suspect-<job>.<node>. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
-#   STEP_OPTIONS.
-# Writes: $RUN_DIR/sign-<job>-<restart>, $RUN_DIR/watch.log, $RUN_DIR/failed, and a line into the job's output.
+# Reads: CHECK_S, WATCH_S (seconds); $RUN_DIR/suspect-<job>.<node>. Exports: NODES, NNODES, EXPECTED_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
+#   STEP_OPTIONS, and for launch.sh SCRIPT_NODE, SIGN, WATCH_S.
+# Writes: $RUN_DIR/sign-<job>-<restart>, $RUN_DIR/watch.log, and a line into the job's output.
 #
 # With sbatch --no-kill a job keeps the nodes that are left when it loses one. Slurm then ends the steps that used the lost
 # node, but not steps with srun --no-kill; the ranks' step does not have it, since --kill-on-bad-exit has no effect with it.
@@ -192,7 +192,7 @@ lost_nodes() {
 # Starts the step that returns the job to the queue if this script's node is lost, and gives it signs of life.
 start_lifeline() {
   if ((SLURM_JOB_NUM_NODES == 1)) || { ((${#lifeline[@]})) && kill -0 "${lifeline[1]}" 2>/dev/null; }; then return; fi
-  export SCRIPT_NODE="$SLURMD_NODENAME" SIGN="$RUN_DIR/sign-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+  export SCRIPT_NODE="$SLURMD_NODENAME" SIGN="$RUN_DIR/sign-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}" WATCH_S="${WATCH_S:-25}"
   if ((${#lifeline[@]})); then kill "${lifeline[@]}" 2>/dev/null || true; fi
   rm -f "$RUN_DIR"/sign-* # of earlier starts, whose script was lost
   # A full file system keeps no sign; watch then asks the node itself.
@@ -209,9 +209,10 @@ start_lifeline() {
 lifeline=()
 
 # watch: waits until SCRIPT_NODE gives no sign of life, and returns the job to the queue. The job's first other node does so
-# after WATCH_S, the next one after twice that. Reads are counted, not seconds, since a file system may stop everywhere.
+# after WATCH_S, the next one after twice that; the ranks of all nodes end then (launch.sh), unless the node has answered. Reads
+# are counted, not seconds, since a file system may stop everywhere.
 watch() {
-  local -r limit="${WATCH_S:-60}"
+  local -r limit="$WATCH_S"
   local -i stale=0 place restarts
   local last="" now others output
   trap 'exit 0' TERM
@@ -232,17 +233,14 @@ watch() {
     if timeout 30 srun --overlap --quiet --mpi=none --nodes=1 --ntasks=1 --nodelist="$SCRIPT_NODE" ls "$RUN_DIR" \
       >/dev/null 2>&1; then
       stale=0
+      printf '%s asked at %s\n' "$SLURMD_NODENAME" "$SECONDS" >"$SIGN" || true
       continue
     fi
     output="$(scontrol show job "$THIS_JOB" | sed -n 's/^ *StdOut=//p')" || output=/dev/null
     printf '%s nodes.sh: %s gave no sign of life for %s s; %s queues the job again\n' "$(date +%H:%M:%S)" "$SCRIPT_NODE" \
       "$stale" "$SLURMD_NODENAME" >>"${output:-/dev/null}" || true
     trap '' TERM # Slurm's
-    if scontrol requeue "$THIS_JOB"; then
-      # Ranks that wait for those of the lost node would otherwise have KillWait to end (launch.sh).
-      printf '%s: no sign of life for %s s\n' "$SCRIPT_NODE" "$stale" >>"$RUN_DIR/failed" || true
-      return
-    fi
+    if scontrol requeue "$THIS_JOB"; then return; fi
     trap 'exit 0' TERM
   done
 }

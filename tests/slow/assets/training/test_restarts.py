@@ -179,10 +179,16 @@ def test_fewer_nodes_go_on_after_a_loss(training: Training) -> None:
 
 def test_the_scripts_lost_node_requeues_the_job(training: Training) -> None:
     """Slurm would keep the other nodes without a script until the time limit, and ranks for KillWait."""
-    job_id = training.submit("script", WATCH_S="6", HOLD_AT="6", DEAF="1", AFTER_FAILURE_S="5")
-    lost = lose_node_of(training, job_id, "script", rank=0, is_down=False)
+    job_id = training.submit("script", WATCH_S="6", HOLD_AT="6", DEAF="1")
+    training.wait_for_step(job_id, "script", 5)
     other = psutil.Process(int((training.run_dir("script") / "pid-1").read_text()))
-    other.wait(60)
+    controller = daemon("slurmctld")
+    controller.suspend()
+    try:
+        lost = lose_node_of(training, job_id, "script", rank=0, is_down=False)
+        other.wait(30)  # twice WATCH_S, and two looks; a third for the machine
+    finally:
+        controller.resume()
     scontrol(training, "update", f"nodename={lost}", "state=down", "reason=lost")
     scontrol(training, "update", f"nodename={lost}", "state=power_down_force")
     output = training.wait(job_id, state="COMPLETED")

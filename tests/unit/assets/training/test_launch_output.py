@@ -24,6 +24,14 @@ open(sys.argv[1], "w").close()
 time.sleep(float(sys.argv[2]))
 """
 
+# The looks of the fence, a hundred times faster.
+QUICK = """\
+read() {
+  if [[ $1 == -t ]]; then set -- -t "0.0$2" "${@:3}"; fi
+  builtin read "$@"
+}
+"""
+
 
 class Node:
     """A node with a workload `tiny`; a program in the place of torchrun's Python prints how it is called."""
@@ -35,7 +43,7 @@ class Node:
             each.mkdir(parents=True)
         (self.workload / "train.py").write_text(RANK)
         (self.workload / "train.sh").write_text(
-            f'set -euo pipefail\nsource "{TRAINING}/launch.sh"\nstart_ranks "$@"\n'
+            f'set -euo pipefail\nsource "{TRAINING}/launch.sh"\n{QUICK}start_ranks "$@"\n'
         )
         self._env = {
             "PATH": f"{self._bin}:{os.environ['PATH']}",
@@ -225,6 +233,42 @@ def test_a_deaf_rank_ends_after_anothers_failure(node: Node) -> None:
     process.terminate()
     assert process.wait(timeout=LONG_S) == 128 + signal.SIGKILL
     assert failed.read_text() == "train-dy-p4d-1: exit code 1\n", "the first failure is the cause"
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "srun"])
+def test_a_later_start_ends_ranks_unsaved(node: Node, launcher: str) -> None:
+    """Of any trainer, on a node that Slurm cannot reach: it gets no signal, and may save at SIGTERM."""
+    starts = node.run_dir / "starts"
+    starts.write_text("1 10 2026-11-22T03:10:00Z n1 17 0\n")
+    node.rank("signal.signal(signal.SIGTERM, lambda *_: print('saved', flush=True))")
+    node.install_torchrun("sys.exit(subprocess.call(RANK))")
+    process = node.start(LAUNCHER=launcher, SLURM_PROCID="0", SLURM_NODEID="0")
+    node.wait_until_ready()
+    with starts.open("a") as file:
+        file.write("2 10 2026-11-22T03:20:00Z n2 17 1\n")
+    output, errors = process.communicate(timeout=LONG_S)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert "saved" not in output
+    assert "a later start has the run: the ranks of start 1 of job 17 on train-dy-p4d-2 are ended" in errors
+    assert not (node.run_dir / "failed").exists()
+
+
+def test_ranks_end_without_signs_of_life(node: Node) -> None:
+    """The node of job.slurm is lost, and slurmctld perhaps too. A full file system keeps an empty sign."""
+    sign, looks = node.run_dir / "sign-17-0", node.run_dir / "looks"
+    sign.touch()
+    # After look 40 the sign stays the same.
+    look = f'echo >>{looks}; ((++n <= 30)) || echo "$((n < 40 ? n / 5 : 8))" >{sign}'
+    (node.workload / "train.sh").write_text(
+        f'set -euo pipefail\nsource "{TRAINING}/launch.sh"\n{QUICK}'
+        f'n=0\nis_newest_start() {{ {look}; }}\nstart_ranks "$@"\n'
+    )
+    node.rank("")
+    life = {"SIGN": str(sign), "SCRIPT_NODE": "n1", "WATCH_S": "25"}
+    process = node.start(LAUNCHER="srun", SLURM_PROCID="0", **life)
+    assert process.wait(timeout=LONG_S) == 128 + signal.SIGKILL
+    assert (node.run_dir / "failed").read_text() == "n1: no sign of life for 50 s\n"
+    assert len(looks.read_text()) == 51
 
 
 def test_a_rank_ends_after_its_output_is_written(node: Node, tmp_path: Path) -> None:
