@@ -28,14 +28,14 @@ CASES = {
     "kill": "the last rank is killed",
     "stop": "scancel; submitted again",
     "truncate": "scancel; the newest checkpoint is cut in half; submitted again",
-    "disk": "the disk is full at the next checkpoint; then space; submitted again",
+    "disk": "the disk is full at the next checkpoint; then it has space again",
     "resize": "scancel; submitted again on one node",
     "node": "the last node is lost, and a spare replaces it",
 }
 WHOLE = "whole"
 ROUNDING = 1e-4
 """Largest relative difference of losses that are added up in another order, as on a GPU or on fewer nodes."""
-_SETTINGS = {"node": {"SPARES": "1"}, "disk": {"MAX_RESTARTS": "0"}}
+_SETTINGS = {"node": {"SPARES": "1"}}
 _IN_TIME = "something could be done between its first checkpoint and its last step: raise MAX_STEPS"
 _POLL_S, _TIMEOUT_S = 0.05, 1500.0
 
@@ -136,17 +136,19 @@ class Proof:
             self._strike(case, *ranks[-1])
         finally:
             _send("CONT", ranks)
-        if case not in {"kill", "node"}:
+        if case == "disk":
+            output = self.slurm.job(self.job_id).output
+            self._until("it waited for space", lambda: ": waiting for space" in _text(output))
+            before, saved = self._steps(case), self._saved(case)
+            _mount("-o", "remount,size=50%", str(self._folder("checkpoints", case)))
+        elif case not in {"kill", "node"}:
             if self._completes():
                 raise RehearsalError("It finished as if nothing had happened")
             before, saved = self._steps(case), self._saved(case)
-            checkpoints = self._folder("checkpoints", case)
-            if case == "disk":
-                _mount("-o", "remount,size=50%", str(checkpoints))
-            elif saved != self._last(case):
+            if saved != self._last(case):
                 raise RehearsalError(f"Asked to stop (SIGTERM), it saved nothing at step {self._last(case)}")
             if case == "truncate":
-                saved = _cut(checkpoints)
+                saved = _cut(self._folder("checkpoints", case))
             self._submit(case, 1 if case == "resize" else self.nodes)
         row.at_step = int(before[-1]["step"])
         completes, folder = self._completes(), self._folder("runs", case)

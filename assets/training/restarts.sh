@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034,SC2154  # job.slurm's variables
 # Decides whether a job whose training ended early starts again, where, and from which step.
 #
-# Sourced by: job.slurm, as the user, on the job's first node; sources nodes.sh; uses job_settings.sh, its log, die, tell and report, and
+# Sourced by: job.slurm, as the user, on the job's first node; sources nodes.sh and space.sh; uses job_settings.sh, its log, die, tell and report, and
 #   its variables training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions, and exports THIS_JOB.
 # Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed}. Writes: $RUN_DIR/{starts,ends}, and by job_settings.sh
 #   $RUN_DIR/settings-<job id>-<start>.env.
@@ -28,6 +28,8 @@ fi
 
 # shellcheck source=assets/training/nodes.sh
 source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
+# shellcheck source=assets/training/space.sh
+source "$(dirname "${BASH_SOURCE[0]}")/space.sh"
 
 declare -i failures=0 interruptions=0 start_step=0 # check_restart reads them
 declare -i job_step=0                              # step at which Slurm's own start of this job began
@@ -71,34 +73,8 @@ check_checkpoints() {
   fi
   if ! compgen -G "$CHECKPOINT_DIR/step-*" >/dev/null; then return; fi
   python="$(find_python)" || exit 1
-  "$python" -I -B "$training/run_module.py" trainkit.run.checkpoints "$CHECKPOINT_DIR" || exit 1
-}
-
-# await_space: waits until the run's folder takes a file, at most SPACE_WAIT_S, since a restart on a full file system would fail
-# without a word: the ranks' output, the checkpoints and the files of job.slurm are all on it.
-await_space() {
-  local now end said full=""
-  clock
-  end=$((now + 100 * ${SPACE_WAIT_S:-3600}))
-  rm -rf "$CHECKPOINT_DIR"/.step-*.partial # of a save that the full disk ended
-  # fsync: Lustre and NFS report a full quota when they write.
-  until said="$(LC_ALL=C dd if=/dev/zero of="$RUN_DIR/.space" bs=64k count=16 conv=fsync 2>&1)"; do
-    said="${said%%$'\n'*}"
-    if [[ $said != *@("No space left on device"|"Disk quota exceeded") ]]; then return; fi # others have their own messages
-    if [[ -n $told ]]; then end_as_asked "waited for space in $RUN_DIR"; fi
-    clock
-    if ((now >= end)); then
-      end_for_good 1 "$RUN_DIR takes no files (${said#dd: })" "no space came within ${SPACE_WAIT_S:-3600} s (SPACE_WAIT_S): make some"
-    fi
-    if [[ -z $full ]]; then
-      full="$RUN_DIR takes no files (${said#dd: })"
-      log "$full: waiting for space, at most ${SPACE_WAIT_S:-3600} s"
-      tell "waiting for space" "$full"
-    fi
-    sleep 2
-  done
-  if [[ -n $full ]]; then log "there is space again"; fi
-  rm -f "$RUN_DIR/.space"
+  "$python" -I -B "$training/run_module.py" trainkit.run.checkpoints "$CHECKPOINT_DIR" ||
+    die "the checkpoints in $CHECKPOINT_DIR cannot be used: see the line above." "When that is fixed, continue it by hand: $(how_to_go_on)"
 }
 
 # Counts the starts of this job since its newest checkpoint, and ends a job with too many.

@@ -377,13 +377,13 @@ def find_unchanged(folder: Path) -> Path | None:
 def main() -> None:
     """Correct latest_step of the folder on the command line, where job.slurm reads the step of the start."""
     folder = Path(sys.argv[1])
-    found = find_unchanged(folder)
-    # A trainer with its own kind of checkpoint writes latest_step by itself.
-    if found and (found / LABEL).is_file():
-        try:
+    try:
+        found = find_unchanged(folder)
+        # A trainer with its own kind of checkpoint writes latest_step by itself.
+        if found and (found / LABEL).is_file():
             _write_step(folder, step_of(found))
-        except OSError as error:
-            die(f"{folder} takes no files ({error.strerror}): fix that, and submit again with its RUN_NAME.")
+    except OSError as error:
+        die(f"{folder} cannot be used ({reason(error, line=0)}).")
 
 
 if __name__ == "__main__":

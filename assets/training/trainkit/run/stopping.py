@@ -56,8 +56,8 @@ class Saves:
     """Number of steps between two checkpoints, the same on all ranks.
 
     EC2 may take a spot node before a checkpoint is written. There the number is lowered once, unless the user
-    has set it: to the lowest one with which saving takes SAVING_SHARE of the time. Dies without the space for
-    the checkpoints that are kept, and for one that is being written.
+    has set it: to the lowest one with which saving takes SAVING_SHARE of the time. A run's first start dies
+    without the space for the checkpoints that are kept, and for one that is being written.
 
     Args:
         checkpoint_bytes: size of a checkpoint of all ranks.
@@ -69,8 +69,8 @@ class Saves:
     ) -> None:
         if run.is_first:
             checkpoints.clear_partials(run.checkpoint_dir)  # of a start that was killed while saving
-            there = min(len(checkpoints.steps(run.checkpoint_dir)), settings.keep_checkpoints)
-            more = settings.keep_checkpoints - there + 1
+            # A resume waits for the space of one, and again after a failed save (space.sh).
+            more = 1 if checkpoints.steps(run.checkpoint_dir) else settings.keep_checkpoints + 1
             checkpoints.check_space(run.checkpoint_dir, checkpoint_bytes * more)
         self._run, self._bytes, self._last, self._agree = run, checkpoint_bytes, settings.max_steps, agree
         self.every = every = settings.checkpoint_every

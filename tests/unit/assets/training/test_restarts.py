@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.assets.training.shell import bash
+from tests.unit.assets.training.waiting import LONG_S
 from training_cluster.paths import TRAINING
 
 JOB = f"""\
@@ -132,23 +133,38 @@ def test_failed_ranks_repeat_once_on_their_nodes(job: Job) -> None:
     assert (code, is_queued, "step 9, on the same nodes\n" in output) == (0, False, True)
 
 
-def test_a_restart_waits_for_space(job: Job) -> None:
+@pytest.mark.parametrize("folder", ["RUN_DIR", "CHECKPOINT_DIR"])
+def test_a_restart_waits_for_space(job: Job, folder: str) -> None:
     """Or ends with a sentence; a rank's own is on the full disk."""
     full = "dd: error writing '.space': No space left on device"
     disk = f"""\
-is_free() {{ [[ -f $RUN_DIR/freed && ! -d $CHECKPOINT_DIR/.step-000009.partial ]]; }}
-dd() {{ is_free || {{ echo "{full}" >&2; return 1; }}; }}
+is_free() {{ [[ -f $RUN_DIR/freed && ! -d $CHECKPOINT_DIR/.step-000009.7-0.partial ]]; }}
+dd() {{ is_free || [[ $2 != of=${{{folder}}}/.space ]] || {{ echo "{full}" >&2; return 1; }}; }}
 sleep() {{ [[ ! -v slept ]] || touch "$RUN_DIR/freed"; SECONDS=9999 slept=yes; }} # the wall clock is set
 """
-    (job.checkpoints / ".step-000009.partial").mkdir()
+    (job.checkpoints / ".step-000009.7-0.partial").mkdir()
     code, is_queued, output = job.run(f"{disk}check_restart; log counted", SPACE_WAIT_S="9")
     assert (code, is_queued) == (0, False)
-    said = f"{job.run_dir} takes no files (error writing '.space': No space left on device)"
+    path = job.run_dir if folder == "RUN_DIR" else job.checkpoints
+    said = f"{path} takes no files (error writing '.space': No space left on device)"
     assert output == f"{said}: waiting for space, at most 9 s\nthere is space again\ncounted\n"
     (job.run_dir / "freed").unlink()
     code, is_queued, output = job.run(f"{disk}check_restart; log counted", SPACE_WAIT_S="0")
     assert (code, is_queued) == (1, False)
     assert f"{said}; not started again, since no space came within 0 s (SPACE_WAIT_S): make some\n" in output
+
+
+def test_a_restart_waits_for_a_checkpoints_space(job: Job) -> None:
+    """A start that cannot save would end at its first save, and the next one, too."""
+    (job.checkpoints / "step-000004").mkdir()
+    (job.checkpoints / "step-000004" / "model").write_bytes(b"1" * (8 << 20))
+    for free_kib, waits in ((3 << 10, True), (8 << 10, True), (9 << 10, False)):
+        disk = f"kib={free_kib}; df() {{ printf 'Avail\\n%s\\n' $kib; }}; sleep() {{ kib=99999; }}"
+        output = job.run(f"{disk}; await_space; log counted")[2]
+        said = f"{job.checkpoints} has {free_kib >> 10} MiB free, and another checkpoint needs 9 MiB"
+        waited = f"{said}: waiting for space, at most 3600 s\nthere is space again\n"
+        assert output == f"{waited * waits}counted\n"
+    assert not list(job.checkpoints.glob(".*"))
 
 
 def test_a_disk_full_since_then_delays(job: Job) -> None:
@@ -194,6 +210,25 @@ def test_ranks_that_do_not_end_occupy_nodes(tmp_path: Path) -> None:
         )
         rank.kill()
     assert (busy.stdout, other.stdout) == ("n1 ranks of the last start have not ended (1)\n", "n2 \n")
+
+
+def test_a_node_that_answers_renews_its_sign(tmp_path: Path) -> None:
+    """Its file system is slow, so the other nodes would end their ranks (launch.sh), and ask it, too."""
+    asked, sign = tmp_path / "asked", tmp_path / "sign"
+    sign.write_text("7\n")
+    for name, text in (
+        ("sleep", ""),
+        ("squeue", f'if [[ -e {asked} ]]; then echo "1 n[1-2]"; else echo "0 n[1-2]"; fi'),
+        ("srun", f"touch {asked}"),
+        ("scontrol", f'[[ $2 != hostnames ]] || printf "n1\\nn2\\n"; [[ $1 != requeue ]] || rm {sign}'),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    node = {"SLURMD_NODENAME": "n2", "SCRIPT_NODE": "n1", "SIGN": str(sign), "WATCH_S": "6", "THIS_JOB": "7"}
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "RUN_DIR": str(tmp_path)}
+    watch = ["bash", str(TRAINING / "nodes.sh"), "watch"]
+    subprocess.run(watch, env=os.environ | node | path, check=True, timeout=LONG_S)
+    assert sign.read_text().startswith("n2 asked at ")
 
 
 def test_a_suspect_node_gives_way_to_spares(job: Job) -> None:

@@ -185,8 +185,9 @@ def test_an_older_start_saves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
     """Check a restart as job.slurm does on the first node."""
     script = """
-        die() { echo "$*"; exit 1; }
+        die() { echo "$*" >&2; exit 1; }
         log() { echo "$*"; }
+        run=mine workload=tiny SLURM_JOB_NUM_NODES=2
         source "$training/environment.sh"
         job_script=1
         source "$training/restarts.sh"
@@ -210,6 +211,7 @@ def test_a_job_starts_from_a_complete_checkpoint(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert ": no checkpoint can be read: " in done.stderr
     assert "Traceback" not in done.stderr
+    assert f"continue it by hand: RUN_NAME=mine sbatch --nodes 2 {TRAINING}/job.slurm tiny\n" in done.stderr
     for each in (good, bad):
         each.rename(tmp_path / each.name)
     said = check_restart(run.checkpoint_dir).stdout
@@ -259,6 +261,16 @@ def test_changed_bytes_cost_a_checkpoint(
     with pytest.raises(
         SystemExit, match=r"damaged cannot be written there \(Is a directory\): move the fold"
     ):
+        start()
+
+
+def test_a_folder_without_space_is_named(
+    tmp_path: Path, start: Callable[[], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = a_run(tmp_path)
+    save(run, 10)
+    (run.checkpoint_dir / ".latest_step.partial").symlink_to("/dev/full")
+    with pytest.raises(SystemExit, match=rf"{run.checkpoint_dir} cannot be used \(.*No space left"):
         start()
 
 
