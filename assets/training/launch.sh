@@ -195,12 +195,12 @@ start_ranks() {
 #
 # Slurm signals only the process that it started (proctrack/cgroup), which is this shell.
 supervise() {
-  local status told="" fence
+  local status told="" fence child
   trap 'told=yes; stop' TERM
   "$@" &
-  launch_child=$!
-  fence &
-  fence=$!
+  child=$!
+  fence "$child" &
+  fence=$! launch_child="$child" # from now on the trap starts a process, too
   if [[ -n $told ]]; then stop; fi
   while true; do
     status=0
@@ -232,7 +232,7 @@ is_newest_start() {
   [[ ! $number-$job =~ ^[0-9]+-[0-9]+$ || "$number $job" == "${START_NUMBER:-$number} ${SLURM_JOB_ID:-$job}" ]]
 }
 
-# fence: kills the ranks, which may not save any more, when the run has a later start, or when the node of job.slurm gives no
+# fence CHILD: kills the ranks, which may not save any more, when the run has a later start, or when the node of job.slurm gives no
 # sign of life for twice WATCH_S, within which another node has asked it (nodes.sh): both without Slurm, which may not reach
 # this node. Each node looks every 5 s, so its ranks take turns. Reads are counted, not seconds, since a file system may stop
 # everywhere; a full one keeps an empty sign.
@@ -240,7 +240,8 @@ fence() {
   local -i every=5 silent=0 never
   local sign="" last
   trap '' TERM
-  if [[ -z ${RUN_DIR:-} ]]; then return; fi
+  launch_child="$1"
+  if [[ -z ${RUN_DIR:-} || -z ${START_NUMBER:-} ]]; then return; fi # not started by job.slurm
   if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then every=$((5 * NPROC_PER_NODE)); fi
   exec {never}<> <(:) # not sleep, which would outlive this shell, and count as a rank that is left (nodes.sh)
   while kill -0 "$launch_child" 2>/dev/null; do
@@ -249,8 +250,7 @@ fence() {
     { read -r sign <"${SIGN:-/dev/null}"; } 2>/dev/null || true
     if [[ -n $sign && $sign == "$last" ]]; then silent+=$every; else silent=0; fi
     if ! is_newest_start; then
-      printf 'train.sh: a later start has the run: the ranks of start %s of job %s on %s are ended\n' "$START_NUMBER" \
-        "$SLURM_JOB_ID" "${SLURMD_NODENAME:-}" >&2
+      printf 'train.sh: a later start has the run: the ranks of start %s on %s end\n' "$START_NUMBER" "${SLURMD_NODENAME:-}" >&2
     elif ((silent && silent >= 2 * ${WATCH_S:-0})); then
       note_failure "$SCRIPT_NODE: no sign of life for $silent s"
     else

@@ -13,16 +13,13 @@ await_space() {
   clock
   end=$((now + 100 * ${SPACE_WAIT_S:-3600}))
   rm -rf "$CHECKPOINT_DIR"/.step-*.partial # of a save that the full disk ended
-  newest="$(latest_step)"
-  printf -v newest '%s/step-%06d' "$CHECKPOINT_DIR" "$newest"
+  printf -v newest '%s/step-%06d' "$CHECKPOINT_DIR" "$(latest_step)"
   # And a twentieth: logs grow until the save.
   if [[ -d $newest ]]; then needed="$(du --summarize --block-size=1K "$newest" | cut -f 1) * 21 / 20"; fi
   while why="$(why_full "$needed")" && [[ -n $why ]]; do
     if [[ -n $told ]]; then end_as_asked "waited for space: $why"; fi
     clock
-    if ((now >= end)); then
-      end_for_good 1 "$why" "no space came within ${SPACE_WAIT_S:-3600} s (SPACE_WAIT_S): make some"
-    fi
+    ((now < end)) || end_for_good 1 "$why" "no space came within ${SPACE_WAIT_S:-3600} s (SPACE_WAIT_S): make some"
     if [[ -z $full ]]; then
       full="$why"
       log "$full: waiting for space, at most ${SPACE_WAIT_S:-3600} s"

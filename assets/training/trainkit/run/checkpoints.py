@@ -218,10 +218,7 @@ def partial(folder: Path, step: int) -> Path:
 
 
 def clear_partials(folder: Path) -> None:
-    """Remove the folders of interrupted saves; rank 0 calls it, before a barrier.
-
-    Dies if the run has a later start, which may be saving.
-    """
+    """Remove the folders of interrupted saves; rank 0 calls it, before a barrier. Dies in an older start."""
     check_is_newest()
     for left in folder.glob(".step-*.partial"):
         shutil.rmtree(left)
