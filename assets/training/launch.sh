@@ -211,9 +211,8 @@ supervise() {
   { kill -KILL "$fence" && wait "$fence"; } 2>/dev/null || true
   if ((status)) && [[ -n ${RUN_DIR:-} && ! -f ${RUN_DIR:-}/failed ]]; then
     if [[ -n $told ]]; then
-      status=143 # torchrun ends with 1 if SIGTERM ended its ranks
-    elif is_newest_start; then
-      # Ranks of an older start, on a node that Slurm could not reach, must not end those of the newest.
+      status=143               # torchrun ends with 1 if SIGTERM ended its ranks
+    elif is_newest_start; then # an older one must not end the ranks of the newest
       note_failure "${SLURMD_NODENAME:-$(hostname)}: exit code $status"
     fi
   fi
@@ -224,11 +223,10 @@ supervise() {
 # note_failure WHAT: the first failure is the cause, so another node's file is kept.
 note_failure() { (set -o noclobber && printf '%s\n' "$1" >"$RUN_DIR/failed") 2>/dev/null || true; }
 
-# is_newest_start: false if the run has a later start than that of these ranks.
+# is_newest_start: false if the run has a later start than that of these ranks. A full disk cuts lines.
 is_newest_start() {
   local number job
   read -r number _ _ _ job _ < <(tail -n 1 "$RUN_DIR/starts" 2>/dev/null) || return 0
-  # A full disk cuts lines.
   [[ ! $number-$job =~ ^[0-9]+-[0-9]+$ || "$number $job" == "${START_NUMBER:-$number} ${SLURM_JOB_ID:-$job}" ]]
 }
 

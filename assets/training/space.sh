@@ -33,8 +33,7 @@ await_space() {
 # why_full KIB: prints why the run's folders take no files, or no checkpoint of that size; nothing if they do, or if another error
 # prevents it, which has its own message later.
 why_full() {
-  local folder said
-  local -i free
+  local folder said free
   for folder in "$RUN_DIR" "$CHECKPOINT_DIR"; do
     # fsync: Lustre and NFS report a full quota when they write.
     said="$(LC_ALL=C dd if=/dev/zero of="$folder/.space" bs=64k count=16 conv=fsync 2>&1)" || true
