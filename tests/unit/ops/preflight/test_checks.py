@@ -33,6 +33,7 @@ ACCOUNT = "123456789012"
 NOW, DAY = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
 KMS_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/00000000-0000-0000-0000-000000000000"
 POLICY = f"arn:aws:iam::{ACCOUNT}:policy/other"
+NO_SECRET = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:other-AbCdEf"
 NO_IAM = "arn:aws:iam::aws:policy/PowerUserAccess"
 NO_RESERVATION = "cr-0123456789abcdef0"
 GONE_FSX, GONE_EFS = "fs-0123456789abcdef0", "fs-0fedcba9876543210"
@@ -52,9 +53,10 @@ ON_DEMAND_STANDARD = "quota: Running On-Demand Standard (A, C, D, H, I, M, R, T,
 SPOT_P = "quota: All P4, P3 and P2 Spot Instance Requests"
 OF_INTERFACES = "quota: Network interfaces per Region"
 OF_VOLUMES = "quota: Storage for General Purpose SSD (gp3) volumes, in TiB"
-NAT_GATEWAYS = "quota: NAT gateways per Availability Zone"
+TENANCY, FREE = "reservation: tenancy and platform", "private subnet: free addresses"
+SPOT_ROLE, ON_SPOT = "AWSServiceRoleForEC2Spot", {"InstanceMarketOptions": {"MarketType": "spot"}}
 ZONE_OF_NEW = f"zone with c5.4xlarge, {TYPE}"
-EGRESS, NO_ROUTE = "private subnet: route to the internet", "no default route"
+EGRESS = "private subnet: route to the internet"
 OF_LUSTRE, OF_EFS = "Lustre: open to the nodes on 988, 1018-1023", "EFS: open to the nodes on 2049"
 EXPORTS = "Lustre: checkpoints go to a bucket"
 
@@ -213,14 +215,32 @@ def volume(own: OwnAccount) -> None:
     own.later(own.ec2.delete_volume, VolumeId=made["VolumeId"])
 
 
-def imports_only(own: OwnAccount) -> None:
-    policy = {"AutoImportPolicy": {"Events": ["NEW"]}}
-    amended("DescribeDataRepositoryAssociations", "Associations", S3=policy)(own)
+def links(**members: Any) -> Step:
+    return amended("DescribeDataRepositoryAssociations", "Associations", **members)
+
+
+def systems(**members: Any) -> Step:
+    return amended("DescribeFileSystems", "FileSystems", **members)
+
+
+def nat_routes(**members: Any) -> Step:
+    """Let the routes to the NAT gateway have these members instead."""
+
+    def change(said: dict[str, Any]) -> None:
+        for route in (each for table in said["RouteTables"] for each in table["Routes"]):
+            if route.pop("NatGatewayId", ""):
+                route.update(members)
+
+    return lambda own: own.amend("DescribeRouteTables", change)
 
 
 def foreign_key(own: OwnAccount) -> None:
     own.make_key(f"{CLUSTER}-key", "ed25519")
     own.later(own.ec2.delete_key_pair, KeyName=f"{CLUSTER}-key")
+
+
+def without_images(own: OwnAccount) -> None:
+    own.amend("DescribeImages", lambda said: said["Images"].clear())
 
 
 def nothing(_: OwnAccount) -> None:
@@ -231,88 +251,57 @@ def all_of(*steps: Step) -> Step:
     return lambda own: [step(own) for step in steps]
 
 
-# What is broken, flags of a deploy that brings nothing, the check, what is found or what to type.
-NEW: tuple[tuple[Step, Flags, str, str], ...] = (
-    (
-        amended("DescribeRegions", "Regions", OptInStatus="not-opted-in"),
-        {},
-        "region us-east-1",
-        "aws account enable-region",
-    ),
-    (bootstrap(), {}, "CDK bootstrap", f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1"),
-    (bootstrap("5"), {}, "CDK bootstrap", "npx cdk bootstrap"),
-    # The account's own reservation is idle, so its two nodes count, too.
-    (
-        quota(P, 2 * 192 - 1),
-        {},
-        ON_DEMAND_P,
-        "--service-code ec2 --quota-code L-417A185B --desired-value 384",
-    ),
-    (all_of(quota(P, 192), reservation(AvailableInstanceCount=1)), {}, ON_DEMAND_P, "--desired-value 288"),
-    (all_of(quota(P, 384), lambda own: own.run()), {}, ON_DEMAND_P, "--desired-value 480"),
-    (quota(P_SPOT, 96), SPOT, SPOT_P, "--quota-code L-7212CCBC"),
-    (
-        all_of(
-            quota(P_SPOT, 192),
-            lambda own: own.run("p3dn.24xlarge", InstanceMarketOptions={"MarketType": "spot"}),
-        ),
-        *(SPOT, SPOT_P, "--desired-value 288"),
-    ),
-    (quota(STANDARD, 5), {}, ON_DEMAND_STANDARD, "--desired-value 16"),
-    (quota(STANDARD, 16 + 4 - 1), LOGIN, ON_DEMAND_STANDARD, "value 20"),
-    (quota(STANDARD, 16 + 4 * 64 - 1), {"cpu_queue": "on"}, ON_DEMAND_STANDARD, "--desired-value 272"),
+Case = tuple[Step, Flags, str, str]
+
+
+def case(break_: Step, check: str, told: str, **flags: str) -> Case:
+    """What is broken, the check that says so, and a part of what is found or to be typed."""
+    return break_, flags, check, told
+
+
+def low(
+    code: str, value: float, check: str, desired: str, *also: Step, of: str = "ec2", **flags: str
+) -> Case:
+    """A quota that is too low, and what to ask for."""
+    told = f"--service-code {of} --quota-code {code} --desired-value {desired}"
+    return case(all_of(*also, quota(code, value)), check, told, **flags)
+
+
+# Of a deploy that brings nothing. The account's own reservation is idle, so its two nodes count, too.
+NEW = (
+    case(amended("DescribeRegions", "Regions", OptInStatus="not-opted-in"), "region us-", "enable-region"),
+    case(bootstrap(), "CDK bootstrap", f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1"),
+    case(bootstrap("5"), "CDK bootstrap", "npx cdk bootstrap"),
+    low(P, 2 * 192 - 1, ON_DEMAND_P, "384"),
+    low(P, 192, ON_DEMAND_P, "288", reservation(AvailableInstanceCount=1)),
+    low(P, 384, ON_DEMAND_P, "480", lambda own: own.run()),
+    low(P_SPOT, 96, SPOT_P, "192", **SPOT),
+    low(P_SPOT, 192, SPOT_P, "288", lambda own: own.run("p3dn.24xlarge", **ON_SPOT), **SPOT),
+    low(STANDARD, 5, ON_DEMAND_STANDARD, "16"),
+    low(STANDARD, 16 + 4 - 1, ON_DEMAND_STANDARD, "20", **LOGIN),
+    low(STANDARD, 16 + 4 * 64 - 1, ON_DEMAND_STANDARD, "272", cpu_queue="on"),
     # The head node, 2 nodes with 4 interfaces each, and 3 of NAT, Lustre and EFS.
-    (
-        quota(INTERFACES, 11),
-        {},
-        OF_INTERFACES,
-        "--service-code vpc --quota-code L-DF5E4CA3 --desired-value 12",
-    ),
+    low(INTERFACES, 11, OF_INTERFACES, "12", of="vpc"),
     # 128 GiB of the head node, and 2 x 256.
-    (quota(GP3, 0.6), {}, OF_VOLUMES, "--service-code ebs --quota-code L-7A658B76 --desired-value 0.62"),
-    (all_of(volume, quota(GP3, 10.5)), *({}, OF_VOLUMES, "--desired-value 10.62")),
-    (
-        quota(VPCS, 2),
-        {},
-        "quota: VPCs per Region",
-        "--service-code vpc --quota-code L-F678F1CE --desired-value 3",
-    ),
-    (quota(ADDRESSES, 1), {}, "quota: EC2-VPC Elastic IPs", "--quota-code L-0263D0A3 --desired-value 2"),
-    (quota(NATS, 1), {"zone": "use1-az6"}, NAT_GATEWAYS, "--quota-code L-FE5A380F --desired-value 2"),
-    (
-        quota(LUSTRE, 2399),
-        *(
-            {},
-            "quota: Lustre Persistent_2 storage capacity",
-            "--service-code fsx --quota-code L-8F1B9C74 --desired-value 2400",
-        ),
-    ),
-    (
-        offers(TYPE, without=tuple(f"use1-az{number}" for number in range(1, 7))),
-        *({}, ZONE_OF_NEW, "another region"),
-    ),
-    (offers(TYPE, without=("use1-az1",)), {"zone": "use1-az1"}, ZONE_OF_NEW, "-c zone=use1-az"),
-    (nothing, {"capacity": f"reservation:{NO_RESERVATION}"}, f"capacity {NO_RESERVATION}", "cr-..."),
-    (reservation(State="cancelled"), RESERVED, "capacity {}", "cr-..."),
-    (block(State="expired", EndDate=NOW - DAY), BLOCK, "capacity {}", "-c capacity="),
-    (
-        reservation(InstanceType="p4de.24xlarge"),
-        RESERVED,
-        "reservation: instance type",
-        "-c instance_type=p4de.24xlarge",
-    ),
-    (reservation(TotalInstanceCount=1), RESERVED, "reservation: instances", "-c nodes=1"),
-    (reservation(Tenancy="dedicated"), RESERVED, "reservation: tenancy and platform", "default tenancy"),
-    (
-        reservation(InstancePlatform="Windows"),
-        RESERVED,
-        "reservation: tenancy and platform",
-        "for Linux/UNIX",
-    ),
-    (block(), RESERVED, "reservation: kind", "-c capacity=capacity-block:{}"),
-    (offers(TYPE, without=("use1-az6",)), RESERVED, ZONE_OF_NEW, "another reservation"),
+    low(GP3, 0.6, OF_VOLUMES, "0.62", of="ebs"),
+    low(GP3, 10.5, OF_VOLUMES, "10.62", volume, of="ebs"),
+    low(VPCS, 2, "quota: VPCs per Region", "3", of="vpc"),
+    low(ADDRESSES, 1, "quota: EC2-VPC Elastic IPs", "2"),
+    low(NATS, 1, "quota: NAT gateways per Availability Zone", "2", of="vpc", zone="use1-az6"),
+    low(LUSTRE, 2399, "quota: Lustre Persistent_2 storage capacity", "2400", of="fsx"),
+    case(offers(TYPE, without=tuple(f"use1-az{n}" for n in range(1, 7))), ZONE_OF_NEW, "another region"),
+    case(offers(TYPE, without=("use1-az1",)), ZONE_OF_NEW, "-c zone=use1-az", zone="use1-az1"),
+    case(nothing, f"capacity {NO_RESERVATION}", "cr-...", capacity=f"reservation:{NO_RESERVATION}"),
+    case(reservation(State="cancelled"), "capacity {}", "cr-...", **RESERVED),
+    case(block(State="expired", EndDate=NOW - DAY), "capacity {}", "-c capacity=", **BLOCK),
+    case(reservation(InstanceType="p4de.24xlarge"), "reservation: instance type", "p4de.24", **RESERVED),
+    case(reservation(TotalInstanceCount=1), "reservation: instances", "-c nodes=1", **RESERVED),
+    case(reservation(Tenancy="dedicated"), TENANCY, "default tenancy", **RESERVED),
+    case(reservation(InstancePlatform="Windows"), TENANCY, "for Linux/UNIX", **RESERVED),
+    case(block(), "reservation: kind", "-c capacity=capacity-block:{}", **RESERVED),
+    case(offers(TYPE, without=("use1-az6",)), ZONE_OF_NEW, "another reservation", **RESERVED),
     *(
-        (step, GROUPED, f"capacity {IN_A_GROUP}", "")
+        case(step, f"capacity {IN_A_GROUP}", "", **GROUPED)
         for step in (
             refused("ListGroupResources", "NotFoundException"),
             reserved_group(),
@@ -320,286 +309,139 @@ NEW: tuple[tuple[Step, Flags, str, str], ...] = (
             reserved_group(NO_RESERVATION, InstanceType="p4d.24xlarge"),
         )
     ),
-    (
-        endpoints(sts="us-east-1z"),
-        *({"endpoints": "private"}, "endpoints=private in us-east-1", "-c endpoints=none"),
-    ),
-    (nothing, {"node_policies": POLICY}, f"node_policies {POLICY}", "-c node_policies=..."),
-    (nothing, {"write_buckets": "our-results/runs"}, "bucket our-results", "aws s3 ls"),
-    (
-        refused("GetRole", "NoSuchEntity"),
-        *(SPOT, "capacity=spot: role AWSServiceRoleForEC2Spot"),
-        "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
-    ),
-    (
-        key_of_ones_own,
-        {},
-        "key of the root volumes: policy",
-        '"kms:ViaService": ["ec2.us-east-1.amazonaws.com"]',
-    ),
-    (
-        lambda own: own.amend("DescribeImages", lambda said: said["Images"].clear()),
-        {},
-        "official image",
-        "-c os=...",
-    ),
-    (
+    case(endpoints(sts="us-east-1z"), "endpoints=private in us-", "-c endpoints=none", endpoints="private"),
+    case(nothing, f"node_policies {POLICY}", "-c node_policies=...", node_policies=POLICY),
+    case(nothing, "bucket our-results", "aws s3 ls", write_buckets="our-results/runs"),
+    case(refused("GetRole", "NoSuchEntity"), f"capacity=spot: role {SPOT_ROLE}", "spot.amazonaws", **SPOT),
+    case(key_of_ones_own, "key of the root volumes: policy", '": ["ec2.us-east-1.amazonaws.com"]'),
+    case(without_images, "official image", "-c os=..."),
+    case(
         lambda own: own.deploy("TrainingCluster-Network", description="Theirs", VpcId=OTHER_VPC),
-        *({}, "stack TrainingCluster-Network", "another region or account"),
+        *("stack TrainingCluster-Network", "another region or account"),
     ),
-    (
+    case(
         lambda own: own.deploy(CLUSTER, description="Another app's", TopicArn="arn"),
-        *({}, f"names of the cluster {CLUSTER}", f"-c cluster_name={CLUSTER}-2"),
+        *(f"names of the cluster {CLUSTER}", f"-c cluster_name={CLUSTER}-2"),
     ),
-    (foreign_key, {}, f"names of the cluster {CLUSTER}", f"-c key_name={CLUSTER}-key"),
-    (nothing, {"key_name": "none", "os": "alinux2023"}, "key_name none", "aws ec2 create-key-pair"),
+    case(foreign_key, f"names of the cluster {CLUSTER}", f"-c key_name={CLUSTER}-key"),
+    case(nothing, "key_name none", "aws ec2 create-key-pair", key_name="none", os="alinux2023"),
 )
 
-
-@pytest.mark.parametrize(("break_", "flags", "check", "typed"), NEW)
-def test_broken_account_is_one_problem(
-    own: OwnAccount, break_: Step, flags: Flags, check: str, typed: str
-) -> None:
-    break_(own)
-    (found,) = bad(own, {"family": "p4d", **flags})
-    assert found.check.startswith(check.format(own.reservation))
-    assert found.verdict == "problem"
-    assert (typed.format(own.reservation) if "{}" in typed else typed) in f"{found.found}\n{found.mend}"
-
-
-# Likewise for a deploy that brings network and storage.
-OWN: tuple[tuple[Step, Flags, str, str], ...] = (
-    (lambda own: own.without_dns("EnableDnsHostnames"), {}, "VPC: dns-hostnames", "--enable-dns-hostnames"),
-    (lambda own: own.without_dns("EnableDnsSupport"), {}, "VPC: dns-support", "--enable-dns-support"),
-    (
-        lambda own: own.give_no_public_addresses(),
-        {},
-        "public subnet: gives public addresses",
-        "--map-public-ip-on-launch",
-    ),
-    (
+# Of a deploy that brings network and storage.
+OWN = (
+    case(lambda own: own.without_dns("EnableDnsHostnames"), "VPC: dns-hostnames", "--enable-dns-hostnames"),
+    case(lambda own: own.without_dns("EnableDnsSupport"), "VPC: dns-support", "--enable-dns-support"),
+    case(OwnAccount.give_no_public_addresses, "public subnet: gives public", "--map-public-ip-on-launch"),
+    case(
         lambda own: own.reroute(own.public_table, NatGatewayId=own.nat),
-        *({}, "public subnet: route to the internet", "internet gateway; or none: -c public_access=off"),
+        *("public subnet: route to the internet", "internet gateway; or none: -c public_access=off"),
     ),
-    (lambda own: own.reroute(own.private_table), {}, EGRESS, "aws ec2 create-route"),
-    (lambda own: own.reroute(own.private_table, GatewayId=own.internet), {}, EGRESS, "-c private_subnet_id="),
-    (
-        lambda own: own.amend(
-            "DescribeRouteTables",
-            lambda said: [
-                r.update(State="blackhole")
-                for t in said["RouteTables"]
-                for r in t["Routes"]
-                if "NatGatewayId" in r
-            ],
-        ),
-        *({}, EGRESS, "create-route"),
-    ),
-    (subnet("public", VpcId=OTHER_VPC), {}, "public_subnet_id subnet-", "-c public_subnet_id=..."),
-    (subnet("private", OwnerId="210987654321"), {}, "private_subnet_id: owner", "no nodes in a shared one"),
-    (
-        subnet("public", AvailabilityZoneId="use1-az1"),
-        {},
-        "both subnets in one zone",
-        "public subnet in use1-az6",
-    ),
-    (
-        subnet("private", AvailableIpAddressCount=77),
-        *(MANY, "private subnet: free addresses", "77, of which a full cluster takes 78"),
-    ),
-    (lambda own: own.account.answers.update(DescribeVpcs={"Vpcs": []}), {}, "VPC", "-c vpc_id="),
-    (subnet("private", AvailableIpAddressCount=65), {}, "private subnet: free addresses", "-c nodes=..."),
-    (offers(TYPE, without=("use1-az6",)), {}, f"{TYPE} in use1-az6", "in a zone that has all types"),
-    (
-        group("nodes", "ingress", itself),
-        {},
-        "security group: all ingress to itself",
-        "security-group-ingress",
-    ),
-    (group("nodes", "egress", itself), {}, "security group: all egress to itself", "security-group-egress"),
-    (
-        amended("DescribeSecurityGroups", "SecurityGroups", VpcId=OTHER_VPC),
-        *({}, "security_group_id sg-", "-c security_group_id=..."),
-    ),
-    (
-        reservation(AvailabilityZoneId="use1-az1", AvailabilityZone="us-east-1b"),
-        *({}, "reservation: zone", "-c private_subnet_id=..."),
-    ),
-    (nothing, {"bucket_name": "own-data-nowhere"}, "bucket_name own-data-nowhere", "aws s3 ls"),
-    (refused("HeadBucket", "403"), {}, f"bucket_name {BUCKET}", "aws s3 ls"),
-    (nothing, {"bucket_name": ABROAD}, f"bucket_name {ABROAD}", "of a bucket in us-east-1"),
-    (nothing, {"fsx_id": GONE_FSX}, f"fsx_id {GONE_FSX}", "aws fsx describe-file-systems"),
-    (
-        amended("DescribeFileSystems", "FileSystems", FileSystemType="WINDOWS"),
-        {},
-        "fsx_id fs-",
-        "-c fsx_id=...",
-    ),
-    (
-        amended("DescribeFileSystems", "FileSystems", Lifecycle="FAILED"),
-        {},
-        "fsx_id fs-",
-        "until it is AVAILABLE",
-    ),
-    (
-        amended("DescribeFileSystems", "FileSystems", VpcId=OTHER_VPC),
-        {},
-        "Lustre: in the nodes' VPC",
-        f"-c vpc_id={OTHER_VPC}",
-    ),
-    (group("lustre_group", "ingress", nodes_on(988, 988)), {}, OF_LUSTRE, "authorize-security-group-ingress"),
-    (group("lustre_group", "egress", nodes_on(1018, 1023)), {}, OF_LUSTRE, "authorize-security-group-egress"),
-    (nothing, {"efs_id": GONE_EFS}, f"efs_id {GONE_EFS}", "aws efs describe-file-systems"),
-    (
+    case(lambda own: own.reroute(own.private_table), EGRESS, "aws ec2 create-route"),
+    case(lambda own: own.reroute(own.private_table, GatewayId=own.internet), EGRESS, "-c private_subnet_id="),
+    case(nat_routes(NatGatewayId="nat-1", State="blackhole"), EGRESS, "create-route"),
+    case(subnet("public", VpcId=OTHER_VPC), "public_subnet_id subnet-", "-c public_subnet_id=..."),
+    case(subnet("private", OwnerId="210987654321"), "private_subnet_id: owner", "no nodes in a shared one"),
+    case(subnet("public", AvailabilityZoneId="use1-az1"), "both subnets in one zone", "subnet in use1-az6"),
+    case(subnet("private", AvailableIpAddressCount=77), FREE, "77, of which a full cluster takes 78", **MANY),
+    case(answered("DescribeVpcs", {"Vpcs": []}), "VPC", "-c vpc_id="),
+    case(subnet("private", AvailableIpAddressCount=65), FREE, "-c nodes=..."),
+    case(offers(TYPE, without=("use1-az6",)), f"{TYPE} in use1-az6", "in a zone that has all types"),
+    case(group("nodes", "ingress", itself), "security group: all ingress to itself", "group-ingress"),
+    case(group("nodes", "egress", itself), "security group: all egress to itself", "group-egress"),
+    case(amended("DescribeSecurityGroups", "SecurityGroups", VpcId=OTHER_VPC), "security_group_id sg", "..."),
+    case(reservation(AvailabilityZoneId="use1-az1"), "reservation: zone", "-c private_subnet_id=..."),
+    case(nothing, "bucket_name own-data-nowhere", "aws s3 ls", bucket_name="own-data-nowhere"),
+    case(refused("HeadBucket", "403"), f"bucket_name {BUCKET}", "aws s3 ls"),
+    case(nothing, f"bucket_name {ABROAD}", "of a bucket in us-east-1", bucket_name=ABROAD),
+    case(nothing, f"fsx_id {GONE_FSX}", "aws fsx describe-file-systems", fsx_id=GONE_FSX),
+    case(systems(FileSystemType="WINDOWS"), "fsx_id fs-", "-c fsx_id=..."),
+    case(systems(Lifecycle="FAILED"), "fsx_id fs-", "until it is AVAILABLE"),
+    case(systems(VpcId=OTHER_VPC), "Lustre: in the nodes' VPC", f"-c vpc_id={OTHER_VPC}"),
+    case(group("lustre_group", "ingress", nodes_on(988, 988)), OF_LUSTRE, "authorize-security-group-ingress"),
+    case(group("lustre_group", "egress", nodes_on(1018, 1023)), OF_LUSTRE, "authorize-security-group-egress"),
+    case(nothing, f"efs_id {GONE_EFS}", "aws efs describe-file-systems", efs_id=GONE_EFS),
+    case(
         without("efs", "delete_mount_target", OwnAccount.make_mount_target, MountTargetId="mount_target"),
-        *({}, "EFS: mount target in use1-az6", "aws efs create-mount-target"),
+        *("EFS: mount target in use1-az6", "aws efs create-mount-target"),
     ),
-    (group("nfs_group", "ingress", nodes_on(2049, 2049)), {}, OF_EFS, "authorize-security-group-ingress"),
-    (
+    case(group("nfs_group", "ingress", nodes_on(2049, 2049)), OF_EFS, "authorize-security-group-ingress"),
+    case(
         without("ec2", "delete_key_pair", lambda own: own.make_key(KEY, "ed25519"), KeyName=KEY),
-        {},
-        f"key_name {KEY}",
-        "aws ec2 create-key-pair",
+        *(f"key_name {KEY}", "aws ec2 create-key-pair"),
     ),
-    (nothing, {"key_name": RSA}, f"key_name {RSA}", "ed25519"),
-    (WITHOUT_GROUP, {}, f"placement_group {GROUP}", "--strategy cluster"),
-    (nothing, {"permissions_boundary": POLICY}, f"permissions_boundary {POLICY}", "-c permissions_boundary="),
-    (nothing, {"permissions_boundary": NO_IAM}, f"permissions_boundary {NO_IAM}: rights", "iam:CreateRole, "),
-    (
-        nothing,
-        {"accounting_secret": f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:other-AbCdEf"},
-        *("accounting_secret", "aws secretsmanager list-secrets"),
-    ),
+    case(nothing, f"key_name {RSA}", "ed25519", key_name=RSA),
+    case(WITHOUT_GROUP, f"placement_group {GROUP}", "--strategy cluster"),
+    case(nothing, f"permissions_boundary {POLICY}", "-c permissions_boundary=", permissions_boundary=POLICY),
+    case(nothing, f"permissions_boundary {NO_IAM}: rights", "iam:CreateRole, ", permissions_boundary=NO_IAM),
+    case(nothing, "accounting_secret", "aws secretsmanager list-secrets", accounting_secret=NO_SECRET),
 )
 
-
-@pytest.mark.parametrize(("break_", "flags", "check", "typed"), OWN)
-def test_broken_own_resource_is_one_problem(
-    own: OwnAccount, break_: Step, flags: Flags, check: str, typed: str
-) -> None:
-    break_(own)
-    (found,) = bad(own, own.flags | flags)
-    assert found.check.startswith(check)
-    assert found.verdict == "problem"
-    assert typed in f"{found.found}\n{found.mend}"
-
-
-# What is not known or works worse: whether the deploy brings its own, the check, what is found and to type.
-WARNINGS: tuple[tuple[Step, bool, Flags, str, str], ...] = (
-    (
+# What is not known or works worse, of a deploy that brings its own, and of one that brings nothing.
+OWN_WARNINGS = (
+    case(
         without("ec2", "delete_vpc_endpoints", OwnAccount.make_s3_endpoint, VpcEndpointIds="s3_endpoints"),
-        True,
-        {},
-        "private subnet: S3 gateway endpoint",
-        "create-vpc-endpoint",
+        *("private subnet: S3 gateway endpoint", "create-vpc-endpoint"),
     ),
-    (
-        lambda own: own.amend(
-            "DescribeRouteTables",
-            lambda said: [
-                route.update(TransitGatewayId="tgw-1")
-                for table in said["RouteTables"]
-                for route in table["Routes"]
-                if route.pop("NatGatewayId", "")
-            ],
-        ),
-        *(True, {}, EGRESS, "curl"),
-    ),
-    (
-        group("nodes", "egress", lambda _: WORLD),
-        True,
-        {},
-        "security group: HTTPS to the internet",
-        "FromPort=443",
-    ),
-    (spreading, True, {}, f"placement_group {GROUP}", "--strategy cluster"),
-    (encrypted(KMS_KEY), True, {}, "bucket: encryption", f"with the key {KMS_KEY}"),
-    (unversioned, True, {}, "bucket: versioning", "aws s3api put-bucket-versioning"),
-    (
+    case(nat_routes(TransitGatewayId="tgw-1"), EGRESS, "curl"),
+    case(group("nodes", "egress", lambda _: WORLD), "security group: HTTPS to the internet", "FromPort=443"),
+    case(spreading, f"placement_group {GROUP}", "--strategy cluster"),
+    case(encrypted(KMS_KEY), "bucket: encryption", f"with the key {KMS_KEY}"),
+    case(unversioned, "bucket: versioning", "aws s3api put-bucket-versioning"),
+    case(
         without("fsx", "delete_data_repository_association", OwnAccount.make_link, AssociationId="link"),
-        *(
-            True,
-            {},
-            EXPORTS,
-            f"--file-system-path /checkpoints --data-repository-path s3://{BUCKET}/checkpoints/ ",
-        ),
+        *(EXPORTS, f"--file-system-path /checkpoints --data-repository-path s3://{BUCKET}/checkpoints/ "),
     ),
-    (imports_only, True, {}, EXPORTS, "no association exports"),
-    (
-        amended("DescribeDataRepositoryAssociations", "Associations", FileSystemPath="/other"),
-        True,
-        {},
-        EXPORTS,
-        "/other",
-    ),
-    (
-        amended("DescribeFileSystems", "FileSystems", FileSystemTypeVersion="2.10"),
-        True,
-        {},
-        "Lustre: version",
-        "--file-system-type-version 2.15",
-    ),
-    (
+    case(links(S3={"AutoImportPolicy": {"Events": ["NEW"]}}), EXPORTS, "no association exports"),
+    case(links(FileSystemPath="/other"), EXPORTS, "/other"),
+    case(systems(FileSystemTypeVersion="2.10"), "Lustre: version", "--file-system-type-version 2.15"),
+)
+NEW_WARNINGS = (
+    case(
         lambda own: own.account.answers["GetCallerIdentity"].update(Arn=f"arn:aws:iam::{ACCOUNT}:root"),
-        False,
-        {},
-        "credentials",
-        "the root user",
+        *("credentials", "the root user"),
     ),
-    (
-        reservation(InstanceMatchCriteria="open"),
-        False,
-        RESERVED,
-        "reservation: for named instances only",
-        "open: any",
-    ),
-    (reserved_group(NO_RESERVATION, TotalInstanceCount=1), False, GROUPED, f"capacity {IN_A_GROUP}", "1"),
-    (
+    case(reservation(InstanceMatchCriteria="open"), "reservation: for named inst", "open: any", **RESERVED),
+    case(reserved_group(NO_RESERVATION, TotalInstanceCount=1), f"capacity {IN_A_GROUP}", "1", **GROUPED),
+    case(
         block(State="scheduled", StartDate=NOW + DAY, TotalInstanceCount=0),
-        *(False, BLOCK, "capacity cr-", f"scheduled: starts {NOW + DAY:%Y-%m-%d}"),
+        *("capacity cr-", f"scheduled: starts {NOW + DAY:%Y-%m-%d}"),
+        **BLOCK,
     ),
-    (
-        refused(
-            "DescribeAddresses", "UnauthorizedOperation", "You are not authorized to perform this operation."
-        ),
-        *(
-            False,
-            {},
-            "quota of elastic IP addresses",
-            "not checked: these credentials lack DescribeAddresses",
-        ),
+    case(
+        refused("DescribeAddresses", "UnauthorizedOperation", "not authorized to perform this operation."),
+        *("quota of elastic IP addresses", "not checked: these credentials lack DescribeAddresses"),
     ),
-    (
+    case(
         refused("DescribeImages", "InternalError", "AWS has trouble"),
-        *(
-            False,
-            {},
-            "image",
-            "not checked: An error occurred (InternalError) when calling the DescribeImages operation",
-        ),
+        *("image", "not checked: An error occurred (InternalError) when calling the DescribeImages"),
     ),
-    (
+    case(
         refused("DescribeBudgets", "AccessDeniedException", "perform: budgets:ViewBudget on"),
-        *(False, BUDGET, "budget_usd", "not checked: these credentials lack budgets:ViewBudget"),
+        *("budget_usd", "not checked: these credentials lack budgets:ViewBudget"),
+        **BUDGET,
     ),
-    (
+    case(
         refused("DescribeStacks", "AccessDenied", "not authorized to perform: cloudformation:DescribeStacks"),
-        *(False, {}, "stacks and network, assumed to be missing"),
-        "not checked: these credentials lack cloudformation:DescribeStacks",
+        *("stacks and network, assumed to be", "these credentials lack cloudformation:DescribeStacks"),
     ),
-    (nothing, False, {"key_name": RSA, "os": "alinux2023"}, f"key_name {RSA}", "ed25519"),
+    case(nothing, f"key_name {RSA}", "ed25519", key_name=RSA, os="alinux2023"),
+)
+BROKEN = (
+    *((each, False, "problem") for each in NEW),
+    *((each, True, "problem") for each in OWN),
+    *((each, False, "warning") for each in NEW_WARNINGS),
+    *((each, True, "warning") for each in OWN_WARNINGS),
 )
 
 
-@pytest.mark.parametrize(("break_", "brings", "flags", "check", "told"), WARNINGS)
-def test_what_works_worse_is_one_warning(
-    own: OwnAccount, break_: Step, *, brings: bool, flags: Flags, check: str, told: str
-) -> None:
+@pytest.mark.parametrize(("broken", "brings", "verdict"), BROKEN)
+def test_broken_account_is_one_finding(own: OwnAccount, broken: Case, *, brings: bool, verdict: str) -> None:
+    break_, flags, check, told = broken
     break_(own)
     (found,) = bad(own, (own.flags if brings else {"family": "p4d"}) | flags)
-    assert found.check.startswith(check)
-    assert found.verdict == "warning"
-    assert told in f"{found.found}\n{found.mend}"
+    assert found.check.startswith(check.replace("{}", own.reservation))
+    assert found.verdict == verdict
+    assert told.replace("{}", own.reservation) in f"{found.found}\n{found.mend}"
 
 
 def main_table_only(own: OwnAccount) -> None:
@@ -652,7 +494,7 @@ GOOD: tuple[tuple[Step, bool, Flags], ...] = (
     (nothing, True, {}),
     (encrypted(), True, {}),
     (encrypted("arn:aws:kms:us-east-1:1:alias/aws/s3"), True, {}),
-    (amended("DescribeDataRepositoryAssociations", "Associations", FileSystemPath="/"), True, {}),
+    (links(FileSystemPath="/"), True, {}),
     (lustre_open_to("10.0.0.0/16"), True, {}),
     (subnet("private", AvailableIpAddressCount=10 + 4 + 64), True, MANY),
     (main_table_only, True, {}),
