@@ -11,17 +11,26 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Hook:
     """One attribute of an emulator that this package reads or replaces."""
 
-    target: str
-    """Attribute, as `module:attribute.path`."""
-    parameters: tuple[str, ...] | None
-    """Names of its parameters; None if it is not a function."""
-    why: str
+    declared: str
+    """`module:attribute.path`, of a function with the names of its parameters in parentheses."""
+
+    @property
+    def target(self) -> str:
+        """The attribute, as `module:attribute.path`."""
+        return self.declared.partition("(")[0]
+
+    @property
+    def parameters(self) -> tuple[str, ...] | None:
+        """Names of its parameters; None if it is not a function."""
+        _, is_function, names = self.declared.rstrip(")").partition("(")
+        return tuple(filter(None, names.split(", "))) if is_function else None
 
 
+_WHY = "ministack_hooks.py or moto_hooks.py says what it is for"
 _replaced: set[Hook] = set()
 """Hooks that fitted, and whose attribute is ours now."""
 
@@ -49,11 +58,11 @@ def find(hook: Hook) -> Any:
         owner, name = _owner(hook)
         found = getattr(owner, name)
     except (ImportError, AttributeError) as error:
-        raise HookMovedError(f"{hook.target} is gone ({error}); we need it: {hook.why}") from None
+        raise HookMovedError(f"{hook.target} is gone ({error}); {_WHY}") from None
     if hook.parameters is not None and hook not in _replaced:
         parameters = tuple(inspect.signature(inspect.unwrap(found)).parameters)
         if parameters != hook.parameters:
-            raise HookMovedError(f"{hook.target} takes {parameters}, not {hook.parameters}; {hook.why}")
+            raise HookMovedError(f"{hook.target} takes {parameters}, not {hook.parameters}; {_WHY}")
     return found
 
 

@@ -1,204 +1,118 @@
-"""Hooks into ministack, none of which is its public API."""
+"""Hooks into ministack, none of which is its public API; above each, what it is for."""
 
 from rehearsal.local_aws.emulators.hooks import Hook
 
-LAMBDA_BINARY = Hook(
-    target="ministack.core.lambda_runtime:_detect_runtime_binary",
-    parameters=("runtime",),
-    why="Python functions run with .venv-pcluster, and /opt leads to their layers",
-)
-FUNCTION_CREDENTIALS = Hook(
-    target="ministack.core.lambda_runtime:execution_credentials",
-    parameters=("config",),
-    why="each function signs with a session of its role, whose access key nobody can guess",
-)
-REGISTER_SESSION = Hook(
-    target="ministack.services.sts:register_session",
-    parameters=("access_key", "session"),
-    why="sessions of functions' roles",
-)
+# Python functions run with .venv-pcluster, and /opt leads to their layers.
+LAMBDA_BINARY = Hook("ministack.core.lambda_runtime:_detect_runtime_binary(runtime)")
+# Each function signs with a session of its role, whose access key nobody can guess.
+FUNCTION_CREDENTIALS = Hook("ministack.core.lambda_runtime:execution_credentials(config)")
+# Sessions of functions' roles.
+REGISTER_SESSION = Hook("ministack.services.sts:register_session(access_key, session)")
+# Judges calls by the policies of roles, boundaries and resources.
 ENFORCE = Hook(
-    target="ministack.core.iam_evaluator:enforce",
-    parameters=("access_key_id", "iam_action", "service", "region", "resource_arn", "service_context"),
-    why="judges calls by the policies of roles, boundaries and resources",
+    "ministack.core.iam_evaluator:enforce(access_key_id, iam_action, service, region, resource_arn, "
+    "service_context)"
 )
-PRINCIPAL = Hook(
-    target="ministack.core.iam_evaluator:resolve_principal",
-    parameters=("access_key_id", "account_id", "credential"),
-    why="the policies of a denied caller, for the message",
-)
-REQUEST_ORIGIN = Hook(
-    target="ministack.core.iam_evaluator:pin_request_origin",
-    parameters=("source_ip", "secure_transport"),
-    why="conditions of buckets' policies ask for TLS",
-)
-REQUEST_SERVICE = Hook(
-    target="ministack.core.router:detect_service",
-    parameters=("method", "path", "headers", "query_params"),
-    why="ministack's name of a request's service, for its rights",
-)
+# The policies of a denied caller, for the message.
+PRINCIPAL = Hook("ministack.core.iam_evaluator:resolve_principal(access_key_id, account_id, credential)")
+# Conditions of buckets' policies ask for TLS.
+REQUEST_ORIGIN = Hook("ministack.core.iam_evaluator:pin_request_origin(source_ip, secure_transport)")
+# The name that ministack gives to a request's service, for its rights.
+REQUEST_SERVICE = Hook("ministack.core.router:detect_service(method, path, headers, query_params)")
+# The action that a request needs.
 REQUEST_ACTION = Hook(
-    target="ministack.core.iam_actions:extract_iam_action",
-    parameters=("service", "method", "path", "headers", "body", "query_params"),
-    why="the action that a request needs",
+    "ministack.core.iam_actions:extract_iam_action(service, method, path, headers, body, query_params)"
 )
+# The resource that a request is for.
 REQUEST_RESOURCE = Hook(
-    target="ministack.core.iam_actions:extract_resource_arn",
-    parameters=tuple("service method path headers body query_params region account_id".split()),
-    why="the resource that a request is for",
+    "ministack.core.iam_actions:extract_resource_arn(service, method, path, headers, body, query_params, "
+    "region, account_id)"
 )
-REQUEST_TAGS = Hook(
-    target="ministack.core.iam_actions:request_tag_context",
-    parameters=("service", "iam_action", "body", "params"),
-    why="conditions on the tags of a request",
-)
-S3_CHECKS = Hook(
-    target="ministack.core.iam_actions:s3_additional_checks",
-    parameters=("method", "path", "headers", "body", "query_params"),
-    why="further rights of copies and batch deletions",
-)
-_RESOURCE_CALLS = {
-    "_provision_resource": ("resource_type", "logical_id", "props", "stack_name"),
-    "_update_resource": tuple(
-        "resource_type physical_id old_props new_props stack_name logical_id old_attrs".split()
-    ),
-    "_delete_resource": ("resource_type", "physical_id", "props", "stack_name", "logical_id"),
-}
+# Conditions on the tags of a request.
+REQUEST_TAGS = Hook("ministack.core.iam_actions:request_tag_context(service, iam_action, body, params)")
+# Further rights of copies and batch deletions.
+S3_CHECKS = Hook("ministack.core.iam_actions:s3_additional_checks(method, path, headers, body, query_params)")
+# A stack's resources are made with the rights of its caller.
 CREATE_RESOURCE, UPDATE_RESOURCE, DELETE_RESOURCE = (
     tuple(
-        Hook(
-            target=f"ministack.services.cloudformation.{module}:{name}",
-            parameters=parameters,
-            why="a stack's resources are made with the rights of its caller",
-        )
-        for module in ("stacks", "provisioners")
+        Hook(f"ministack.services.cloudformation.{module}:{called}") for module in ("stacks", "provisioners")
     )
-    for name, parameters in _RESOURCE_CALLS.items()
+    for called in (
+        "_provision_resource(resource_type, logical_id, props, stack_name)",
+        "_update_resource(resource_type, physical_id, old_props, new_props, stack_name, logical_id, "
+        "old_attrs)",
+        "_delete_resource(resource_type, physical_id, props, stack_name, logical_id)",
+    )
 )
-REQUEST_KEY = Hook(
-    target="ministack.core.router:extract_access_key_id",
-    parameters=("headers", "query_params"),
-    why="only the access key of this start is accepted",
-)
-SESSIONS = Hook(
-    target="ministack.services.sts:_sessions",
-    parameters=None,
-    why="the access keys of assumed roles are accepted as well",
-)
+# Only the access key of this start is accepted.
+REQUEST_KEY = Hook("ministack.core.router:extract_access_key_id(headers, query_params)")
+# The access keys of assumed roles are accepted as well.
+SESSIONS = Hook("ministack.services.sts:_sessions")
+# An unknown access key is refused in the service's own protocol.
 REFUSAL = Hook(
-    target="ministack.core.iam_actions:access_denied_response",
-    parameters=(
-        "service",
-        "action",
-        "principal_arn",
-        "request_id",
-        "error_code",
-        "message",
-        "headers",
-        "resource_arn",
-        "explicit_deny",
-        "resource_policy_arn",
-    ),
-    why="an unknown access key is refused in the service's own protocol",
+    "ministack.core.iam_actions:access_denied_response(service, action, principal_arn, request_id, "
+    "error_code, message, headers, resource_arn, explicit_deny, resource_policy_arn)"
 )
+# ParallelCluster passes TemplateURL as a virtual-host address, which ministack only documents.
 TEMPLATE_URL = Hook(
-    target="ministack.services.cloudformation.helpers:_resolve_document",
-    parameters=("params", "body_key", "url_key", "label"),
-    why="ParallelCluster passes TemplateURL as a virtual-host address, which ministack only documents",
+    "ministack.services.cloudformation.helpers:_resolve_document(params, body_key, url_key, label)"
 )
-CREATION_ORDER = Hook(
-    target="ministack.services.cloudformation.stacks:_topological_sort",
-    parameters=("resources", "conditions"),
-    why="one resource is created at a time: a WaitCondition must not block the instance that signals it",
-)
-MANAGED_INSTANCES = Hook(
-    target="ministack.services.ssm:_managed_instance_ids",
-    parameters=(),
-    why="Run Command reaches head nodes, which are moto's",
-)
-FINISH_INVOCATION = Hook(
-    target="ministack.services.ssm:_finish_invocation",
-    parameters=("command_id", "instance_id", "argv"),
-    why="the local Slurm answers a head node's commands, within their limits",
-)
-COMMANDS = Hook(target="ministack.services.ssm:_commands", parameters=None, why="the limits of a command")
-STACKS = Hook(
-    target="ministack.services.cloudformation:_stacks",
-    parameters=None,
-    why="a stack's deletion waits for the stack's current operation",
-)
+# One resource is created at a time: a WaitCondition must not block the instance that signals it.
+CREATION_ORDER = Hook("ministack.services.cloudformation.stacks:_topological_sort(resources, conditions)")
+# Run Command reaches head nodes, which are moto's.
+MANAGED_INSTANCES = Hook("ministack.services.ssm:_managed_instance_ids()")
+# The local Slurm answers a head node's commands, within their limits.
+FINISH_INVOCATION = Hook("ministack.services.ssm:_finish_invocation(command_id, instance_id, argv)")
+# The limits of a command.
+COMMANDS = Hook("ministack.services.ssm:_commands")
+# A stack's deletion waits for the stack's current operation.
+STACKS = Hook("ministack.services.cloudformation:_stacks")
+# A stack that is deleted during its creation would be created nevertheless.
 DELETE_STACK = Hook(
-    target="ministack.services.cloudformation.handlers:_delete_stack_async",
-    parameters=("stack_name", "stack_id", "retain_resources", "force"),
-    why="a stack that is deleted during its creation would be created nevertheless",
+    "ministack.services.cloudformation.handlers:_delete_stack_async(stack_name, stack_id, "
+    "retain_resources, force)"
 )
-EXECUTE_CHANGE_SET = Hook(
-    target="ministack.services.cloudformation.changesets:_deploy_stack_async",
-    parameters=tuple(
-        "stack_name stack_id template param_values disable_rollback tags is_update previous_stack "
-        "retain_except_on_create imports".split()
-    ),
-    why="a stack that the CDK CLI deploys is described by its template's Description",
-)
+# The stacks that use an export.
 IMPORTED_EXPORTS = Hook(
-    target="ministack.services.cloudformation.handlers:_imported_export_names",
-    parameters=("stack", "stack_name"),
-    why="the stacks that use an export",
+    "ministack.services.cloudformation.handlers:_imported_export_names(stack, stack_name)"
 )
+# An export in use cannot change.
 STACK_OUTPUTS = Hook(
-    target="ministack.services.cloudformation.stacks:_resolve_stack_outputs",
-    parameters=tuple("outputs_defs conditions resources param_values mappings stack_name stack_id".split()),
-    why="an export in use cannot change",
+    "ministack.services.cloudformation.stacks:_resolve_stack_outputs(outputs_defs, conditions, "
+    "resources, param_values, mappings, stack_name, stack_id)"
 )
+# A resource whose Create failed gets no Delete.
 CREATE_CUSTOM_RESOURCE = Hook(
-    target="ministack.services.cloudformation.provisioners:_custom_resource_create",
-    parameters=("logical_id", "props", "stack_name", "resource_type"),
-    why="a resource whose Create failed gets no Delete",
+    "ministack.services.cloudformation.provisioners:_custom_resource_create(logical_id, props, "
+    "stack_name, resource_type)"
 )
+# Sends the Delete of a resource whose Create failed.
 DELETE_CUSTOM_RESOURCE = Hook(
-    target="ministack.services.cloudformation.provisioners:_custom_resource_delete",
-    parameters=("physical_id", "props", "stack_name", "logical_id", "resource_type"),
-    why="sends the Delete of a resource whose Create failed",
+    "ministack.services.cloudformation.provisioners:_custom_resource_delete(physical_id, props, "
+    "stack_name, logical_id, resource_type)"
 )
+# The Delete carries the PhysicalResourceId of the failed answer.
 CUSTOM_RESOURCE_ANSWER = Hook(
-    target="ministack.services.cloudformation.custom_resource:deliver_response",
-    parameters=("token", "response"),
-    why="the Delete carries the PhysicalResourceId of the failed answer",
+    "ministack.services.cloudformation.custom_resource:deliver_response(token, response)"
 )
+# A stack that failed with rollback disabled still has to send its failed custom resources a Delete.
 ROLL_BACK = Hook(
-    target="ministack.services.cloudformation.handlers:_roll_back_operation",
-    parameters=("stack_name", "stack_id", "stack", "operation", "reason_override"),
-    why="a stack that failed with rollback disabled still has to send its failed custom resources a Delete",
+    "ministack.services.cloudformation.handlers:_roll_back_operation(stack_name, stack_id, stack, "
+    "operation, reason_override)"
 )
-RESOURCE_HANDLERS = Hook(
-    target="ministack.services.cloudformation.provisioners:_RESOURCE_HANDLERS",
-    parameters=None,
-    why="resource types that are backed by moto",
-)
-PARAMETER_VALUE = Hook(
-    target="ministack.services.ssm:resolve_parameter_value",
-    parameters=("name_or_arn", "version", "decrypt"),
-    why="AWS's error for a missing SSM parameter has another message",
-)
-DATABASE_SUBNETS = Hook(
-    target="ministack.services.rds:_resolve_subnet_group_members",
-    parameters=("subnet_ids",),
-    why="a database's subnets are moto's",
-)
-LOAD_BALANCERS = Hook(
-    target="ministack.services.alb:_lbs", parameters=None, why="ARN and VPC of a network load balancer"
-)
-LOAD_BALANCER_TAGS = Hook(
-    target="ministack.services.alb:_tags", parameters=None, why="the Tagging API must find load balancers"
-)
-LOAD_BALANCER_ATTRIBUTES = Hook(
-    target="ministack.services.alb:_lb_attrs", parameters=None, why="attributes are stored by the ARN"
-)
-TAG_COLLECTORS = Hook(
-    target="ministack.services.tagging:_COLLECTORS",
-    parameters=None,
-    why="ParallelCluster finds a pool's load balancer through the Tagging API",
-)
-SCALING_GROUPS = Hook(
-    target="ministack.services.autoscaling:_asgs", parameters=None, why="a group's instances are moto's"
-)
+# Resource types that are backed by moto.
+RESOURCE_HANDLERS = Hook("ministack.services.cloudformation.provisioners:_RESOURCE_HANDLERS")
+# AWS's error for a missing SSM parameter has another message.
+PARAMETER_VALUE = Hook("ministack.services.ssm:resolve_parameter_value(name_or_arn, version, decrypt)")
+# A database's subnets are moto's.
+DATABASE_SUBNETS = Hook("ministack.services.rds:_resolve_subnet_group_members(subnet_ids)")
+# ARN and VPC of a network load balancer.
+LOAD_BALANCERS = Hook("ministack.services.alb:_lbs")
+# The Tagging API must find load balancers.
+LOAD_BALANCER_TAGS = Hook("ministack.services.alb:_tags")
+# Attributes are stored by the ARN.
+LOAD_BALANCER_ATTRIBUTES = Hook("ministack.services.alb:_lb_attrs")
+# ParallelCluster finds a pool's load balancer through the Tagging API.
+TAG_COLLECTORS = Hook("ministack.services.tagging:_COLLECTORS")
+# A group's instances are moto's.
+SCALING_GROUPS = Hook("ministack.services.autoscaling:_asgs")

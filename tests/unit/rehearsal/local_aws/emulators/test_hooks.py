@@ -18,13 +18,10 @@ def test_no_hook_has_moved(hook: hooks.Hook) -> None:
     hooks.find(hook)
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("ministack.app:no_such_thing", r"ministack\.app:no_such_thing is gone.*this test"),
-        (ministack_hooks.LAMBDA_BINARY.target, "takes"),
-    ],
-)
-def test_moved_hook_is_named(target: str, message: str) -> None:
-    with pytest.raises(hooks.HookMovedError, match=message):
-        hooks.find(hooks.Hook(target=target, parameters=("runtime", "more"), why="this test"))
+def test_moved_hook_is_named() -> None:
+    for declared, message in (
+        ("ministack.app:no_such_thing", r"ministack\.app:no_such_thing is gone"),
+        (f"{ministack_hooks.LAMBDA_BINARY.target}(runtime, more)", "takes"),
+    ):
+        with pytest.raises(hooks.HookMovedError, match=message):
+            hooks.find(hooks.Hook(declared))
