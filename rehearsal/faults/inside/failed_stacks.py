@@ -2,7 +2,7 @@
 
 import boto3
 from injection import Fault
-from scene import Named, Scene, booting, says
+from scene import Scene, booting, create, delete, says, update
 
 
 def _update_rollback_failed(scene: Scene) -> None:
@@ -49,9 +49,7 @@ def _rollback_failed(scene: Scene) -> None:
 
 
 CASES = {
-    "the cluster's stack is UPDATE_ROLLBACK_FAILED": Named(
-        request="Update", act=_update_rollback_failed, changes=True
-    ),
-    "the cluster's stack is DELETE_FAILED": Named(request="Delete", act=_delete_failed),
-    "the rollback of a create fails": Named(request="Create", act=_rollback_failed),
+    "the cluster's stack is UPDATE_ROLLBACK_FAILED": update(_update_rollback_failed),
+    "the cluster's stack is DELETE_FAILED": delete(_delete_failed),
+    "the rollback of a create fails": create(_rollback_failed),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from injection import ANY, Fault
-from scene import Named, Scene
+from scene import Scene, create, delete, update
 
 # More calls than any request makes.
 _ALWAYS = 100_000
@@ -38,25 +38,23 @@ def _unanswered(kind: str, request: str, *, times: int, poll: int = 0) -> Callab
 
 
 CASES = {
-    "the Lambda is killed right after CreateStack": Named(
-        request="Create", act=_killed_after("cloudformation.CreateStack", "Create")
+    "the Lambda is killed right after CreateStack": create(
+        _killed_after("cloudformation.CreateStack", "Create")
     ),
-    "the Lambda is killed right after the request to stop the fleet": Named(
-        request="Update", act=_killed_after("dynamodb.UpdateItem", "Update"), changes=True
+    "the Lambda is killed right after the request to stop the fleet": update(
+        _killed_after("dynamodb.UpdateItem", "Update")
     ),
-    "the Lambda is killed right after UpdateStack": Named(
-        request="Update", act=_killed_after("cloudformation.UpdateStack", "Update"), changes=True
+    "the Lambda is killed right after UpdateStack": update(
+        _killed_after("cloudformation.UpdateStack", "Update")
     ),
-    "the Lambda is killed right after DeleteStack": Named(
-        request="Delete", act=_killed_after("cloudformation.DeleteStack", "Delete")
+    "the Lambda is killed right after DeleteStack": delete(
+        _killed_after("cloudformation.DeleteStack", "Delete")
     ),
-    "all calls are throttled when a create begins": Named(
-        request="Create", act=_unanswered("throttled", "Create", times=_A_WHILE)
+    "all calls are throttled when a create begins": create(
+        _unanswered("throttled", "Create", times=_A_WHILE)
     ),
-    "all calls are throttled while the cluster is created": Named(
-        request="Create", act=_unanswered("throttled", "Create", times=_A_WHILE, poll=1)
+    "all calls are throttled while the cluster is created": create(
+        _unanswered("throttled", "Create", times=_A_WHILE, poll=1)
     ),
-    "all calls end in 500 in a delete": Named(
-        request="Delete", act=_unanswered("error-500", "Delete", times=_ALWAYS)
-    ),
+    "all calls end in 500 in a delete": delete(_unanswered("error-500", "Delete", times=_ALWAYS)),
 }

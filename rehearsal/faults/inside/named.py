@@ -13,7 +13,7 @@ import overlapping
 import removed
 import unusual
 from injection import Fault, KilledError
-from scene import Named, Scene, booting
+from scene import Scene, booting, create, delete, update
 
 
 def _head_node(behaviour: str) -> Callable[[Scene], None]:
@@ -123,44 +123,26 @@ def _state(instance_id: str) -> str:
 
 CASES = (
     {
-        "the head node signals FAILURE": Named(request="Create", act=_head_node("fails")),
-        "the head node never signals": Named(request="Create", act=_head_node("never signals")),
-        "the head node signals FAILURE in an update": Named(
-            request="Update", act=_head_node("fails"), changes=True
-        ),
-        "the head node never signals in an update": Named(
-            request="Update", act=_head_node("never signals"), changes=True
-        ),
-        "the head node ignores the fleet's requests": Named(request="Update", act=_ignoring, changes=True),
-        "the Lambda dies in the first poll of a create": Named(request="Create", act=_dies("Create", 1)),
-        "the Lambda dies in a later poll of a create": Named(request="Create", act=_dies("Create", 2)),
-        "the Lambda dies while the fleet stops": Named(
-            request="Update", act=_dies("Update", 1), changes=True
-        ),
-        "the Lambda dies while the cluster is updated": Named(
-            request="Update", act=_dies("Update", 2), changes=True
-        ),
-        "the Lambda dies while the fleet starts": Named(
-            request="Update", act=_dies("Update", 3), changes=True
-        ),
-        "the Lambda dies in a delete": Named(request="Delete", act=_dies("Delete", 1)),
-        "rollback when jobs run already": Named(request="Update", act=_busy_after_the_update, changes=True),
-        "delete while jobs run": Named(request="Delete", act=_deleted_with_jobs),
-        "update while jobs run": Named(request="Update", act=_busy, changes=True),
-        "update that may stop jobs": Named(request="Update", act=_busy_and_stopped, changes=True),
-        "a policy wants tags on volumes in a create": Named(request="Create", act=_volumes_want_tags),
-        "a policy wants tags on volumes in an update": Named(
-            request="Update", act=_volumes_want_tags, changes=True
-        ),
-        "expired credentials": Named(
-            request="Update", act=_unanswered("cloudformation.DescribeStacks", "expired"), changes=True
-        ),
-        "throttled for minutes": Named(
-            request="Update", act=_unanswered("cloudformation.DescribeStacks", "throttled"), changes=True
-        ),
-        "no connection for minutes": Named(
-            request="Update", act=_unanswered("dynamodb.GetItem", "dropped"), changes=True
-        ),
+        "the head node signals FAILURE": create(_head_node("fails")),
+        "the head node never signals": create(_head_node("never signals")),
+        "the head node signals FAILURE in an update": update(_head_node("fails")),
+        "the head node never signals in an update": update(_head_node("never signals")),
+        "the head node ignores the fleet's requests": update(_ignoring),
+        "the Lambda dies in the first poll of a create": create(_dies("Create", 1)),
+        "the Lambda dies in a later poll of a create": create(_dies("Create", 2)),
+        "the Lambda dies while the fleet stops": update(_dies("Update", 1)),
+        "the Lambda dies while the cluster is updated": update(_dies("Update", 2)),
+        "the Lambda dies while the fleet starts": update(_dies("Update", 3)),
+        "the Lambda dies in a delete": delete(_dies("Delete", 1)),
+        "rollback when jobs run already": update(_busy_after_the_update),
+        "delete while jobs run": delete(_deleted_with_jobs),
+        "update while jobs run": update(_busy),
+        "update that may stop jobs": update(_busy_and_stopped),
+        "a policy wants tags on volumes in a create": create(_volumes_want_tags),
+        "a policy wants tags on volumes in an update": update(_volumes_want_tags),
+        "expired credentials": update(_unanswered("cloudformation.DescribeStacks", "expired")),
+        "throttled for minutes": update(_unanswered("cloudformation.DescribeStacks", "throttled")),
+        "no connection for minutes": update(_unanswered("dynamodb.GetItem", "dropped")),
     }
     | failed_stacks.CASES
     | interrupted.CASES

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from cloudformation import Stack
-from scene import Named, Scene
+from scene import Named, Scene, create, delete, update
 
 
 def _twice(request: str) -> Callable[[Scene], None]:
@@ -87,17 +87,17 @@ def _replayed_update(scene: Scene) -> None:
 
 
 CASES = {
-    "the same Create twice": Named(request="Create", act=_twice("Create")),
-    "the same Update twice": Named(request="Update", act=_twice("Update"), changes=True),
-    "the same Delete twice": Named(request="Delete", act=_twice("Delete")),
-    "rollback after an update": Named(request="Update", act=_rolled_back_afterwards, changes=True),
-    "rollback in the middle of an update": Named(request="Update", act=_rolled_back_meanwhile, changes=True),
-    "delete before the cluster's stack began": Named(request="Create", act=_deleted_meanwhile(0)),
-    "delete during create": Named(request="Create", act=_deleted_meanwhile(1)),
-    "delete during update": Named(request="Delete", act=_deleted_meanwhile(2)),
-    "somebody else's cluster of that name": Named(request="Create", act=_somebody_elses),
-    "the Delete of another stack": Named(request="Delete", act=_somebody_elses_deleted),
-    "two stacks of one cluster name": Named(request="Create", act=_second_stack),
+    "the same Create twice": create(_twice("Create")),
+    "the same Update twice": update(_twice("Update")),
+    "the same Delete twice": delete(_twice("Delete")),
+    "rollback after an update": update(_rolled_back_afterwards),
+    "rollback in the middle of an update": update(_rolled_back_meanwhile),
+    "delete before the cluster's stack began": create(_deleted_meanwhile(0)),
+    "delete during create": create(_deleted_meanwhile(1)),
+    "delete during update": delete(_deleted_meanwhile(2)),
+    "somebody else's cluster of that name": create(_somebody_elses),
+    "the Delete of another stack": delete(_somebody_elses_deleted),
+    "two stacks of one cluster name": create(_second_stack),
     "a Create delivered again after an update": Named(request="Create", act=_replayed_create, changes=True),
     "an Update delivered again after the next": Named(request="Update", act=_replayed_update),
 }

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import boto3
-from scene import Named, Scene, says
+from scene import Scene, delete, says, update
 
 
 def _deleted_by_hand(scene: Scene) -> None:
@@ -102,23 +102,13 @@ def _parameter_deleted(scene: Scene) -> None:
 
 
 CASES = {
-    "the cluster was deleted by hand": Named(request="Update", act=_deleted_by_hand, changes=True),
-    "the cluster is deleted by hand while the fleet stops": Named(
-        request="Update", act=_deleted_after(1), changes=True
-    ),
-    "the cluster is deleted by hand while it is updated": Named(
-        request="Update", act=_deleted_after(2), changes=True
-    ),
-    "the head node was terminated": Named(request="Update", act=_head_node_terminated, changes=True),
-    "ParallelCluster's bucket was emptied": Named(request="Update", act=_bucket_emptied, changes=True),
-    "ParallelCluster's bucket was emptied, then the cluster is deleted": Named(
-        request="Delete", act=_bucket_emptied_and_deleted
-    ),
-    "the fleet's item was deleted, then the cluster is deleted": Named(
-        request="Delete", act=_fleet_item_deleted_and_deleted
-    ),
-    "the fleet's item was deleted": Named(request="Update", act=_fleet_item_deleted, changes=True),
-    "the progress parameter was deleted while the fleet is stopped": Named(
-        request="Update", act=_parameter_deleted, changes=True
-    ),
+    "the cluster was deleted by hand": update(_deleted_by_hand),
+    "the cluster is deleted by hand while the fleet stops": update(_deleted_after(1)),
+    "the cluster is deleted by hand while it is updated": update(_deleted_after(2)),
+    "the head node was terminated": update(_head_node_terminated),
+    "ParallelCluster's bucket was emptied": update(_bucket_emptied),
+    "ParallelCluster's bucket was emptied, then the cluster is deleted": delete(_bucket_emptied_and_deleted),
+    "the fleet's item was deleted, then the cluster is deleted": delete(_fleet_item_deleted_and_deleted),
+    "the fleet's item was deleted": update(_fleet_item_deleted),
+    "the progress parameter was deleted while the fleet is stopped": update(_parameter_deleted),
 }

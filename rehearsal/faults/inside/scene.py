@@ -50,6 +50,21 @@ class Named:
     """True if the next deploy asks for `wanted` instead of `config`."""
 
 
+def create(act: Callable[[Scene], None]) -> Named:
+    """Return a case of a create."""
+    return Named(request="Create", act=act)
+
+
+def update(act: Callable[[Scene], None]) -> Named:
+    """Return a case of an update to `wanted`."""
+    return Named(request="Update", act=act, changes=True)
+
+
+def delete(act: Callable[[Scene], None]) -> Named:
+    """Return a case of a delete."""
+    return Named(request="Delete", act=act)
+
+
 def says(scene: Scene, *words: str) -> str:
     """Return the reason that CloudFormation shows. Raises AssertionError: it lacks a word, or is too long."""
     reason = scene.stack.reasons[-1] if scene.stack.reasons else ""

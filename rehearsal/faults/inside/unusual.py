@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import boto3
 from injection import Fault
-from scene import Config, Named, Scene, says
+from scene import Config, Scene, create, delete, says, update
 
 _GARBAGE = ('{"request_id": "cut', "[]", '{"request": "Update"}')
 _OFF = datetime.timedelta(minutes=10)
@@ -102,27 +102,19 @@ def _name_taken(scene: Scene) -> None:
 
 
 CASES = {
-    "the record is garbage": Named(request="Update", act=_damaged_before, changes=True),
-    "the record becomes garbage while the fleet is stopped": Named(
-        request="Update", act=_damaged_meanwhile, changes=True
-    ),
-    "the record is garbage, then the cluster is deleted": Named(request="Delete", act=_damaged_and_deleted),
-    "a refusal of 9 KB": Named(
-        request="Update", act=_refused("denied at length", "The organisation's policy"), changes=True
-    ),
+    "the record is garbage": update(_damaged_before),
+    "the record becomes garbage while the fleet is stopped": update(_damaged_meanwhile),
+    "the record is garbage, then the cluster is deleted": delete(_damaged_and_deleted),
+    "a refusal of 9 KB": update(_refused("denied at length", "The organisation's policy")),
     # Lambda cannot log such a message, so only the failed operation is named.
-    "a refusal of 9 KB with lone surrogates": Named(
-        request="Update", act=_refused("denied unprintably", "stopping compute fleet"), changes=True
+    "a refusal of 9 KB with lone surrogates": update(
+        _refused("denied unprintably", "stopping compute fleet")
     ),
-    "a clock that is 10 minutes ahead in a create": Named(request="Create", act=_clock_off(_OFF, "Create")),
-    "a clock that is 10 minutes ahead in an update": Named(
-        request="Update", act=_clock_off(_OFF, "Update"), changes=True
-    ),
-    "a clock that is 10 minutes behind in an update": Named(
-        request="Update", act=_clock_off(-_OFF, "Update"), changes=True
-    ),
-    "a clock that is 10 minutes behind in a delete": Named(request="Delete", act=_clock_off(-_OFF, "Delete")),
-    "another app's stack has the cluster's name": Named(request="Create", act=_name_taken),
-    "a config of 60 KB": Named(request="Create", act=_large_config),
-    "former properties without OnBusy": Named(request="Update", act=_without_on_busy, changes=True),
+    "a clock that is 10 minutes ahead in a create": create(_clock_off(_OFF, "Create")),
+    "a clock that is 10 minutes ahead in an update": update(_clock_off(_OFF, "Update")),
+    "a clock that is 10 minutes behind in an update": update(_clock_off(-_OFF, "Update")),
+    "a clock that is 10 minutes behind in a delete": delete(_clock_off(-_OFF, "Delete")),
+    "another app's stack has the cluster's name": create(_name_taken),
+    "a config of 60 KB": create(_large_config),
+    "former properties without OnBusy": update(_without_on_busy),
 }
