@@ -11,8 +11,10 @@ import pytest
 
 from rehearsal.account import LocalAccount, local_account
 from rehearsal.local_aws.address import tools_path
+from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.narrator import Narrator
+from tests.slow.account import Account
 from training_cluster.paths import ROOT
 
 # Scripts of nodes call `aws`.
@@ -63,3 +65,11 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     with local_account(folder, marker=marker, narrator=Narrator()) as account:
         yield Cloud(**vars(account), folder=folder)
         refuse_denied_calls(account.address)
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    """Start a local AWS without the CDK's bootstrap."""
+    folder = tmp_path_factory.mktemp("aws")
+    with LocalAws(folder=folder, marker=("TRAINING_CLUSTER_TEST", str(folder))) as address:
+        yield Account(address)

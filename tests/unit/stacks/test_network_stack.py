@@ -132,15 +132,6 @@ def test_private_endpoints_answer_the_whole_network_alone(everything: App) -> No
         assert rule["CidrIp"] == everything.only("AWS::EC2::VPC")["CidrBlock"]
 
 
-def test_an_own_network_gets_a_security_group_alone(brought: App) -> None:
-    types = {each["Type"] for each in brought.templates[STACK]["Resources"].values()}
-    assert {each for each in types if each.startswith("AWS::EC2::")} == {
-        "AWS::EC2::SecurityGroup",
-        "AWS::EC2::SecurityGroupIngress",
-        "AWS::EC2::SecurityGroupEgress",
-    }
-
-
 def test_an_own_network_and_group_get_nothing() -> None:
     settings = read_settings({**OWN_NETWORK, "security_group_id": "sg-0123456789abcdef0"})
     template = Template.from_stack(NetworkStack(cdk.App(), STACK, settings=settings)).to_json()

@@ -11,10 +11,6 @@ import pytest
 
 from tests.unit.stacks.app import App, Json, listed
 from training_cluster.acknowledgements import flat
-from training_cluster.catalog.families import family_names
-from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import placeholders
-from training_cluster.rules.context import read_settings
 
 
 @pytest.fixture(params=["default", "everything", "brought"])
@@ -125,12 +121,3 @@ def test_the_private_subnet_has_no_way_in(default: App) -> None:
     )
     routes = default.resources("AWS::EC2::Route").values()
     assert [each for each in routes if flat(each["RouteTableId"]) == table and "GatewayId" in each] == []
-
-
-def test_queues_of_every_family_are_private() -> None:
-    ids = placeholders(image_id=None, bootstrap_budget_s=0)
-    for family in family_names():
-        config = render_cluster_config(settings=read_settings({"family": family}), ids=ids)
-        for each in config["Scheduling"]["SlurmQueues"]:
-            assert each["Networking"]["SubnetIds"] == [ids.private_subnet_id]
-            assert "AssignPublicIp" not in each["Networking"]

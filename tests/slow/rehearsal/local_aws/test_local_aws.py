@@ -1,13 +1,11 @@
 """The local AWS's corrections of its emulators, tested with the real library."""
 
 import datetime
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.local_aws.process import LocalAws
 from tests.slow.account import Account, Config, Queue
 from tests.slow.resources import as_outputs, attribute, database
 
@@ -15,16 +13,6 @@ pytestmark = pytest.mark.slow
 
 P4D, P5 = "p4d.24xlarge", "p5.48xlarge"
 EFA = {"Efa": {"Enabled": True}}
-
-
-@pytest.fixture(scope="module")
-def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    folder = tmp_path_factory.mktemp("aws")
-    local_aws = LocalAws(folder=folder, marker=("TRAINING_CLUSTER_TEST", str(folder)))
-    try:
-        yield Account(local_aws.start())
-    finally:
-        local_aws.stop()
 
 
 def test_capacity_reservation_has_type_count_and_group(account: Account) -> None:
@@ -246,39 +234,3 @@ def test_lustre_is_linked_to_s3(account: Account) -> None:
     assert fsx.describe_data_repository_associations()["Associations"] == []
     with pytest.raises(ClientError, match="FileSystemNotFound"):
         fsx.describe_file_systems(FileSystemIds=[outputs["Lustre"]])
-
-
-def test_login_nodes_are_as_many_as_their_count(account: Account) -> None:
-    network = account.network
-
-    def config(count: int) -> Config:
-        networking = {"SubnetIds": [network.public], "AdditionalSecurityGroups": [network.nodes]}
-        pool = {"Name": "login", "InstanceType": "m6i.large", "Count": count, "Networking": networking}
-        return network.config(LoginNodes={"Pools": [pool]})
-
-    name = {"cluster_name": "logins"}
-    count = (("describe_cluster", name), ("describe_cluster_instances", {**name, "node_type": "LoginNode"}))
-
-    def change(operation: str, **config: Config) -> tuple[str, dict[str, Any]]:
-        return operation, {**name, **config}
-
-    [created] = account.library(change("create_cluster", cluster_configuration=config(1)))
-    assert "refused" not in created, created
-    assert account.wait("logins") == "CREATE_COMPLETE", account.reasons("logins")
-    cluster, instances, updated = account.library(
-        *count, change("update_cluster", cluster_configuration=config(2))
-    )
-    assert (cluster["loginNodes"][0]["healthyNodes"], len(instances["instances"])) == (1, 1)
-    assert "refused" not in updated, updated
-    assert account.wait("logins") == "UPDATE_COMPLETE", account.reasons("logins")
-    cluster, instances, deleted = account.library(*count, change("delete_cluster"))
-    assert (cluster["loginNodes"][0]["healthyNodes"], len(instances["instances"])) == (2, 2)
-    assert "refused" not in deleted, deleted
-    assert account.wait("logins") == "NONE"
-    assert account.client("elbv2").describe_load_balancers()["LoadBalancers"] == []
-    states = [
-        instance["State"]["Name"]
-        for reservation in account.client("ec2").describe_instances()["Reservations"]
-        for instance in reservation["Instances"]
-    ]
-    assert set(states) == {"terminated"}

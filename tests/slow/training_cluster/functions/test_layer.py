@@ -17,7 +17,6 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from rehearsal.local_aws.process import LocalAws
 from tests.slow.account import Account
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.functions.built_layer import PYTHON
@@ -68,15 +67,6 @@ def layers() -> dict[str, Path]:
 def for_lambda(layers: dict[str, Path]) -> Iterator[zipfile.ZipFile]:
     with zipfile.ZipFile(layers[PYTHON]) as archive:
         yield archive
-
-
-@pytest.fixture
-def account(tmp_path: Path) -> Iterator[Account]:
-    local_aws = LocalAws(folder=tmp_path, marker=("TRAINING_CLUSTER_TEST", str(tmp_path)))
-    try:
-        yield Account(local_aws.start())
-    finally:
-        local_aws.stop()
 
 
 def _unpack(archive: Path, folder: Path) -> Path:

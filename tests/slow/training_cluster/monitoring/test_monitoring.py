@@ -3,13 +3,11 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rehearsal.local_aws.address import PROGRAMS
-from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm
 from tests.slow.account import Account
 from tests.slow.assets.training.training import NODES, local_slurm
@@ -19,16 +17,6 @@ from training_cluster.paths import ASSETS, TRAINING
 from training_cluster.stack_names import jobs_topic
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    folder = tmp_path_factory.mktemp("aws")
-    local_aws = LocalAws(folder=folder, marker=("TRAINING_CLUSTER_TEST", str(folder)))
-    try:
-        yield Account(local_aws.start())
-    finally:
-        local_aws.stop()
 
 
 def _deploy(account: Account, **flags: str) -> None:

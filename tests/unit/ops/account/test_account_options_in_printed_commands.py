@@ -12,7 +12,6 @@ import pytest
 from ops.account import region_and_profile
 from ops.preflight.finding import Finding
 from tests.printed_aws_commands import printed_aws_commands
-from tests.unit.ops.fake_account import Refused
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 from tests.unit.ops.own_account import OwnAccount
 from training_cluster.flags.cluster import PCLUSTER_VERSION
@@ -77,23 +76,6 @@ def test_the_mends_of_a_diagnosis(said: Said) -> None:
     shown = "".join(said("diagnose", log) for log in LOGS)
     mends = "\n".join(re.findall(r"^(?:   fix:    |           )(.*)$", shown, re.MULTILINE))
     check(mends, has="pcluster update-compute-fleet --region eu-west-1 --cluster-name")
-
-
-def test_what_follows_a_submit(said: Said, cluster: PlayedCluster) -> None:
-    cluster.has_workload("gpt2")
-    cluster.says("sbatch", "17\n")
-    check(
-        said("submit", "gpt2", "--nodes", "1"),
-        has="trainctl --region eu-west-1 --profile prod logs 17 --follow",
-    )
-
-
-def test_the_stacks(said: Said, cluster: PlayedCluster) -> None:
-    cluster.account.answers |= {
-        "DescribeStacks": {"Stacks": []},
-        "GetParameter": Refused("ParameterNotFound"),
-    }
-    check(said("status"), has=f"trainctl --region eu-west-1 --profile prod deploy --cluster {CLUSTER}\n")
 
 
 def test_errors(said: Said, cluster: PlayedCluster) -> None:

@@ -12,7 +12,6 @@ from ops.diagnose.causes import load_causes, placeholders
 from ops.diagnose.diagnose import diagnose_evidence
 from ops.diagnose.files import Files
 from ops.diagnose.render import Diagnosis
-from tests.unit.ops.jobs_head_node import Call
 
 CORPUS = Path(__file__).parent / "logs"
 THREADS = Path(__file__).parent / "threads"
@@ -177,11 +176,6 @@ def test_an_s3_denial_names_right_and_flags(quote: str, tmp_path: Path) -> None:
     assert right == "allow s3:GetObject on arn:aws:s3:::team-data/corpus/a.bin"
     for words in ("trainctl deploy --cluster b -c read_buckets=", "-c write_buckets=", "-c node_policies="):
         assert words in flags
-
-
-def test_deploys_are_of_the_diagnosed_cluster(call: Call) -> None:
-    said = call("diagnose", str(CORPUS / "no-capacity-resume.log"), "--cluster", "b")[1]
-    assert "trainctl deploy --cluster b -c capacity=reservation:cr-... (or capacity-block" in said
 
 
 def test_more_lines_raise_a_cause_and_are_counted(tmp_path: Path) -> None:

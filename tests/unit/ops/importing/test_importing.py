@@ -400,51 +400,31 @@ def test_configs_in_templates_are_mappings_or_text(tmp_path: Path) -> None:
     assert read_config_file(short)["HeadNode"]["Networking"]["SubnetId"] == {"Ref": "Subnet"}
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "the file is empty"),
-        ("HeadNode: {}", "it is a part of a config: HeadNode, without Scheduling.SlurmQueues"),
-        (
-            "HeadNode: {}\nScheduling: {SlurmSettings: {}}",
-            "it is a part of a config: HeadNode, Scheduling, with",
-        ),
-        (
-            "[global]\ncluster_template = x\n[cluster x]\nscheduler = slurm\n",
-            "type:   pcluster3-config-converter",
-        ),
-        ("HeadNode: {}\nScheduling: {Scheduler: awsbatch}", "awsbatch: jobs, scripts and checks here"),
-        ("HeadNode: 5\nScheduling: {Scheduler: slurm}", "HeadNode: expected keys with values, found a whole"),
-        ("HeadNode:\nScheduling: {Scheduler: slurm}", "HeadNode: required, but missing"),
-        ("HeadNode: {}\nScheduling: [slurm]", "Scheduling: expected keys with values, found a list"),
-        ("HeadNode: {Networking: x}\nScheduling: {}", "HeadNode.Networking: expected keys with values"),
-        ("HeadNode: {}\nScheduling: {}\nTags: 5", "Tags: expected a list, found a whole number (5)"),
-        (
-            "HeadNode: {}\nScheduling: {SlurmQueues: [{ComputeResources: [7]}]}",
-            "Scheduling.SlurmQueues[0].ComputeResources[0]: expected keys with values",
-        ),
-        (
-            "HeadNode: {}\nScheduling: {}\nSharedStorage: [{EfsSettings: 5}]",
-            "SharedStorage[0].EfsSettings: expected keys with values",
-        ),
-        (
-            "HeadNode: {Networking: {SecurityGroups: [1]}}\nScheduling: {}",
-            "HeadNode.Networking.SecurityGroups[0]: expected text, found a whole number (1)",
-        ),
-        ('{"Resources": {"B": {"Type": "AWS::S3::Bucket"}}}', "no HeadNode and Scheduling"),
-        (
-            "HeadNode: {}\nScheduling: {Scheduler: slurm}\nScheduling: {Scheduler: slurm}",
-            "line 3: the key Scheduling is on line 2 already",
-        ),
-        (
-            'Resources: {C: {Properties: {ClusterConfiguration: "HeadNode: {}\\nHeadNode: {}"}}}',
-            "line 2: the key HeadNode is on line 1 already",
-        ),
-    ],
-)
-def test_a_file_without_a_config_is_one_message(text: str, words: str, tmp_path: Path, imports: Call) -> None:
+MESSAGES = r"""
+ // the file is empty
+HeadNode: {} // it is a part of a config: HeadNode, without Scheduling.SlurmQueues
+HeadNode: {}\nScheduling: {SlurmSettings: {}} // it is a part of a config: HeadNode, Scheduling, with
+[global]\ncluster_template = x\n[cluster x]\nscheduler = slurm // type:   pcluster3-config-converter
+HeadNode: {}\nScheduling: {Scheduler: awsbatch} // awsbatch: jobs, scripts and checks here
+HeadNode: 5\nScheduling: {Scheduler: slurm} // HeadNode: expected keys with values, found a whole
+HeadNode:\nScheduling: {Scheduler: slurm} // HeadNode: required, but missing
+HeadNode: {}\nScheduling: [slurm] // Scheduling: expected keys with values, found a list
+HeadNode: {Networking: x}\nScheduling: {} // HeadNode.Networking: expected keys with values
+HeadNode: {}\nScheduling: {}\nTags: 5 // Tags: expected a list, found a whole number (5)
+HeadNode: {}\nScheduling: {SlurmQueues: [{ComputeResources: [7]}]} // SlurmQueues[0].ComputeResources[0]: exp
+HeadNode: {}\nScheduling: {}\nSharedStorage: [{EfsSettings: 5}] // SharedStorage[0].EfsSettings: expected keys
+HeadNode: {Networking: {SecurityGroups: [1]}}\nScheduling: {} // SecurityGroups[0]: expected text, found
+{"Resources": {"B": {"Type": "AWS::S3::Bucket"}}} // no HeadNode and Scheduling
+HeadNode: {}\nScheduling: {Scheduler: slurm}\nScheduling: {} // line 3: the key Scheduling is on line 2
+Resources: {C: {Properties: {ClusterConfiguration: "HeadNode: {}LINE"}}} // 2: the key HeadNode is on line 1
+"""
+
+
+@pytest.mark.parametrize("line", MESSAGES.strip("\n").splitlines())
+def test_a_file_without_a_config_is_one_message(line: str, tmp_path: Path, imports: Call) -> None:
+    text, words = line.split(" // ")
     file = tmp_path / "file.yaml"
-    file.write_text(text)
+    file.write_text(text.replace(r"\n", "\n").replace("LINE", r"\nHeadNode: {}"))
     code, _, said = imports(str(file))
     assert (code, words in said) == (2, True), said
     assert not (tmp_path / "out").exists()

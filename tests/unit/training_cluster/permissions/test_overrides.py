@@ -13,34 +13,17 @@ from training_cluster.rules.context import read_settings
 
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:x-AbCdEf"
 ROLE = "arn:aws:iam::123456789012:role/mine"
-LUSTRE = "{Name: l, MountDir: /l, StorageType: FsxLustre, FsxLustreSettings: "
-CASES: dict[str, tuple[str, str]] = {
-    f"SharedStorage: [{LUSTRE}{{StorageCapacity: 1200, ImportPath: 's3://b/x'}}}}]": (
-        "BucketsOfLustre",
-        "s3:PutObject",
-    ),
-    "SharedStorage: [{Name: z, MountDir: /z, StorageType: FsxLustre, FsxLustreSettings: "
-    "{BackupId: backup-0123456789abcdef0}}]": ("OwnFileSystems", "fsx:DescribeBackups"),
-    "SharedStorage: [{Name: z, MountDir: /z, StorageType: FsxOntap, FsxOntapSettings: {VolumeId: v}}]": (
-        "OwnFileSystems",
-        "fsx:DescribeStorageVirtualMachines",
-    ),
-    "SharedStorage: [{Name: z, MountDir: /z, StorageType: FileCache, FileCacheSettings: {FileCacheId: f}}]": (
-        "OwnFileSystems",
-        "fsx:DescribeFileCaches",
-    ),
-    f"Scheduling: {{SlurmSettings: {{MungeKeySecretArn: '{SECRET}'}}}}": (
-        "OwnMungeKey",
-        "secretsmanager:GetSecretValue",
-    ),
-    "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs, EbsSettings: {KmsKeyId: k}}]": (
-        "OwnKeys",
-        "kms:CreateGrant",
-    ),
-    f"Iam: {{Roles: {{LambdaFunctionsRole: '{ROLE}'}}}}": ("PassOwnRoles", "iam:PassRole"),
-    f"HeadNode: {{Iam: {{InstanceRole: '{ROLE}'}}}}": ("PassOwnRoles", "iam:PassRole"),
-    "CustomS3Bucket: mine": ("OwnLibraryBucket", "s3:PutBucketPolicy"),
-}
+CASES = f"""
+NEW FsxLustre, FsxLustreSettings: {{ImportPath: 's3://b/x'}}}}] // BucketsOfLustre s3:PutObject
+NEW FsxLustre, FsxLustreSettings: {{BackupId: BACKUP}}}}] // OwnFileSystems fsx:DescribeBackups
+NEW FsxOntap, FsxOntapSettings: {{VolumeId: v}}}}] // OwnFileSystems fsx:DescribeStorageVirtualMachines
+NEW FileCache, FileCacheSettings: {{FileCacheId: f}}}}] // OwnFileSystems fsx:DescribeFileCaches
+NEW Ebs, EbsSettings: {{KmsKeyId: k}}}}] // OwnKeys kms:CreateGrant
+Scheduling: {{SlurmSettings: {{MungeKeySecretArn: '{SECRET}'}}}} // OwnMungeKey secretsmanager:GetSecretValue
+Iam: {{Roles: {{LambdaFunctionsRole: '{ROLE}'}}}} // PassOwnRoles iam:PassRole
+HeadNode: {{Iam: {{InstanceRole: '{ROLE}'}}}} // PassOwnRoles iam:PassRole
+CustomS3Bucket: mine // OwnLibraryBucket s3:PutBucketPolicy
+"""
 
 
 def granted(overrides: str, folder: Path, **flags: str) -> list[PolicyStatement]:
@@ -50,9 +33,13 @@ def granted(overrides: str, folder: Path, **flags: str) -> list[PolicyStatement]
     return list(grants(config_before_deploy(read_settings({"overrides": str(file), **flags}))))
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES.items(), ids=[sid for sid, _ in CASES.values()])
-def test_a_key_brings_its_statement(text: str, expected: tuple[str, str], tmp_path: Path) -> None:
-    sid, action = expected
+@pytest.mark.parametrize("line", CASES.strip().splitlines())
+def test_a_key_brings_its_statement(line: str, tmp_path: Path) -> None:
+    text, expected = line.split(" // ")
+    text = text.replace("NEW", "SharedStorage: [{Name: z, MountDir: /z, StorageType:").replace(
+        "BACKUP", "backup-0123456789abcdef0"
+    )
+    sid, action = expected.split()
     found = {each.sid: each.actions for each in granted(text, tmp_path)}
     assert action in found[sid]
 

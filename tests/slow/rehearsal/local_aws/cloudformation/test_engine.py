@@ -1,6 +1,5 @@
 """A local AWS creates a stack's resources in an unfavorable order, and refuses what works by luck."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,20 +7,9 @@ from botocore.exceptions import ClientError
 
 from rehearsal.creation_order.orders import unlucky_order
 from rehearsal.creation_order.template import Dependencies
-from rehearsal.local_aws.process import LocalAws
 from tests.slow.account import Account
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    folder = tmp_path_factory.mktemp("aws")
-    local_aws = LocalAws(folder=folder, marker=("TRAINING_CLUSTER_TEST", str(folder)))
-    try:
-        yield Account(local_aws.start())
-    finally:
-        local_aws.stop()
 
 
 def _resources(account: Account) -> dict[str, Any]:

@@ -12,16 +12,12 @@ from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Handler, Properties, ec2
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
 from rehearsal.local_aws.image_builder import resources as image_builder
-from rehearsal.local_aws.image_builder.documents import DocumentError, missing_parameters, read
+from rehearsal.local_aws.image_builder.documents import DocumentError, read
 from rehearsal.local_aws.image_builder.records import RECORDS, RefusedError
 from training_cluster.flags.cluster import PCLUSTER_VERSION
-from training_cluster.paths import ASSETS, ROOT
 
 ARN = "arn:aws:imagebuilder:us-east-1:123456789012"
 PARAMETER = "/imagebuilder/training-cluster/gpu"
-OURS = sorted((ASSETS / "images").glob("*.yaml"))
-# ParallelCluster's own components, which AWS takes.
-THEIRS = sorted(ROOT.glob(".venv-pcluster/lib/python*/site-packages/pcluster/resources/imagebuilder/*.yaml"))
 
 
 def step(name: str = "Do", *, action: str = "ExecuteBash", **more: Any) -> dict[str, Any]:
@@ -31,12 +27,6 @@ def step(name: str = "Do", *, action: str = "ExecuteBash", **more: Any) -> dict[
 def document(*steps: dict[str, Any], phase: str = "build", **more: Any) -> str:
     phases = [{"name": phase, "steps": list(steps or [step()])}]
     return yaml.safe_dump({"schemaVersion": 1.0, "phases": phases, **more})
-
-
-def test_documents_that_aws_takes_are_taken() -> None:
-    assert OURS
-    assert len(THEIRS) > 3
-    assert all(read(path.read_text())["phases"] for path in (*OURS, *THEIRS))
 
 
 @pytest.mark.parametrize(
@@ -66,14 +56,6 @@ def test_documents_that_aws_takes_are_taken() -> None:
 def test_a_wrong_document_is_refused_with_the_place(data: str, words: str) -> None:
     with pytest.raises(DocumentError, match=re.escape(words)):
         read(data)
-
-
-def test_parameters_are_given_or_have_a_default() -> None:
-    parameters = [{"Recipe": {"type": "string"}}, {"Speed": {"type": "string", "default": "1"}}]
-    found = read(document(step(inputs={"commands": ["echo {{ Recipe }}"]}), parameters=parameters))
-    assert missing_parameters(found, {"Recipe"}) == ""
-    assert missing_parameters(found, set()) == "parameters without a value: Recipe"
-    assert missing_parameters(found, {"Recipe", "Colour"}).endswith("does not declare: Colour")
 
 
 @pytest.fixture
@@ -210,26 +192,6 @@ def test_components_are_read_by_their_recipe(stack: Stack) -> None:
         stack.component(Data=document(phases=[{"name": "build", "steps": []}]))
 
 
-def test_build_makes_and_publishes_an_ami(stack: Stack) -> None:
-    recipe, _ = stack.recipe(
-        BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 100}}],
-        AmiTags={"of": "recipe"},
-    )
-    arn, attributes = stack.create("Image", **stack.order(recipe))
-    assert (arn, attributes["Name"]) == (f"{ARN}:image/node-image/1.0.0/1", "Node Image")
-    ami = ec2().amis[attributes["ImageId"]]
-    assert (ami.architecture, ami.virtualization_type, ami.ena_support) == ("x86_64", "hvm", True)
-    assert (ami.root_gib, ami.description) == (100, "")
-    assert ami.name.startswith("node 20")
-    assert {tag["key"]: tag["value"] for tag in ami.get_tags()} == {
-        "parallelcluster:version": PCLUSTER_VERSION,
-        "of": "recipe",
-        "CreatedBy": "EC2 Image Builder",
-        "Ec2ImageBuilderArn": arn,
-    }
-    assert published() == ami.id
-
-
 def test_a_build_that_fails_on_aws_says_why(stack: Stack) -> None:
     small, _ = stack.recipe(BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 8}}])
     order = stack.order(small)
@@ -307,15 +269,6 @@ def test_a_pipeline_makes_a_newer_image_each_time(stack: Stack) -> None:
     assert [each["version"] for each in summaries] == ["1.0.0/2"]
     assert len(call("ListImages")[1]["imageVersionList"]) == 1
     assert len(call("ListImagePipelines")[1]["imagePipelineList"]) == 1
-
-
-def test_failed_build_of_a_pipeline_is_an_image(stack: Stack) -> None:
-    recipe, _ = stack.recipe()
-    pipeline, _ = stack.create("ImagePipeline", Name="node", **stack.order(recipe, Region="eu-west-1"))
-    _, started = call("StartImagePipelineExecution", imagePipelineArn=pipeline, clientToken="t")
-    image = call("GetImage", imageBuildVersionArn=started["imageBuildVersionArn"])[1]["image"]
-    assert image["state"]["status"] == "FAILED"
-    assert image["outputResources"] == {"amis": []}
 
 
 def test_changed_pipeline_builds_its_image_again(stack: Stack) -> None:
