@@ -52,10 +52,7 @@ _METRICS = (
     "A real Prometheus asks a real node_exporter for each node; the nodes' own programs write.",
 )
 _REPORT = ("Report", "The measurements, their files, and what was emulated.")
-_TEAR_DOWN = (
-    "Tear down",
-    "cdk destroy removes the cluster; network, storage and data remain, as on AWS.",
-)
+_TEAR_DOWN = ("Tear down", "cdk destroy removes the cluster; network, storage and data remain, as on AWS.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,12 +43,7 @@ class Assemblies:
     def _synth(self, given: Sequence[str], environment: Mapping[str, str]) -> Path:
         folder = self._folder / (re.sub(r"[^\w.,=-]", "-", ",".join(given)) or "defaults")
         folder.mkdir(parents=True, exist_ok=True)
-        cdk = CdkCli(
-            project=ROOT,
-            environment={**environment, **_JSII},
-            logs=folder,
-            narrator=self._narrator,
-        )
+        cdk = CdkCli(project=ROOT, environment={**environment, **_JSII}, logs=folder, narrator=self._narrator)
         context = [part for each in given for part in ("-c", each)]
         cdk.run("synth", "--quiet", *context, output=folder / "cdk.out")
         return folder / "cdk.out"

@@ -192,11 +192,5 @@ def try_safe_way(case: Case, account: LocalAccount, assemblies: Assemblies) -> V
     except Exception as error:  # the verdict reports it
         stuck.append(message(error))
     return Verdict(
-        id=case.id,
-        fired=bool(ways),
-        ended="refused",
-        next="typed",
-        stuck=stuck,
-        lost=lost,
-        reasons=ways,
+        id=case.id, fired=bool(ways), ended="refused", next="typed", stuck=stuck, lost=lost, reasons=ways
     )

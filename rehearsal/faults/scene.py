@@ -56,11 +56,7 @@ class Scene:
     def pcluster(self, *arguments: str) -> str:
         """Run ParallelCluster's own command line and return its output."""
         done = subprocess.run(
-            [_PCLUSTER, *arguments],
-            env=self.site.environment,
-            capture_output=True,
-            text=True,
-            check=True,
+            [_PCLUSTER, *arguments], env=self.site.environment, capture_output=True, text=True, check=True
         )
         return done.stdout
 

@@ -37,9 +37,7 @@ def make_certificate(*, certificate: Path, key: Path, trust_bundle: Path) -> Non
     key.touch(mode=0o600)
     key.write_bytes(
         private_key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
     )
     certificate.write_bytes(pem)

@@ -59,10 +59,7 @@ class FileSystemType(MotoType):
 
     def attributes(self, physical_id: str) -> Attributes:
         """Return the attributes for Fn::GetAtt."""
-        return {
-            "Arn": self.resource(physical_id).file_system_arn,
-            "FileSystemId": physical_id,
-        }
+        return {"Arn": self.resource(physical_id).file_system_arn, "FileSystemId": physical_id}
 
     def update(
         self, physical_id: str, old: Properties, new: Properties, stack_name: str, logical_id: str

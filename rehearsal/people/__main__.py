@@ -49,10 +49,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--json", action="store_true", help="print the results as JSON at the end")
     parser.add_argument(
-        "--deploys",
-        type=int,
-        default=20,
-        help="deploys during which bob tries to replace the scripts",
+        "--deploys", type=int, default=20, help="deploys during which bob tries to replace the scripts"
     )
     parser.add_argument(
         "--only", choices=["cluster", "nodes"], help="without tests: all, or what bob tries on alice's nodes"

@@ -176,11 +176,7 @@ HEALTH = Board(
             about="Class fatal: the health check drains the node. Class application: a faulty program.",
         ),
         one("GPUs whose NVLink fabric is not ready", "sum by (node) (1 - gpu_fabric_ready)", "{{node}}"),
-        one(
-            "ECC errors",
-            "sum by (node, gpu, kind) (gpu_ecc_errors_total) > 0",
-            "{{node}} {{gpu}} {{kind}}",
-        ),
+        one("ECC errors", "sum by (node, gpu, kind) (gpu_ecc_errors_total) > 0", "{{node}} {{gpu}} {{kind}}"),
         one("Hottest GPU", "max by (node) (gpu_temperature_celsius)", "{{node}}", "celsius"),
         one(
             "GPUs slowed by heat or power",

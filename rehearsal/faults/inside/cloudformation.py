@@ -141,11 +141,7 @@ class Stack:
         self.framework.run(self._sent[number], stack_status=self.status)
 
     def _wanted(self, config: dict[str, Any], **properties: str) -> dict[str, str]:
-        return {
-            "ClusterName": self.cluster_name,
-            "ClusterConfiguration": json.dumps(config),
-            **properties,
-        }
+        return {"ClusterName": self.cluster_name, "ClusterConfiguration": json.dumps(config), **properties}
 
     def _event(self, kind: str, properties: dict[str, str], **more: Any) -> Event:
         self._id = self._id or (
