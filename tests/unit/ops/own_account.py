@@ -245,9 +245,7 @@ class OwnAccount:
         run = self.ec2.run_instances(
             ImageId=image, InstanceType=type_, MinCount=count, MaxCount=count, Placement=placement, **more
         )
-        self.later(
-            self.ec2.terminate_instances, InstanceIds=[each["InstanceId"] for each in run["Instances"]]
-        )
+        self.later(self.ec2.terminate_instances, InstanceIds=[e["InstanceId"] for e in run["Instances"]])
 
     def deploy(
         self,

@@ -210,8 +210,7 @@ def test_wrong_input_is_one_message(
     (tmp_path / "nothing").mkdir()
     before = _files(tmp_path)
     code, out, err = call(*(word.replace("{d}", str(tmp_path)) for word in shlex.split(line)))
-    assert code == 2
-    assert out == ""
+    assert (code, out) == (2, "")
     said = " ".join(re.sub("[╭─╮│╰╯]", " ", err).split())
     assert WRONG[line].replace("{d}", str(tmp_path)) in said
     assert len(err.strip().splitlines()) <= 8, "one message"
@@ -222,9 +221,7 @@ def _no_client(service: str) -> None:
     raise AssertionError(f"{service} was asked before the input was checked")
 
 
-def test_error_names_the_subcommand_wherever_options_stand(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_names_subcommand_wherever_options_stand(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise NoRegionError
 

@@ -101,8 +101,7 @@ def test_a_shell_takes_the_place_of_trainctl(
     became = list[list[str]]()
     monkeypatch.setattr(connect.found, "__kwdefaults__", {"which": lambda name: f"/bin/{name}"})
     monkeypatch.setattr("os.execv", lambda path, argv: became.append([path, *argv]))
-    assert connects()[0] == 0
-    assert became == [["/bin/aws", "/bin/aws", *SESSION[1:]]]
+    assert (connects()[0], became) == (0, [["/bin/aws", "/bin/aws", *SESSION[1:]]])
 
 
 @pytest.mark.parametrize(
@@ -136,22 +135,17 @@ def test_ssh_has_the_clusters_user_address_and_key(
     assert connects("--ssh", "--print")[1] == f"ssh {user}@203.0.113.7\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "node", "said"),
-    [
+def test_a_shell_that_cannot_be_says_why(cluster: PlayedCluster, connects: Call) -> None:
+    for arguments, node, said in (
         (("--ssh", "-i", "/none.pem"), {}, "There is no key /none.pem.\n  type:   the command of"),
         (("--ssh",), {"address": None}, "has no public address"),
         (("--ssh",), {"os": ""}, "names an unknown os"),
         (("--ssh",), {"os": "windows"}, "names an unknown os: windows"),
-    ],
-)
-def test_a_shell_that_cannot_be_says_why(
-    arguments: tuple[str, ...], node: dict[str, Any], said: str, cluster: PlayedCluster, connects: Call
-) -> None:
-    head_node(cluster, **node)
-    code, out, err = connects(*arguments, "--print")
-    assert (code, out) == (1, "")
-    assert said in err
+    ):
+        head_node(cluster, **node)
+        code, out, err = connects(*arguments, "--print")
+        assert (code, out) == (1, "")
+        assert said in err
 
 
 @pytest.mark.parametrize("endpoint", ["https://localhost:4566", "https://127.0.1.1:9", "http://[::1]:1"])

@@ -1,24 +1,19 @@
 """Words of `trainctl registry`: what is refused, and what the head node is asked for."""
 
-import pytest
-
 from ops.registry import check, needs_no_password, script
 
 ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 
 
-@pytest.mark.parametrize(
-    ("words", "asked"),
-    [
+def test_the_head_node_is_asked_for_it() -> None:
+    for words, asked in (
         (("login", "nvcr.io", None), "login nvcr.io"),
         (("login", "docker.io", "me"), "login docker.io me"),
         (("login", ECR, None), f"login {ECR}"),
         (("logout", "registry.example.com:5000", None), "logout registry.example.com:5000"),
         (("list", None, None), "list"),
-    ],
-)
-def test_the_head_node_is_asked_for_it(words: tuple[str, str | None, str | None], asked: str) -> None:
-    assert script(check(*words)) == f"bash /fsx/training/registry.sh {asked}"
+    ):
+        assert script(check(*words)) == f"bash /fsx/training/registry.sh {asked}"
 
 
 def test_amazons_registries_need_no_password() -> None:

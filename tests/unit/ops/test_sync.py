@@ -65,22 +65,17 @@ def test_checkpoints_come_from_the_bucket(sync: Call, tmp_path: Path) -> None:
     assert "to the bucket automatically" in note
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
+def test_missing_objects_are_not_reported_as_copied(sync: Call, tmp_path: Path) -> None:
+    for source, said in (
         ("checkpoints/gpt2/myrun", 'Did you mean "checkpoints/gpt2/my-run"?'),
         ("dataset", "allowed: checkpoints, datasets"),
         ("datasets/a/none/b", "its parent is empty, too"),
-    ],
-)
-def test_missing_objects_are_not_reported_as_copied(
-    source: str, said: str, sync: Call, tmp_path: Path
-) -> None:
-    code, out, error = sync("down", source, str(tmp_path / "new"))
-    assert (code, out) == (1, "")
-    assert f"The bucket has no objects below {source}/." in error
-    assert said in error
-    assert not (tmp_path / "new").exists()
+    ):
+        code, out, error = sync("down", source, str(tmp_path / "new"))
+        assert (code, out) == (1, "")
+        assert f"The bucket has no objects below {source}/." in error
+        assert said in error
+        assert not (tmp_path / "new").exists()
 
 
 def test_a_dry_run_copies_nothing_and_promises_nothing(sync: Call, folder: Path) -> None:
@@ -104,9 +99,8 @@ def test_a_copy_that_failed_ends_with_1(sync: Call, folder: Path, monkeypatch: p
     assert said.startswith("`aws s3 sync` failed with exit code 2")
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
+def test_without_a_bucket_it_says_so(sync: Call, folder: Path, account: Account) -> None:
+    for answer, said in (
         (
             Refused("ValidationError", "Stack with id TrainingCluster-Storage does not exist"),
             "There is no TrainingCluster-Storage in us-",
@@ -115,12 +109,8 @@ def test_a_copy_that_failed_ends_with_1(sync: Call, folder: Path, monkeypatch: p
             {"Stacks": [stack("TrainingCluster-Storage", status="CREATE_IN_PROGRESS")]},
             "it is CREATE_IN_PROGRESS",
         ),
-    ],
-)
-def test_without_a_bucket_it_says_so(
-    answer: Any, said: str, sync: Call, folder: Path, account: Account
-) -> None:
-    account.answers["DescribeStacks"] = answer
-    code, _, error = sync("up", str(folder), "datasets/a")
-    assert code == 1
-    assert said in error
+    ):
+        account.answers["DescribeStacks"] = answer
+        code, _, error = sync("up", str(folder), "datasets/a")
+        assert code == 1
+        assert said in error

@@ -27,8 +27,7 @@ HANG = "for _ in {1..200}; do sleep 0.1; done"
 def test_each_command_has_a_time_limit(cluster: PlayedCluster) -> None:
     cluster.head_node.run("squeue")
     (sent,) = cluster.sent
-    assert sent["TimeoutSeconds"] == 30
-    assert sent["Parameters"]["executionTimeout"] == ["90"]
+    assert (sent["TimeoutSeconds"], sent["Parameters"]["executionTimeout"]) == (30, ["90"])
 
 
 @pytest.mark.parametrize("shell", [("sh",), ("bash", "--posix")])
@@ -66,9 +65,7 @@ def test_the_agents_shell_hands_every_word_over_unchanged(tmp_path: Path, shell:
         ("dave", "arn:aws:iam::123456789012:user/team/carol", "dave is no user of this cluster"),
     ],
 )
-def test_a_command_runs_as_its_caller(
-    tmp_path: Path, shell: str, user: str | None, arn: str, runs_as: str
-) -> None:
+def test_command_runs_as_caller(tmp_path: Path, shell: str, user: str | None, arn: str, runs_as: str) -> None:
     """A cluster with the users alice, bob, carol, and dave, who is locked."""
     people = "".join(
         f"{name} 500{n} active user - - users 1 - -\n" for n, name in enumerate(("alice", "bob", "carol"))

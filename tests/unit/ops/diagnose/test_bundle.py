@@ -90,9 +90,7 @@ def test_a_cause_is_printed_with_line_and_mend(call: Call, here: Path) -> None:
 def test_as_json_it_is_one_object(call: Call) -> None:
     code, output, _ = call("diagnose", str(CORPUS / "cuda-oom.log"), "--json")
     said = json.loads(output)
-    assert code == 0
-    assert said["causes"][0]["id"] == "cuda-oom"
-    assert said["causes"][0]["evidence"][0]["line"] == 1
+    assert (code, said["causes"][0]["id"], said["causes"][0]["evidence"][0]["line"]) == (0, "cuda-oom", 1)
     assert said["bundle"] is None
 
 
@@ -151,18 +149,13 @@ def test_a_bundle_never_replaces_a_file(call: Call, here: Path) -> None:
     file = here / "mine.tar.gz"
     file.write_text("precious")
     log = str(CORPUS / "cuda-oom.log")
-    for name, words in {
-        "mine.tar.gz": "already exists",
-        "nowhere/a.tar.gz": "there is no folder",
-    }.items():
+    for name, words in {"mine.tar.gz": "already exists", "nowhere/a.tar.gz": "there is no folder"}.items():
         code, _, said = call("diagnose", log, "--bundle", name)
         assert (code, words in said) == (2, True)
     assert file.read_text() == "precious"
 
 
-def test_an_interrupted_bundle_leaves_nothing(
-    call: Call, monkeypatch: pytest.MonkeyPatch, here: Path
-) -> None:
+def test_interrupted_bundle_leaves_nothing(call: Call, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
     def interrupted(_content: bytes) -> bytes:
         raise KeyboardInterrupt
 

@@ -18,8 +18,7 @@ STEP = "10:12:43 bootstrap: step 20-install-python failed after 3 s: no wheel"
 def test_only_the_cluster_s_latest_events_are_read() -> None:
     gathered, found = ask(failing())
     assert [cause.id for cause in found.causes] == ["head-node-timeout"]
-    assert found.causes[0].evidence[0].file == "training-stack-events.txt"
-    assert found.unread == {}
+    assert (found.causes[0].evidence[0].file, found.unread) == ("training-stack-events.txt", {})
     stacks = next(text.stream.read().decode() for text in gathered.texts() if text.name == "stacks.txt")
     assert "TrainingCluster-Storage  CREATE_COMPLETE  termination protection on" in stacks
     assert "SomebodyElses" not in stacks

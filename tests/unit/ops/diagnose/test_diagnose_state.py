@@ -57,9 +57,8 @@ def test_a_failed_job_is_named_with_its_command(run: Run) -> None:
     assert "2 jobs have failed, the last is 7 (mine, OUT_OF_MEMORY)" in output
 
 
-@pytest.mark.parametrize(
-    ("slurm", "sentence"),
-    [
+def test_what_cannot_start_is_something_to_diagnose(run: Run) -> None:
+    for slurm, sentence in (
         (
             {"queue": QUEUE.format("PENDING", "launch failed requeued held").replace("6", "6_[1-9]", 1)},
             "A job does not start, the first is 6 (mine; its start failed, and it is held until "
@@ -73,30 +72,24 @@ def test_a_failed_job_is_named_with_its_command(run: Run) -> None:
             {"nodes": "gpu*|inact|idle~|2|gpu-dy-[1-2]|Unknown|none"},
             "Partition gpu is inact and starts no jobs: trainctl status",
         ),
-    ],
-    ids=["job", "nodes", "partition"],
-)
-def test_what_cannot_start_is_something_to_diagnose(slurm: dict[str, Any], sentence: str, run: Run) -> None:
-    code, output = run(failing(statuses=WELL, commands=head_node(**slurm)))
-    assert sentence in output
-    assert "Nothing to diagnose" not in output
-    assert code == 1
+    ):
+        code, output = run(failing(statuses=WELL, commands=head_node(**dict[str, Any](slurm))))
+        assert sentence in output
+        assert "Nothing to diagnose" not in output
+        assert code == 1
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"),
-    [
+def test_a_job_that_is_well_is_no_failure(run: Run) -> None:
+    for state, reason in (
         ("COMPLETED", "None"),
         ("CANCELLED", "None"),
         ("RUNNING", "None"),
         ("PENDING", "Resources"),
         ("PENDING", "QOSMaxJobsPerUserLimit"),
-    ],
-)
-def test_a_job_that_is_well_is_no_failure(state: str, reason: str, run: Run) -> None:
-    code, output = run(failing(statuses=WELL, commands=head_node(queue=QUEUE.format(state, reason))))
-    assert "Nothing to diagnose." in output
-    assert code == 0
+    ):
+        code, output = run(failing(statuses=WELL, commands=head_node(queue=QUEUE.format(state, reason))))
+        assert "Nothing to diagnose." in output
+        assert code == 0
 
 
 def test_an_unread_source_limits_the_answer(run: Run) -> None:
@@ -115,9 +108,7 @@ def test_a_completed_job_has_nothing_to_diagnose(is_forgotten: bool, run: Run) -
     )
     answers = failing(saved=SAVED, commands=head_node(**states, log="step 1\nCUDA out of memory.\n"))
     code, output = run(answers, "--job", "7")
-    assert output.startswith(
-        "Job 7 is COMPLETED.\nNothing to diagnose.\n\nIn its log, although it completed:"
-    )
+    assert output.startswith("Job 7 is COMPLETED.\nNothing to diagnose.\n\nIn its log, although it")
     assert STEP_TITLE not in output
     assert code == 0
 
@@ -131,24 +122,19 @@ def test_an_exception_of_a_completed_job_is_shown(run: Run) -> None:
     assert code == 0
 
 
-@pytest.mark.parametrize(
-    ("tasks", "accounts", "sentence"),
-    [
+def test_an_array_has_completed_with_its_last_task(run: Run) -> None:
+    for tasks, accounts, sentence in (
         ({0: "COMPLETED", 1: "FAILED None 1:0"}, "", "Job 7_1 is FAILED (exit code 1)."),
         ({0: "COMPLETED", 1: "RUNNING", 2: "FAILED None 1:0"}, "", "Job 7_2 is FAILED (exit code 1)."),
         ({0: "COMPLETED", 1: "RUNNING"}, "", "is RUNNING."),
         ({1: "COMPLETED"}, "7_0|gpu|ann|FAILED|None|2|1:00|1:00|mine\n", "Job 7_0 is FAILED."),
         ({}, TASKS.format("FAILED"), "Job 7_1 is FAILED."),
-    ],
-)
-def test_an_array_has_completed_with_its_last_task(
-    tasks: dict[int, str], accounts: str, sentence: str, run: Run
-) -> None:
-    commands = head_node(tasks=tasks, accounts=accounts, log=RAISED)
-    code, output = run(failing(statuses=WELL, commands=commands), "--job", "7")
-    assert sentence in output.splitlines()[0]
-    assert RAISED in output
-    assert code == 1
+    ):
+        commands = head_node(tasks=tasks, accounts=accounts, log=RAISED)
+        code, output = run(failing(statuses=WELL, commands=commands), "--job", "7")
+        assert sentence in output.splitlines()[0]
+        assert RAISED in output
+        assert code == 1
 
 
 def test_an_array_whose_tasks_completed_is_well(run: Run) -> None:

@@ -41,8 +41,7 @@ def test_compressed_files_in_an_archive_are_read(tmp_path: Path) -> None:
         },
     )
     found = read(file)
-    assert (found.texts, found.lines) == (2, 4)
-    assert found.unread == {}
+    assert (found.texts, found.lines, found.unread) == (2, 4, {})
     evidence = found.causes[0].evidence[0]
     assert (evidence.file, evidence.line) == (f"{file}:{logs}.slurmctld/000000.gz", 2)
 

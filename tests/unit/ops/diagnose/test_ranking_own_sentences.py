@@ -133,14 +133,11 @@ def test_the_derived_causes_follow_from_the_sentence() -> None:
     assert all(first.title in each.follows_from for each in others), [(e.id, e.follows_from) for e in others]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_other_lines_of_our_scripts_are_no_cause() -> None:
+    for line in (
         "12:31:44 job.slurm: done",
         "job.slurm: gpt2 did not finish as it should: see the lines above.",
         "prepare.py: interrupted; what is finished is kept, submit again.",
         "reading train.py on the first node",
-    ],
-)
-def test_other_lines_of_our_scripts_are_no_cause(line: str) -> None:
-    assert _read(f"{BEFORE}{line}\n").causes == ()
+    ):
+        assert _read(f"{BEFORE}{line}\n").causes == ()

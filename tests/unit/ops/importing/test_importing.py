@@ -105,9 +105,7 @@ RENDERED: dict[str, dict[str, Any]] = {
 def value_at(config: Any, path: str) -> Any:
     for part in re.findall(r"\[[^]]+\]|[^.\[]+", path):
         if part.startswith("["):
-            config = next(
-                (each for each in config if part[1:-1] in (each.get("Name"), each.get("Key"))), None
-            )
+            config = next((e for e in config if part[1:-1] in (e.get("Name"), e.get("Key"))), None)
         else:
             config = config.get(part)
         if config is None:

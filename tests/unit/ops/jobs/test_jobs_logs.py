@@ -114,8 +114,7 @@ def test_only_many_lost_answers_end_the_watch(cluster: PlayedCluster, call: Call
         f"say ${job_line()!r}",
     )
     code, _, notes = call("logs", "30", "--follow")
-    assert code == 1
-    assert notes.splitlines()[-1] == "squeue: no contact"
+    assert (code, notes.splitlines()[-1]) == (1, "squeue: no contact")
 
 
 def test_quiet_jobs_are_polled_less_often(
@@ -130,8 +129,7 @@ def test_quiet_jobs_are_polled_less_often(
     assert call("logs", "30", "--follow")[:2] == (0, "a\nb\n")
     # Two commands find the job and its log's end.
     assert len(cluster.sent) <= len(quiet) + 3 + 2
-    assert sorted(pauses[:-1]) == pauses[:-1]
-    assert (pauses[0], max(pauses), pauses[-1]) == (2.0, 15.0, 2.0)
+    assert (sorted(pauses[:-1]), pauses[0], max(pauses), pauses[-1]) == (pauses[:-1], 2.0, 15.0, 2.0)
 
 
 def test_a_long_output_is_followed_whole(cluster: PlayedCluster, call: Call) -> None:

@@ -145,9 +145,7 @@ def test_each_declared_variable_is_read() -> None:
         own = [*(TRAINING / workload).glob("*.sh"), *(TRAINING / workload).glob("*.py")]
         words = set(re.findall(r"\w+", "".join(file.read_text() for file in own)))
         known = {word.upper() for word in everywhere | words}
-        declared = {
-            each for each in variables_of_readme(TRAINING / workload) if not each.startswith(OF_PROGRAMS)
-        }
+        declared = {e for e in variables_of_readme(TRAINING / workload) if not e.startswith(OF_PROGRAMS)}
         assert declared <= known, workload
 
 
@@ -201,19 +199,16 @@ P4D = {
 }
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
+def test_a_job_the_nodes_cannot_run_is_refused() -> None:
+    for settings, said in (
         ({"SIZE": "70B"}, r"on 2 x p4d.24xlarge: llama3 70B does not fit: .* take \d+ nodes or more"),
         ({"SIZE": "8B", "CP": "3"}, "give degrees whose product divides 16"),
         ({"SIZE": "debugmodel"}, "32000 tokens and the model 2048: give at most 2048 as VOCAB_SIZE"),
         ({"SIZE": "8B", "FLOAT8": "yes"}, "those of p4d.24xlarge have 8.0: give FLOAT8=no"),
-    ],
-)
-def test_a_job_the_nodes_cannot_run_is_refused(settings: dict[str, str], said: str) -> None:
-    assert has_check_of_nodes("titan")
-    with pytest.raises(UsageError, match=said):
-        check_on_nodes("titan", settings, (), nodes=2, facts=P4D)
+    ):
+        assert has_check_of_nodes("titan")
+        with pytest.raises(UsageError, match=said):
+            check_on_nodes("titan", settings, (), nodes=2, facts=P4D)
 
 
 def test_a_job_the_nodes_can_run_passes() -> None:
@@ -223,19 +218,16 @@ def test_a_job_the_nodes_can_run_passes() -> None:
     assert not has_check_of_nodes("nccl-tests")
 
 
-@pytest.mark.parametrize(
-    ("workload", "degree", "said"),
-    [
+def test_a_node_has_its_jobs_ranks() -> None:
+    for workload, degree, said in (
         ("titan", "TP", "give degrees whose product divides 1"),
         ("gpt2-megatron", "TENSOR_PARALLEL", "the product must be one of 1"),
-    ],
-)
-def test_a_node_has_its_jobs_ranks(workload: str, degree: str, said: str) -> None:
-    settings = {degree: "2", "SIZE": "debugmodel", "NPROC_PER_NODE": "1", "VOCAB_SIZE": "2048"}
-    with pytest.raises(UsageError, match=said):
-        check_on_nodes(workload, settings, (), nodes=1, facts=P4D)
-    cpu = {"ACCELERATOR_KIND": "none", "RANKS_PER_NODE": "1"}
-    check_on_nodes(workload, {degree: "2", "PREPARE_ONLY": "1"}, (), nodes=1, facts=cpu)
+    ):
+        settings = {degree: "2", "SIZE": "debugmodel", "NPROC_PER_NODE": "1", "VOCAB_SIZE": "2048"}
+        with pytest.raises(UsageError, match=said):
+            check_on_nodes(workload, settings, (), nodes=1, facts=P4D)
+        cpu = {"ACCELERATOR_KIND": "none", "RANKS_PER_NODE": "1"}
+        check_on_nodes(workload, {degree: "2", "PREPARE_ONLY": "1"}, (), nodes=1, facts=cpu)
 
 
 def test_settings_of_some_gpus_are_checked_later() -> None:

@@ -22,22 +22,19 @@ def test_a_job_has_all_that_squeue_tells(cluster: PlayedCluster) -> None:
     assert (job.waits, job.has_ended) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("state", "code", "ending"),
-    [
+def test_an_ended_job_says_how(cluster: PlayedCluster) -> None:
+    for state, code, ending in (
         ("COMPLETED", "0:0", "COMPLETED"),
         ("FAILED", "3:0", "FAILED (exit code 3)"),
         ("FAILED", "768", "FAILED (exit code 3)"),  # as Slurm 22.05 prints it
         ("FAILED", "0:9", "FAILED (signal 9)"),
         ("FAILED", "9", "FAILED (signal 9)"),
         ("TIMEOUT", "0:15", "TIMEOUT (its time limit is 1-00:00:00)"),
-    ],
-)
-def test_an_ended_job_says_how(state: str, code: str, ending: str, cluster: PlayedCluster) -> None:
-    cluster.says("squeue", job_line(state, code=code))
-    job = find_job("30", cluster.head_node)
-    assert job
-    assert (job.has_ended, job.ending) == (True, ending)
+    ):
+        cluster.says("squeue", job_line(state, code=code))
+        job = find_job("30", cluster.head_node)
+        assert job
+        assert (job.has_ended, job.ending) == (True, ending)
 
 
 def test_a_forged_name_shows_as_a_name(cluster: PlayedCluster, call: Call) -> None:
@@ -75,9 +72,8 @@ def test_a_job_id_is_a_number_or_task() -> None:
             check_job_id(id_)
 
 
-@pytest.mark.parametrize(
-    ("reason", "plain"),
-    [
+def test_a_reason_is_explained_or_passed_on() -> None:
+    for reason, plain in (
         ("Resources", "no nodes are free"),
         ("PartitionInactive", "is the compute fleet stopped?"),
         ("launch_failed_requeued_held", "scontrol release"),
@@ -91,10 +87,8 @@ def test_a_job_id_is_a_number_or_task() -> None:
         ("QOSGrpBillingMinutes", "submit it with a shorter --time"),
         ("InvalidQOS", "max_gpu_hours"),
         ("", "gives no reason"),
-    ],
-)
-def test_a_reason_is_explained_or_passed_on(reason: str, plain: str) -> None:
-    assert plain in plain_reason(reason)
+    ):
+        assert plain in plain_reason(reason)
 
 
 def test_a_dependency_is_named() -> None:
@@ -117,8 +111,7 @@ def test_partitions_count_nodes_and_name_unavailable_ones(cluster: PlayedCluster
     (gpu, prep, both), (drained, down) = read_nodes(cluster.head_node)
     assert (gpu.name, gpu.is_default, gpu.size) == ("gpu", True, 8)
     assert {state: n for state, n in gpu.nodes.items() if n} == {"allocated": 1, "powered_down": 6, "down": 1}
-    assert (prep.is_default, prep.availability, prep.nodes["idle"]) == (False, "inact", 1)
-    assert both.size == 1
+    assert (prep.is_default, prep.availability, prep.nodes["idle"], both.size) == (False, "inact", 1, 1)
     assert (drained.names, drained.state, drained.reason) == ("gpu-dy-p4d-7", "drained~", "gpu lost: XID 79")
     assert (down.names, down.since[:4]) == ("gpu-dy-p4d-8", "2026")
 

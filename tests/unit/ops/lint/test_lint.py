@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from ops.lint.command import lint, lint_files
 from ops.lint.shell import read_subjects
 
@@ -16,9 +14,8 @@ def texts(script: str, kind: str) -> list[str]:
     return [each.text for each in read_subjects(script) if each.kind == kind]
 
 
-@pytest.mark.parametrize(
-    "harmless",
-    [
+def test_comments_and_prose_are_left_out() -> None:
+    for harmless in (
         "# export FI_PROVIDER=efa",
         "true # FI_PROVIDER=efa srun torchrun train.py",
         "cat <<EOF\nexport FI_PROVIDER=efa\nsrun torchrun train.py\nEOF",
@@ -30,15 +27,12 @@ def texts(script: str, kind: str) -> list[str]:
         "unset FI_PROVIDER",
         '[[ ${FI_PROVIDER:-} == efa ]] && echo "$FI_PROVIDER"',
         "python - <<'EOF'\nprint(f'{1:>3}')\nFI_PROVIDER = 'efa'\nEOF",
-    ],
-)
-def test_comments_and_prose_are_left_out(harmless: str) -> None:
-    assert found(harmless) == []
+    ):
+        assert found(harmless) == []
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
+def test_a_setting_is_found_wherever_it_is_made() -> None:
+    for script in (
         "export A=1 FI_PROVIDER=efa",
         "declare -x FI_PROVIDER='efa'",
         "FI_PROVIDER=efa ./train",
@@ -53,10 +47,8 @@ def test_comments_and_prose_are_left_out(harmless: str) -> None:
         "x=$(FI_PROVIDER=efa ./train)",
         "sbatch <<EOF\nexport FI_PROVIDER=efa\nEOF",
         "cat >job.slurm <<EOF\n#SBATCH -N 2\nexport FI_PROVIDER=efa\nEOF",
-    ],
-)
-def test_a_setting_is_found_wherever_it_is_made(script: str) -> None:
-    assert [rule for _, rule in found(script)] == ["fi-provider"]
+    ):
+        assert [rule for _, rule in found(script)] == ["fi-provider"]
 
 
 def test_findings_in_nested_scripts_have_the_right_lines() -> None:
@@ -89,18 +81,15 @@ def test_a_comment_allows_its_line_or_the_next() -> None:
     assert found("# trainctl: allow rdmav-fork-safe measured\nexport FI_PROVIDER=efa") == [(2, "fi-provider")]
 
 
-@pytest.mark.parametrize(
-    ("comment", "said"),
-    [
+def test_a_comment_that_allows_nothing_is_a_finding() -> None:
+    for comment, said in (
         ("fi-provider", "fi-provider needs a reason"),
         ("fi-provder measured", 'not a rule. Did you mean "fi-provider"?'),
         ("", '"" is not a rule.'),
-    ],
-)
-def test_a_comment_that_allows_nothing_is_a_finding(comment: str, said: str) -> None:
-    wrong, setting = lint(f"# trainctl: allow {comment}\nexport FI_PROVIDER=efa", name="job.slurm")
-    assert said in wrong.problem
-    assert setting.rule == "fi-provider"
+    ):
+        wrong, setting = lint(f"# trainctl: allow {comment}\nexport FI_PROVIDER=efa", name="job.slurm")
+        assert said in wrong.problem
+        assert setting.rule == "fi-provider"
 
 
 def test_a_finding_has_place_reason_source_and_mend() -> None:
@@ -121,18 +110,15 @@ def test_a_syntax_error_hides_no_other_finding(tmp_path: Path) -> None:
     assert setting.rule == "fi-provider"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_placeholders_of_examples_are_words() -> None:
+    for line in (
         "export BUCKET=<YOUR_BUCKET_NAME>",
         "aws s3 ls s3://<bucket>/",
         "cd <path-to your/repository>",
         "srun --container-image <image>",
         "#SBATCH --account=<account>\nexport BUCKET=<bucket>",
-    ],
-)
-def test_placeholders_of_examples_are_words(line: str) -> None:
-    assert found(f"{line}\nexport FI_PROVIDER=efa") == [(2 + line.count("\n"), "fi-provider")]
+    ):
+        assert found(f"{line}\nexport FI_PROVIDER=efa") == [(2 + line.count("\n"), "fi-provider")]
 
 
 def test_placeholders_keep_their_text_and_redirections_are_none() -> None:

@@ -22,23 +22,18 @@ def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, t
         ask_library([({}, {})])
 
 
-@pytest.mark.parametrize(
-    ("script", "says"),
-    [
+def test_a_failed_library_shows_its_last_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for script, says in (
         ("echo 'ImportError: no pcluster' >&2; exit 1", "ImportError: no pcluster"),
         ("exit 3", "exit code 3"),
         ("exit 0", "exit code 0"),
-    ],
-)
-def test_a_failed_library_shows_its_last_line(
-    script: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\n{script}\n")
-    python.chmod(0o755)
-    monkeypatch.setattr("ops.pcluster.dry_run.PCLUSTER_PYTHON", python)
-    with pytest.raises(OpsError, match=f"ended without an answer: {says}"):
-        dry_run("training", {}, environment={"PATH": "/usr/bin:/bin"})
+    ):
+        python = tmp_path / "python"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        monkeypatch.setattr("ops.pcluster.dry_run.PCLUSTER_PYTHON", python)
+        with pytest.raises(OpsError, match=f"ended without an answer: {says}"):
+            dry_run("training", {}, environment={"PATH": "/usr/bin:/bin"})
 
 
 def test_the_library_gets_keys_and_region_without_profile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,12 +52,7 @@ CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
     ({}, {"key_name": "mine"}, "key_name", "impossible"),
     ({}, {"budget_usd": "500", "alarm_email": "a@example.com"}, "budget_usd", "live"),
     # Neither goes without the others: a budget wants an address, a size its family.
-    (
-        {},
-        {"budget_usd": "500", "alarm_email": "a@example.com", "capacity": "spot"},
-        "budget_usd",
-        "live",
-    ),
+    ({}, {"budget_usd": "500", "alarm_email": "a@example.com", "capacity": "spot"}, "budget_usd", "live"),
     ({}, {"family": "g5", "instance_type": "g5.12xlarge"}, "instance_type", "fleet stops"),
     ({}, {"endpoints": "private"}, "endpoints", "live"),
     ({}, {"fsx_gib": "2400"}, "fsx_gib", "live"),
@@ -191,8 +186,7 @@ def deployed(
     )
 
     def read(asked: dict[str, Any]) -> Any:
-        assert asked["Key"] == "parallelcluster/x/configs/cluster-config.yaml"
-        assert asked["VersionId"] == "v2"
+        assert (asked["Key"], asked["VersionId"]) == ("parallelcluster/x/configs/cluster-config.yaml", "v2")
         return {"Body": io.BytesIO(yaml.safe_dump(config).encode())}
 
     output = slurm_answer("squeue", jobs)
@@ -247,11 +241,7 @@ def _ask_at_once(_no_pause: None) -> None:
 
 def plan(account: Account, *, dry_run: Any = None, judge: Judge = LIBRARY, **flags: str) -> Plan:
     return read_plan(
-        read_settings(flags),
-        account.client,
-        judge=judge,
-        prices=lambda _: catalog_book(),
-        dry_run=dry_run,
+        read_settings(flags), account.client, judge=judge, prices=lambda _: catalog_book(), dry_run=dry_run
     )
 
 
@@ -273,22 +263,15 @@ def test_unchanged_flags_change_only_the_scripts() -> None:
     assert [(each.what, each.verdict) for each in found.changes] == [("scripts", "live")]
     writes = {each for each in account.asked if not each.startswith(READS)}
     assert writes <= {"SendCommand"}, "a plan only reads"
-    assert found.cost_before == found.cost_after
-    assert found.state == "update"
+    assert (found.cost_before, found.state) == (found.cost_after, "update")
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "what", "verdict"),
-    CASES,
-    ids=lambda each: "-".join(each) or "defaults" if isinstance(each, dict) else str(each),
-)
-def test_a_flag_is_judged_as_the_deploy_would(
-    before: dict[str, Any], after: dict[str, Any], what: str, verdict: str
-) -> None:
-    found = changes(deployed(**before), **after)
-    assert found[what].verdict == verdict, found[what]
-    assert set(found) <= {what, *after, *before}, "no other change is told"
-    assert bool(found[what].mend) == (verdict == "impossible")
+def test_a_flag_is_judged_as_the_deploy_would() -> None:
+    for before, after, what, verdict in CASES:
+        found = changes(deployed(**before), **after)
+        assert found[what].verdict == verdict, found[what]
+        assert set(found) <= {what, *after, *before}, "no other change is told"
+        assert bool(found[what].mend) == (verdict == "impossible")
 
 
 def test_a_change_names_flag_values_and_their_cost() -> None:
@@ -301,9 +284,8 @@ def test_a_change_names_flag_values_and_their_cost() -> None:
     assert found.cost_after.idle_usd_per_month == pytest.approx(found.cost_before.idle_usd_per_month)
 
 
-@pytest.mark.parametrize(
-    ("flags", "verdict", "fate"),
-    [
+def test_while_jobs_run_on_busy_decides() -> None:
+    for flags, verdict, fate in (
         ({"capacity": "spot"}, "not while nodes run", "continue, since the deploy would fail"),
         ({"capacity": "spot", "on_busy": "drain"}, "rolling", "finish first"),
         ({"capacity": "spot", "on_busy": "stop"}, "fleet stops", "end"),
@@ -313,18 +295,15 @@ def test_a_change_names_flag_values_and_their_cost() -> None:
             "continue, since the deploy would fail",
         ),
         ({"nodes": "4"}, "live", "continue"),
-    ],
-    ids=str,
-)
-def test_while_jobs_run_on_busy_decides(flags: dict[str, Any], verdict: str, fate: str) -> None:
-    found = plan(deployed(running=2, jobs=JOBS), **flags)
-    (change,) = (each for each in found.changes if each.what in flags)
-    assert change.verdict == verdict
-    text = shown(found)
-    assert f"Jobs: 2 run, and {fate}:" in text
-    assert "17 gpt2 (ana, 2 node(s), 1:00)" in text
-    assert "18 my job (bo, 1 node(s), 1:00)" in text
-    assert bool(found.refused) == (verdict == "not while nodes run")
+    ):
+        found = plan(deployed(running=2, jobs=JOBS), **dict[str, Any](flags))
+        (change,) = (each for each in found.changes if each.what in flags)
+        assert change.verdict == verdict
+        text = shown(found)
+        assert f"Jobs: 2 run, and {fate}:" in text
+        assert "17 gpt2 (ana, 2 node(s), 1:00)" in text
+        assert "18 my job (bo, 1 node(s), 1:00)" in text
+        assert bool(found.refused) == (verdict == "not while nodes run")
 
 
 def test_a_fleet_stop_applies_to_drainable_changes_too() -> None:
@@ -359,8 +338,7 @@ def test_storage_changed_by_another_cluster_is_no_change() -> None:
 
     account.answers["GetTemplate"] = template
     found = plan(account, fsx_gib="4800")
-    assert [each.what for each in found.changes] == ["scripts"]
-    assert found.cost_before == found.cost_after
+    assert ([each.what for each in found.changes], found.cost_before) == (["scripts"], found.cost_after)
 
 
 @pytest.mark.parametrize("flags", [{}, {"queue_name": "train"}], ids=["another", "the-flags-queue"])
@@ -448,8 +426,7 @@ def test_the_validators_errors_are_told() -> None:
         return DryRun(exists=True, messages=(error,))
 
     (refused,) = plan(deployed(), nodes="4", dry_run=dry_run).refused
-    assert (refused.what, refused.why) == ("SubnetsValidator", "no such subnet")
-    assert asked == [(DEFAULT_CLUSTER, 4)]
+    assert (refused.what, refused.why, asked) == ("SubnetsValidator", "no such subnet", [("training", 4)])
 
 
 def test_validators_are_not_asked_about_missing_parts() -> None:

@@ -79,9 +79,7 @@ def test_a_queue_with_subnets_has_their_zone(
     reservation(AvailabilityZoneId=place)(own)
     block = f"{{family: p4d, capacity: 'reservation:{own.reservation}', subnet_ids: {own.network.private}}}"
     own.deploy_network()
-    found = {
-        each.check: each for each in findings(own, {"family": "m6i", **_queues(tmp_path, f"block: {block}")})
-    }
+    found = {e.check: e for e in findings(own, {"family": "m6i", **_queues(tmp_path, f"block: {block}")})}
     assert (found["reservation: zone"].verdict == "ok") is is_good
     zone = next(each for check, each in found.items() if check.startswith("zone with "))
     assert zone.verdict == "ok"
@@ -139,9 +137,7 @@ def test_brackets_and_stars_in_commands_are_quoted(own: OwnAccount) -> None:
     own.amend_all("DescribeSecurityGroups", "SecurityGroups", IpPermissions=[], IpPermissionsEgress=[])
     own.amend("DescribeDataRepositoryAssociations", lambda said: said["Associations"].clear())
     encrypted(KMS_KEY)(own)
-    typed = [
-        line for each in bad(own, own.flags) for line in each.mend.splitlines() if line.startswith("aws ")
-    ]
+    typed = [line for e in bad(own, own.flags) for line in e.mend.splitlines() if line.startswith("aws ")]
     assert len(typed) >= 7
     for line in typed:
         assert not re.search(r"[][{}*?$]", re.sub(r"'[^']*'", "", line)), line
@@ -156,9 +152,7 @@ def test_refused_quotas_hide_no_other_check(own: OwnAccount) -> None:
     warned = [each for each in findings(own, {}) if each.verdict != "ok"]
     things = ("vCPUs", "VPCs", "elastic IP addresses", "NAT gateways", "Lustre", "network interfaces")
     assert {each.check for each in warned} == {f"quota of {each}" for each in (*things, "gp3 volumes")}
-    assert {each.found for each in warned} == {
-        "not checked: these credentials lack servicequotas:GetServiceQuota"
-    }
+    assert {e.found for e in warned} == {"not checked: these credentials lack servicequotas:GetServiceQuota"}
 
 
 def test_credentials_that_aws_does_not_take_end_it(own: OwnAccount) -> None:
@@ -205,8 +199,7 @@ def test_an_invalid_cluster_config_is_a_problem(own: OwnAccount, monkeypatch: py
 def test_every_check_is_told_before_it_begins(own: OwnAccount) -> None:
     told: list[str] = []
     run_checks(read_settings({}), own.client, starts=told.append)
-    assert told[:2] == ["credentials", "stacks and network"]
-    assert told[-1] == "cluster config"
+    assert (told[:2], told[-1]) == (["credentials", "stacks and network"], "cluster config")
 
 
 def test_the_least_bootstrap_is_what_the_cdk_requires(tmp_path: Path) -> None:

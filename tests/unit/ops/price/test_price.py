@@ -41,9 +41,8 @@ def _nodes(quote: Quote) -> Row:
     return next(row for row in quote.rows if f"x {quote.instance_type}," in row.what)
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
+def test_the_rows_sum_to_the_totals() -> None:
+    for flags in (
         {},
         {"family": "p5", "nodes": "16", "min_nodes": "4", "cpu_queue": "on"},
         {"family": "trn1", "login_nodes": "2", "accounting": "new", "endpoints": "private"},
@@ -52,18 +51,15 @@ def _nodes(quote: Quote) -> Row:
         {"family": "p5", "capacity": BLOCK},
         {"head_node_type": "c7i.8xlarge"},
         {"family": "p5", "queues": "rehearsal/validation/queues/several.yaml"},
-    ],
-    ids=str,
-)
-def test_the_rows_sum_to_the_totals(flags: dict[str, str]) -> None:
-    quote = _quote(**flags)
-    assert quote.idle_usd_per_hour == pytest.approx(sum(row.idle_usd_per_hour or 0 for row in quote.rows))
-    assert quote.full_usd_per_hour == pytest.approx(sum(row.full_usd_per_hour or 0 for row in quote.rows))
-    assert quote.idle_usd_per_month == pytest.approx(quote.idle_usd_per_hour * 730)
-    assert quote.full_usd_per_hour >= quote.idle_usd_per_hour > 0
-    for row in quote.rows:
-        assert (row.source == "") == (row.full_usd_per_hour is None), "a price has a source"
-        assert row.full_usd_per_hour is not None or row.note, "what is not known says why"
+    ):
+        quote = _quote(**flags)
+        assert quote.idle_usd_per_hour == pytest.approx(sum(row.idle_usd_per_hour or 0 for row in quote.rows))
+        assert quote.full_usd_per_hour == pytest.approx(sum(row.full_usd_per_hour or 0 for row in quote.rows))
+        assert quote.idle_usd_per_month == pytest.approx(quote.idle_usd_per_hour * 730)
+        assert quote.full_usd_per_hour >= quote.idle_usd_per_hour > 0
+        for row in quote.rows:
+            assert (row.source == "") == (row.full_usd_per_hour is None), "a price has a source"
+            assert row.full_usd_per_hour is not None or row.note, "what is not known says why"
 
 
 @pytest.mark.parametrize("flags", [{}, {"min_nodes": "2"}, {"login_nodes": "1", "fsx_gib": "4800"}])
@@ -73,23 +69,18 @@ def test_idle_is_what_synth_says(flags: dict[str, str]) -> None:
     assert _quote(**flags).idle_usd_per_month == pytest.approx(sum(each.usd for each in charges))
 
 
-@pytest.mark.parametrize(
-    ("flags", "idle", "full", "note"),
-    [
+def test_nodes_cost_as_they_are_bought() -> None:
+    for flags, idle, full, note in (
         ({}, 0, 2 * NODE, ""),
         ({"nodes": "4", "min_nodes": "1"}, NODE, 4 * NODE, "1 always run (min_nodes)"),
         ({"nodes": "3", "capacity": RESERVED}, 3 * NODE, 3 * NODE, "billed anyway; more, if the reservation"),
         ({"capacity": "spot"}, None, None, "--offline: AWS was not asked"),
         ({"capacity": BLOCK}, None, None, "paid in advance, with the purchase of the block"),
-    ],
-)
-def test_nodes_cost_as_they_are_bought(
-    flags: dict[str, str], idle: float | None, full: float | None, note: str
-) -> None:
-    row = _nodes(_quote(**flags))
-    assert row.idle_usd_per_hour == (None if idle is None else pytest.approx(idle))
-    assert row.full_usd_per_hour == (None if full is None else pytest.approx(full))
-    assert row.note.startswith(note)
+    ):
+        row = _nodes(_quote(**flags))
+        assert row.idle_usd_per_hour == (None if idle is None else pytest.approx(idle))
+        assert row.full_usd_per_hour == (None if full is None else pytest.approx(full))
+        assert row.note.startswith(note)
 
 
 def _product(usd: str, **more: str) -> str:
@@ -101,8 +92,7 @@ def _product(usd: str, **more: str) -> str:
 def _price_list(prices: dict[str, list[str]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def answer(asked: dict[str, Any]) -> dict[str, Any]:
         filters = {each["Field"]: each["Value"] for each in asked["Filters"]}
-        assert asked["ServiceCode"] == "AmazonEC2"
-        assert filters["regionCode"] == "us-east-1"
+        assert (asked["ServiceCode"], filters["regionCode"]) == ("AmazonEC2", "us-east-1")
         assert (filters["operatingSystem"], filters["tenancy"]) == ("Linux", "Shared")
         assert (filters["preInstalledSw"], filters["capacitystatus"]) == ("NA", "Used")
         return {"PriceList": prices.get(filters["instanceType"], []), "FormatVersion": "aws_v1"}
@@ -128,20 +118,16 @@ def test_each_row_names_its_price_list() -> None:
     assert next(each for each in quote.rows if each.what.startswith("NAT")).source.startswith("catalog")
 
 
-@pytest.mark.parametrize(
-    "products",
-    [
+def test_unclear_prices_are_taken_from_the_catalog() -> None:
+    for products in (
         {"c5.4xlarge": [_product("0.7")]},
         {"c5.4xlarge": [_product("0.7")], "p4d.24xlarge": [_product("1"), _product("2")]},
         {"c5.4xlarge": [_product("0.7")], "p4d.24xlarge": [_product("9", unit="Quantity")]},
-    ],
-    ids=["not there", "two prices", "not by the hour"],
-)
-def test_unclear_prices_are_taken_from_the_catalog(products: dict[str, list[str]]) -> None:
-    quote, book = _ask(Account({"GetProducts": _price_list(products)}))
-    assert book.why_catalog == "the Price List API has no p4d.24xlarge in us-east-1"
-    assert _nodes(quote).source.startswith("catalog")
-    assert _nodes(quote).full_usd_per_hour == pytest.approx(2 * NODE)
+    ):
+        quote, book = _ask(Account({"GetProducts": _price_list(products)}))
+        assert book.why_catalog == "the Price List API has no p4d.24xlarge in us-east-1"
+        assert _nodes(quote).source.startswith("catalog")
+        assert _nodes(quote).full_usd_per_hour == pytest.approx(2 * NODE)
 
 
 def test_a_refused_price_list_gives_one_reason() -> None:
@@ -181,19 +167,16 @@ def _spot(*prices: tuple[str, str, int]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("flags", "usd", "source"),
-    [
+def test_spot_has_its_zones_newest_price() -> None:
+    for flags, usd, source in (
         ({"zone": "us-east-1a"}, 7, "spot price in us-east-1a, "),
         ({}, 12, "spot price in us-east-1b, the most expensive of 2 zone(s)"),
-    ],
-)
-def test_spot_has_its_zones_newest_price(flags: dict[str, str], usd: float, source: str) -> None:
-    answers = _spot(("us-east-1a", "7", 3), ("us-east-1a", "9", 1), ("us-east-1b", "12", 2))
-    row = _nodes(_ask(Account(answers), capacity="spot", **flags)[0])
-    assert row.full_usd_per_hour == pytest.approx(2 * (usd + 256 * 0.08 / 730))
-    assert row.source.startswith(source)
-    assert row.idle_usd_per_hour == 0
+    ):
+        answers = _spot(("us-east-1a", "7", 3), ("us-east-1a", "9", 1), ("us-east-1b", "12", 2))
+        row = _nodes(_ask(Account(answers), capacity="spot", **flags)[0])
+        assert row.full_usd_per_hour == pytest.approx(2 * (usd + 256 * 0.08 / 730))
+        assert row.source.startswith(source)
+        assert row.idle_usd_per_hour == 0
 
 
 def test_spot_without_a_price_is_left_out() -> None:
@@ -222,9 +205,8 @@ def test_a_run_counts_the_nodes_of_its_world(tmp_path: Path) -> None:
     assert read_run(file, _settings(family="m6i")).nodes == 2, "a CPU node is one rank"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_a_wrong_report_says_what_to_type(tmp_path: Path) -> None:
+    for text, said in (
         ("report: the run wrote no metrics", "not the report of a run"),
         ("{}", "tokens_per_s: Field required"),
         ('{"tokens_per_s": 0, "world_size": 8}', "tokens_per_s: Input should be greater than 0"),
@@ -233,14 +215,12 @@ def test_a_run_counts_the_nodes_of_its_world(tmp_path: Path) -> None:
             "world size 12 is not a whole number of p4d.24xlarge nodes",
         ),
         ("\udcff", "not text"),
-    ],
-)
-def test_a_wrong_report_says_what_to_type(text: str, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    file.write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(UsageError, match=said) as error:
-        read_run(file, _settings())
-    assert "type:" in str(error.value)
+    ):
+        file = tmp_path / "run.json"
+        file.write_bytes(text.encode(errors="surrogateescape"))
+        with pytest.raises(UsageError, match=said) as error:
+            read_run(file, _settings())
+        assert "type:" in str(error.value)
 
 
 def test_published_figures_of_a_family_are_not_measured() -> None:

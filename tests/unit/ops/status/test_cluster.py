@@ -126,8 +126,7 @@ def test_a_part_without_answer_hides_no_other(
     assert f"not known: {line}" in shown(state)
     assert state.partitions
     assert state.storage
-    assert (state.head_node is None) == (part == "head node")
-    assert (state.fleet is None) == (part == "compute fleet")
+    assert (state.head_node is None, state.fleet is None) == (part == "head node", part == "compute fleet")
 
 
 def test_an_unreachable_head_node_is_reported_once(standing: PlayedCluster) -> None:
@@ -154,9 +153,7 @@ def test_each_question_of_the_head_node_fails_alone(standing: PlayedCluster) -> 
 
 
 @pytest.mark.slow
-def test_a_hanging_file_system_hides_nothing(
-    standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_file_system_hides_nothing(standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ops.status.cluster._FILL_S", 3)
     hung, over = f"*{standing.shared}", standing.shared.parent / "over"
     # Nobody can kill it: 20 seconds, or until the test is over.

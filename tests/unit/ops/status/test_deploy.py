@@ -139,28 +139,17 @@ def test_a_missing_cluster_names_the_existing_ones() -> None:
     assert f"There is no cluster nosuch here. Clusters here: b, {DEFAULT_CLUSTER}." in shown
 
 
-@pytest.mark.parametrize(
-    ("stack", "state", "command"),
-    [
-        (
-            "TrainingCluster-Storage",
-            "ROLLBACK_COMPLETE",
-            "--no-enable-termination-protection --stack-name TrainingCluster-Storage",
-        ),
+def test_a_stuck_stack_names_the_mending_command() -> None:
+    for name, state, command in (
+        ("TrainingCluster-Storage", "ROLLBACK_COMPLETE", "--no-enable-termination-protection --stack-name"),
         ("TrainingCluster-Accounting", "ROLLBACK_FAILED", "trainctl destroy --plan --cluster training"),
         ("TrainingCluster-Accounting", "CREATE_FAILED", "trainctl destroy --plan --cluster training"),
         ("training", "UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name training"),
         ("TrainingClusterStack", "CREATE_FAILED", "npx cdk destroy TrainingClusterStack"),
         ("TrainingCluster-Network", "CREATE_FAILED", "npx cdk destroy NetworkStack"),
-        (
-            "TrainingCluster-Storage",
-            "CREATE_FAILED",
-            "--stack-name TrainingCluster-Storage\n  npx cdk destroy StorageStack",
-        ),
-    ],
-)
-def test_a_stuck_stack_names_the_mending_command(stack: str, state: str, command: str) -> None:
-    status = Status(cluster_name="training", stacks=((stack, state),), progress=None)
-    assert command in _lines(status)
-    healthy = Status(cluster_name="training", stacks=((stack, "CREATE_COMPLETE"),), progress=None)
-    assert command not in _lines(healthy)
+        ("TrainingCluster-Storage", "CREATE_FAILED", "Cluster-Storage\n  npx cdk destroy StorageStack"),
+    ):
+        status = Status(cluster_name="training", stacks=((name, state),), progress=None)
+        assert command in _lines(status)
+        healthy = Status(cluster_name="training", stacks=((name, "CREATE_COMPLETE"),), progress=None)
+        assert command not in _lines(healthy)

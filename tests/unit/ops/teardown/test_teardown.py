@@ -141,9 +141,7 @@ def test_mount_targets_go_by_name_without_their_stack(everything: OwnAccount) ->
 def test_another_cluster_on_the_network_goes_first(own: OwnAccount) -> None:
     own.show_stacks(own.stacks | {"TrainingClusterStack-b": {}})
     shown = plan(own)
-    assert (
-        "Another cluster uses the same network and storage: TrainingClusterStack-b  CREATE_COMPLETE" in shown
-    )
+    assert "Another cluster uses the same network and storage: TrainingClusterStack-b " in shown
     assert in_order(
         shown, "npx cdk destroy TrainingClusterStack -c cluster_name=b", "npx cdk destroy StorageStack"
     )

@@ -61,8 +61,7 @@ def test_only_the_run_of_the_check_is_removed(cluster: PlayedCluster, bucket: No
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=False)
     assert there(cluster) == MINE
-    assert objects() == {"checkpoints/gpt2/mine/step-000200/model"}
-    assert said == []
+    assert (objects(), said) == ({"checkpoints/gpt2/mine/step-000200/model"}, [])
 
 
 def test_output_is_kept_when_a_check_differs(cluster: PlayedCluster, bucket: None) -> None:

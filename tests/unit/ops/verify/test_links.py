@@ -22,9 +22,7 @@ def test_nothing_remains_in_the_bucket_or_on_lustre(deployed: Make, copies: tupl
 
 
 @pytest.mark.parametrize("check", ["bucket-to-lustre", "lustre-to-bucket"])
-def test_ctrl_c_during_the_wait_removes_both(
-    deployed: Make, check: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_during_wait_removes_both(deployed: Make, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(_seconds: float) -> None:
         assert one.bucket or one.lustre
         raise KeyboardInterrupt

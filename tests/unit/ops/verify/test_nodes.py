@@ -74,11 +74,8 @@ def results(
     record: Run | None = None,
     on_node: str = "cli-version: 1.20.0 of /lib/security/pam_slurm_adopt.so\nlib-version: 1.20.0\n",
 ) -> dict[str, Result]:
-    cluster.says("srun", on_node)
-    jobs = {
-        NETWORK: network or seen(),
-        TRAINING: training or seen("", was_stopped=True, state="CANCELLED"),
-    }
+    cluster.says("srun", container_tool)
+    jobs = {NETWORK: network or seen(), TRAINING: training or seen("", was_stopped=True, state="CANCELLED")}
     monkeypatch.setattr("ops.verify.nodes.run_job", lambda workload, _scene, **_: jobs[workload])
     monkeypatch.setattr("ops.verify.nodes.read_on_cluster", lambda _run, _node: record or run())
     scene = scene_of(cluster)
@@ -98,9 +95,8 @@ BAD_EFA = "via NET/Socket\njudge.py: EFA unused: NCCL goes through Socket, which
 SLOW = f"{GOOD.partition('all-reduce')[0]}judge.py: too slow: 3 GB/s at 1 GiB; 2 nodes give 41 at least.\n"
 
 
-@pytest.mark.parametrize(
-    ("change", "verdicts", "said"),
-    [
+def test_a_fault_of_the_nodes_is_seen(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    for change, verdicts, said in (
         ({"network": seen(BAD_EFA)}, {"efa": "differs", "bandwidth": "differs"}, "EFA unused"),
         ({"network": seen(SLOW)}, {"bandwidth": "differs"}, "too slow: 3 GB/s"),
         ({"network": seen(GOOD.replace("Libfabric", "Socket"))}, {"efa": "differs"}, "NCCL over Socket"),
@@ -127,19 +123,11 @@ SLOW = f"{GOOD.partition('all-reduce')[0]}judge.py: too slow: 3 GB/s at 1 GiB; 2
         ({"record": run(last_loss=11.0)}, {"training": "differs"}, "loss 10.80 to 11.00"),
         ({"record": run(world_size=8)}, {"world-size": "differs"}, "8 ranks of 16 on 2 nodes"),
         ({"record": run(world_size=None)}, {"world-size": "differs"}, "no world size"),
-    ],
-)
-def test_a_fault_of_the_nodes_is_seen(
-    change: dict[str, Any],
-    verdicts: dict[str, str],
-    said: str,
-    cluster: PlayedCluster,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = results(cluster, monkeypatch, **change)
-    later = {"scaled-down-later": "could not look"}
-    assert {name: each.verdict for name, each in found.items() if each.verdict != "held"} == verdicts | later
-    assert any(said in each.seen for each in found.values())
+    ):
+        found = results(cluster, monkeypatch, **change)
+        later = {"scaled-down-later": "could not look"}
+        assert {name: e.verdict for name, e in found.items() if e.verdict != "held"} == verdicts | later
+        assert any(said in each.seen for each in found.values())
 
 
 def line(state: str) -> str:
@@ -191,9 +179,7 @@ def test_ctrl_c_cancels_the_job(cluster: PlayedCluster, monkeypatch: pytest.Monk
     assert cluster.called("scancel") == [["scancel", "31"]]
 
 
-def test_ctrl_c_during_sbatch_cancels_the_job(
-    cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_during_sbatch_cancels_job(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     running(cluster, "RUNNING")
     cluster.says("scancel", "")
 
@@ -205,8 +191,7 @@ def test_ctrl_c_during_sbatch_cancels_the_job(
     scene = scene_of(cluster)
     with pytest.raises(KeyboardInterrupt):
         run_job(TRAINING, scene)
-    assert cluster.called("scancel") == [["scancel", "31"]]
-    assert [job_id for job_id, _ in scene.jobs] == ["31"]
+    assert (cluster.called("scancel"), [job_id for job_id, _ in scene.jobs]) == ([["scancel", "31"]], ["31"])
 
 
 def test_trainium_runs_its_own_workload_without_nccl(

@@ -37,8 +37,7 @@ def test_a_difference_gives_exit_code_1_and_json(results: list[Result], call: Ca
     results.append(result("three", "differs"))
     code, said, _ = call("verify", "--json", "--quick")
     found = json.loads(said)
-    assert code == 1
-    assert found["counts"] == {"held": 1, "differs": 1, "could not look": 1}
+    assert (code, found["counts"]) == (1, {"held": 1, "differs": 1, "could not look": 1})
     assert [each["id"] for each in found["checks"]] == ["one", "two", "three"]
     assert (found["nodes"], found["rehearsal"]) == (0, False)
 
@@ -61,9 +60,7 @@ def test_missing_credentials_give_exit_code_2(call: Call, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("name", "said"), [("other", "There is no cluster other"), ("no_such", "cluster_name")]
 )
-def test_a_nonexistent_cluster_is_a_wrong_input(
-    name: str, said: str, cluster: PlayedCluster, call: Call
-) -> None:
+def test_nonexistent_cluster_is_wrong_input(name: str, said: str, cluster: PlayedCluster, call: Call) -> None:
     stacks = cluster.account.answers["DescribeStacks"]
     missing = Refused("ValidationError", "Stack x does not exist")
     cluster.account.answers["DescribeStacks"] = lambda asked: missing if "StackName" in asked else stacks

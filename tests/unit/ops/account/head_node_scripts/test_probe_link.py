@@ -29,7 +29,6 @@ def test_no_other_file_is_touched(tmp_path: Path) -> None:
     file.write_text("precious")
     for action in ("remove", "write", "print"):
         done = probe(action, file, "x")
-        assert done.returncode == 2
-        assert done.stdout == ""
+        assert (done.returncode, done.stdout) == (2, "")
         assert "not a file of trainctl verify" in done.stderr
     assert file.read_text() == "precious"
