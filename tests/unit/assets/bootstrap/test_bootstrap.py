@@ -111,8 +111,7 @@ def test_a_node_runs_its_configs_bundle(node: Node) -> None:
     node.want(first)
     node.boots()
     assert node.ran() == [f"start start HeadNode {node.bundles / first}"]
-    assert node.current() == first
-    assert (node.root / "etc" / "bootstrap-arguments").read_text() == f"{SOURCE}\n"
+    assert (node.current(), (node.root / "etc" / "bootstrap-arguments").read_text()) == (first, f"{SOURCE}\n")
     node.shipped(first).unlink()
     node.boots()
     second = node.publish("echo newer")

@@ -7,9 +7,7 @@ from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 VERSION = PCLUSTER_VERSION.replace(".", "-")
 """ParallelCluster's version, as the names of ImageStacks and images end."""
-OFFICIAL = {
-    str(each["name"]).rpartition("-")[0]: str(each["ami_id"]) for each in official_images(PCLUSTER_VERSION)
-}
+OFFICIAL = {str(e["name"]).rpartition("-")[0]: str(e["ami_id"]) for e in official_images(PCLUSTER_VERSION)}
 PREFIX = f"aws-parallelcluster-{PCLUSTER_VERSION}"
 NAME = f"{PREFIX}-ubuntu-2404-lts-hvm-x86_64"
 OLD, GONE = OFFICIAL[NAME], "ami-0aaaaaaaaaaaaaaaa"

@@ -126,10 +126,7 @@ def test_no_official_image_is_refused(refuse: Refuse, region: FunctionAccount) -
 
     region.amended["DescribeImages"] = withdraw
     said = refuse(Os="ubuntu2204")
-    assert (
-        f"us-east-1 has no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204, x86_64"
-        in said
-    )
+    assert f"us-east-1 has no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204," in said
     assert f"{PREFIX}-ubuntu-2204-lts-hvm-x86_64*" in said
     assert "another os (alinux2023, ubuntu2404), or use your own image: -c image=ami-" in said
     assert "Deploy in a region that ParallelCluster supports" in refuse(PclusterVersion="3.17.0")

@@ -59,8 +59,7 @@ def test_it_is_saved_once(provider: Provider) -> None:
     _save(provider)
     before = dict(provider.aws.objects)
     provider.aws.console = "another text"
-    assert _save(provider) == URL
-    assert provider.aws.objects == before
+    assert (_save(provider), provider.aws.objects) == (URL, before)
 
 
 def test_each_failure_has_its_own_folder(provider: Provider) -> None:
@@ -83,14 +82,12 @@ def test_missing_logs_are_named_and_others_saved(
     provider.library.fail(operation, error)
     assert _save(provider) == URL
     assert missing not in provider.saved
-    assert provider.saved["missing.txt"] == f"{missing}: {error}"
-    assert len(provider.saved) == 5
+    assert (provider.saved["missing.txt"], len(provider.saved)) == (f"{missing}: {error}", 5)
 
 
 def test_unlisted_logs_of_the_head_node_are_named(provider: Provider) -> None:
     provider.library.fail("head_node_log_streams", provider.refused("there is no log group"))
-    assert _save(provider) == URL
-    assert provider.saved["missing.txt"] == "head-node-logs: there is no log group"
+    assert (_save(provider), provider.saved["missing.txt"]) == (URL, "head-node-logs: there is no log group")
     assert sorted(provider.saved) == [
         "console-output.txt",
         "failures.json",
@@ -147,9 +144,7 @@ def _event(name: str, status: str, reason: str = "") -> dict[str, Any]:
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
 @pytest.mark.parametrize("rolls_back", [False, True])
-def test_the_last_operation_alone_explains_a_failure(
-    provider: Provider, operation: str, rolls_back: bool
-) -> None:
+def test_last_operation_alone_explains_failure(provider: Provider, operation: str, rolls_back: bool) -> None:
     rollback = [_event("training", f"UPDATE_ROLLBACK_{state}") for state in ("COMPLETE", "IN_PROGRESS")]
     provider.library.events = [
         *(rollback if rolls_back else []),

@@ -23,8 +23,7 @@ def _ask(provider: Provider, head_node: str | None = "i-0123") -> list[str] | No
 
 def test_running_jobs_are_named_one_by_one(provider: Provider) -> None:
     provider.aws.invocations = [NEW, NEW, WAITS, WAITS, JOBS]
-    assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 be 9 rt (bob, 0:10)"]
-    assert len(provider.slept) == 5
+    assert (_ask(provider), len(provider.slept)) == (["7 gpt2 (ann, 1:02)", "8 be 9 rt (bob, 0:10)"], 5)
     provider.aws.invocations = [JOBS | {"StandardOutputContent": "\n"}]
     assert _ask(provider) == []
 

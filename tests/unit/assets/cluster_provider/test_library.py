@@ -186,8 +186,7 @@ def test_starting_and_running_compute_nodes_count(library: Any, pcluster: Pclust
     states = ["pending", "running", "shutting-down", "terminated", "stopping", "running"]
     pcluster.answers = [{"instances": [{"state": state} for state in states]}, {}]
     assert library.running_compute_nodes("c") == 3
-    assert library.running_compute_nodes("c") == 0
-    assert pcluster.asked[0][1]["node_type"] == "ComputeNode"
+    assert (library.running_compute_nodes("c"), pcluster.asked[0][1]["node_type"]) == (0, "ComputeNode")
 
 
 @pytest.mark.parametrize("code", [THROTTLED, DENIED])
@@ -205,40 +204,34 @@ def test_a_fleets_status_survives_a_lost_answer(library: Any, pcluster: Pcluster
     assert library.fleet_status("c") == "STOPPED"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_a_missing_fleet_status_names_its_remedy(
+    library: Any, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for answer in (
         {},
         {"Item": {"Id": "COMPUTE_FLEET"}},
         {"Item": {"Id": "COMPUTE_FLEET", "Data": {"status": "CLOSED"}}},
         AwsError("Requested resource not found", "ResourceNotFoundException"),
-    ],
-    ids=str,
-)
-def test_a_missing_fleet_status_names_its_remedy(
-    library: Any, pcluster: Pcluster, answer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    pcluster.answers, pcluster.fleet_item = [{"status": "UNKNOWN"}], answer
-    with pytest.raises(library.RefusedError) as refusal:
-        library.fleet_status("c")
-    assert json.dumps(str(refusal.value)) == f'"{refusal.value}"', "CloudFormation shows it so"
-    words = shlex.split(str(refusal.value).partition("aws dynamodb ")[2].partition(" | ")[0])
-    assert words[:5] == ["put-item", "--region", "eu-west-1", "--table-name", "parallelcluster-c"]
-    item = ShorthandParser().parse(words[words.index("--item") + 1])
-    at = item["Data"]["M"].pop("lastStatusUpdatedTime")["S"]
-    assert datetime.datetime.fromisoformat(at).tzinfo == datetime.UTC
-    assert item == {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "START_REQUESTED"}}}}
-    # Nobody's status is written over, unless it is one that the library does not know.
-    has_item = isinstance(answer, dict) and "Item" in answer
-    assert words[words.index("--item") + 2 :] == (
-        [] if has_item else ["--condition-expression", "attribute_not_exists(Id)"]
-    )
+    ):
+        monkeypatch.setenv("AWS_REGION", "eu-west-1")
+        pcluster.answers, pcluster.fleet_item = [{"status": "UNKNOWN"}], answer
+        with pytest.raises(library.RefusedError) as refusal:
+            library.fleet_status("c")
+        assert json.dumps(str(refusal.value)) == f'"{refusal.value}"', "CloudFormation shows it so"
+        words = shlex.split(str(refusal.value).partition("aws dynamodb ")[2].partition(" | ")[0])
+        assert words[:5] == ["put-item", "--region", "eu-west-1", "--table-name", "parallelcluster-c"]
+        item = ShorthandParser().parse(words[words.index("--item") + 1])
+        at = item["Data"]["M"].pop("lastStatusUpdatedTime")["S"]
+        assert datetime.datetime.fromisoformat(at).tzinfo == datetime.UTC
+        assert item == {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "START_REQUESTED"}}}}
+        # Nobody's status is written over, unless it is one that the library does not know.
+        has_item = isinstance(answer, dict) and "Item" in answer
+        assert words[words.index("--item") + 2 :] == (
+            [] if has_item else ["--condition-expression", "attribute_not_exists(Id)"]
+        )
 
 
-def test_a_concurrent_change_of_the_fleet_is_repeated(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
+def test_concurrent_change_of_fleet_is_repeated(provider: Provider, library: Any, pcluster: Pcluster) -> None:
     failed = ApiError(400, message="A concurrent update of the status. Please retry the operation.")
     pcluster.answers = [because(failed, client_error("ConditionalCheckFailedException"))]
     with pytest.raises(provider.errors.TransientError, match="concurrent update"):
@@ -272,8 +265,7 @@ def test_reading_alone_is_retried(
 ) -> None:
     throttled = AwsError("slow down", "Throttling")
     pcluster.answers = [throttled] * 4 + [FOUND]
-    assert library.find("c").status == "UPDATE_FAILED"
-    assert provider.slept == [2, 4, 8, 16]
+    assert (library.find("c").status, provider.slept) == ("UPDATE_FAILED", [2, 4, 8, 16])
     assert "describe_cluster: asking again in 2 s: slow down\n" in capsys.readouterr().out
     for change in (library.create, library.update):
         pcluster.answers = [throttled] * 9
@@ -286,8 +278,7 @@ def test_the_end_of_a_log_is_text(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [
         {"events": [{"timestamp": "t1", "message": "a"}, {"timestamp": "t2", "message": "b"}]}
     ]
-    assert library.log_tail("c", "s", lines=5) == "t1 a\nt2 b"
-    assert pcluster.asked[0][1]["limit"] == 5
+    assert (library.log_tail("c", "s", lines=5), pcluster.asked[0][1]["limit"]) == ("t1 a\nt2 b", 5)
 
 
 def test_the_library_writes_where_lambda_may(library: Any, tmp_path: Path) -> None:

@@ -63,8 +63,7 @@ def test_an_hour_of_stages_fits_the_parameter(provider: Provider) -> None:
     for poll in range(POLLS):
         provider.library.events = [BOOTING if poll % 2 else QUEUE]
         asked.poll()
-    assert provider.stages[-1] == "head node booting"
-    assert len(provider.stages) == 24
+    assert (provider.stages[-1], len(provider.stages)) == ("head node booting", 24)
 
 
 def test_the_newest_requests_fit_a_full_parameter(provider: Provider) -> None:

@@ -52,9 +52,8 @@ def _kept(value: str, may: str = "never", safe_way: str = "Keep {old}, and not {
     return {"value": value, "may": may, "safe_way": safe_way}
 
 
-@pytest.mark.parametrize(
-    ("may", "old", "new"),
-    [
+def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard) -> None:
+    for may, old, new in (
         ("never", "persistent2", "persistent2"),
         ("grows", "1200", "2400"),
         ("grows", "9600", "12000"),
@@ -62,11 +61,9 @@ def _kept(value: str, may: str = "never", safe_way: str = "Keep {old}, and not {
         ("adopts", "fs-1", "fs-1"),
         ("changes", "250", "125"),
         ("alone", "", "100"),
-    ],
-)
-def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, old: str, new: str) -> None:
-    assert guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)}) == {"PhysicalResourceId": "guard"}
-    assert guard.account.asked == []
+    ):
+        assert guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)}) == {"PhysicalResourceId": "guard"}
+        assert guard.account.asked == []
 
 
 def test_a_value_may_go_with_its_resource(guard: Guard) -> None:
@@ -80,9 +77,8 @@ def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
     guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine", "adopts")})
 
 
-@pytest.mark.parametrize(
-    ("may", "old", "new", "why"),
-    [
+def test_what_would_replace_data_is_refused(guard: Guard) -> None:
+    for may, old, new, why in (
         ("never", "persistent2", "scratch2", "with an empty one"),
         ("never", "", "mine", r"x: \(own\) -> mine .* Keep \(own\), and not mine\."),
         ("grows", "2400", "1200", "it can only grow"),
@@ -91,11 +87,9 @@ def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
         ("adopts", "fs-1", "", "would replace it with a new, empty one"),
         ("adopts", "fs-1", "fs-2", "would replace it with another one"),
         ("of a later release", "1", "2", "with an empty one"),
-    ],
-)
-def test_what_would_replace_data_is_refused(guard: Guard, may: str, old: str, new: str, why: str) -> None:
-    with pytest.raises(RuntimeError, match=why):
-        guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)})
+    ):
+        with pytest.raises(RuntimeError, match=why):
+            guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)})
 
 
 def test_several_refused_flags_are_one_message(guard: Guard) -> None:
@@ -190,8 +184,7 @@ def test_a_boundary_changes_without_clusters_alone(guard: Guard, imports: Any, r
 
 
 def test_a_delete_does_nothing_and_asks_nobody(guard: Guard) -> None:
-    assert guard.ask("Delete") == {"PhysicalResourceId": "guard"}
-    assert guard.account.asked == []
+    assert (guard.ask("Delete"), guard.account.asked) == ({"PhysicalResourceId": "guard"}, [])
 
 
 @pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])

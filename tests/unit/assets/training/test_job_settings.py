@@ -48,10 +48,7 @@ class Job:
             "SLURM_JOB_NUM_NODES": "3",
             "SLURM_JOB_PARTITION": "train",
             "SLURMD_NODENAME": "n-1",
-        } | {
-            "RUN_DIR": str(self.run_dir),
-            "TRAINING_ETC": str(folder / "etc"),
-        }
+        } | {"RUN_DIR": str(self.run_dir), "TRAINING_ETC": str(folder / "etc")}
 
     def start(self, first: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
         return bash(START.replace("note_start", f"{first}note_start"), self.training, **(self.env | settings))

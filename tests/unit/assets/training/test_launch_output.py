@@ -199,8 +199,7 @@ def test_a_second_sigterm_does_not_end_a_save(node: Node, tmp_path: Path) -> Non
     # By then the shell has had the signal.
     wait_until(lambda: looks.stat().st_size > looked + 1, what="the ranks are not looked for again")
     goes_on.touch()
-    assert process.communicate(timeout=LONG_S)[0] == "saved\n"
-    assert process.returncode == 0
+    assert (process.communicate(timeout=LONG_S)[0], process.returncode) == ("saved\n", 0)
 
 
 def test_ranks_that_sigterm_ends_do_not_fail(node: Node) -> None:
@@ -219,8 +218,7 @@ def test_a_failed_rank_of_mpirun_names_its_node(node: Node) -> None:
     process = node.start(
         LAUNCHER="mpirun", PMI_RANK="1", MPI_LOCALRANKID="0", NODES="n1,n2", SLURM_NODEID="1"
     )
-    assert process.wait(timeout=LONG_S) == 3
-    assert (node.run_dir / "failed").read_text() == "n2: exit code 3\n"
+    assert (process.wait(timeout=LONG_S), (node.run_dir / "failed").read_text()) == (3, "n2: exit code 3\n")
 
 
 def test_a_deaf_rank_ends_after_anothers_failure(node: Node) -> None:

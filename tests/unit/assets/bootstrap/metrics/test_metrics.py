@@ -93,8 +93,7 @@ class Node:
         assert [datum["StatisticValues"]["Sum"] for datum in checks] == [braked] * bool(braked)
         for datum in (datum for datum in published if datum not in checks):
             dimensions = {each["Name"]: each["Value"] for each in datum["Dimensions"]}
-            assert dimensions.pop("ClusterName") == "training"
-            assert datum["MetricName"] == "Nodes"
+            assert (dimensions.pop("ClusterName"), datum["MetricName"]) == ("training", "Nodes")
             found[dimensions["Partition"], dimensions["State"]] = datum["StatisticValues"]["Sum"]
         return found
 
@@ -354,12 +353,10 @@ def test_the_head_node_describes_nodes_and_jobs(node: Node) -> None:
     targets = json.loads((node.root / "etc" / "nodes.json").read_text())
     assert [each["targets"] for each in targets] == [["10.0.0.1:9100"], ["10.0.0.2:9100"]]
     assert targets[0]["labels"] == {"node": "gpu-dy-x-1", "partition": "gpu"}
-    assert found['cluster_usd_per_hour{partition="gpu"}'] == 30
-    assert found["cluster_budget_usd"] == 100
+    assert (found['cluster_usd_per_hour{partition="gpu"}'], found["cluster_budget_usd"]) == (30, 100)
     running = 'job="7",user="ann",account="nlp",partition="gpu"'
     assert found['slurm_jobs{state="pending",user="bob",account="nlp",partition="gpu"}'] == 1
-    assert found[f"slurm_job_wait_seconds{{{running}}}"] == 60
-    assert found[f"slurm_job_nodes{{{running}}}"] == 2
+    assert (found[f"slurm_job_wait_seconds{{{running}}}"], found[f"slurm_job_nodes{{{running}}}"]) == (60, 2)
     assert found[rf'slurm_job_info{{{running},name="a \"x\""}}'] == 1
     waited = found['slurm_queue_wait_seconds{partition="gpu",reason="Resources"}']
     assert 500 <= waited < 520
@@ -400,8 +397,7 @@ def test_each_running_jobs_newest_row_is_published(node: Node) -> None:
     assert done.returncode == 0, done.stderr
     found = {name: value for name, value in node.samples().items() if name.startswith("training_")}
     seven = 'job="7",user="ann",workload="gpt2",run="job-7"'
-    assert found[f"training_step{{{seven}}}"] == 3
-    assert found[f"training_loss{{{seven}}}"] == 2.5
+    assert (found[f"training_step{{{seven}}}"], found[f"training_loss{{{seven}}}"]) == (3, 2.5)
     assert found[f"training_row_interval_seconds{{{seven}}}"] == 2
     assert found[f"training_data_wait_seconds{{{seven}}}"] == 0.5
     eight = 'job="8",user="ann",workload="gpt2",run="my-run"'

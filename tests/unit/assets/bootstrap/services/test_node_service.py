@@ -97,9 +97,7 @@ def test_scheduled_events_take_a_node_in_time(played: Played, state: str, in_s: 
     assert played.done == (said if is_taken else [])
 
 
-def test_users_with_a_job_get_a_verdict(
-    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_users_with_job_get_verdict(played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As between two starts of a job."""
     judge = tmp_path / "judge"
     judge.write_text('echo "GPU 3 fell off $SLURMD_NODENAME, $1"\nexit 9\n')

@@ -25,9 +25,7 @@ def rows(load: Import, made_of: list[list[list[int]]]) -> list[list[int]]:
     special = pairs.Special(0, 1, 2, 3, 4)
     length = CONTEXT + pairs.ROW_HEAD
     flat = [
-        n
-        for each in pairs.rows_of(made_of, context=CONTEXT, special=special, validation_every=EVERY)
-        for n in each
+        n for e in pairs.rows_of(made_of, context=CONTEXT, special=special, validation_every=EVERY) for n in e
     ]
     assert len(flat) % length == 0
     return [flat[i : i + length] for i in range(0, len(flat), length)]

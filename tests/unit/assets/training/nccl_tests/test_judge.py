@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from training_cluster.paths import TRAINING
 
 JUDGE = TRAINING / "nccl-tests" / "judge.py"
@@ -30,9 +28,8 @@ def judge(log: str, *arguments: str, **environment: str) -> tuple[int, str]:
 SLOW, UNUSED, P4D_2 = "bad-no-placement-group", "bad-efa-unused", "good-p4d-2-nodes"
 
 
-@pytest.mark.parametrize(
-    ("code", "log", "environment", "said"),
-    [
+def test_a_run_has_one_verdict() -> None:
+    for code, log, environment, said in (
         (0, P4D_2, P4D, "measured 45.8 at 1 GiB, where the floor is 41"),
         (0, "good-p4de-2-nodes", P4DE, "measured 78.33 at 2 GiB, where the floor is 70"),
         (0, "good-p5-2-nodes", P5, "measured 487.09 at 16 GiB, where the floor is 438"),
@@ -50,11 +47,9 @@ SLOW, UNUSED, P4D_2 = "bad-no-placement-group", "bad-efa-unused", "good-p4d-2-no
         (1, SLOW, P4D | {"PLACEMENT_GROUP": "yes"}, "EFA and all its cards are in use"),
         (0, SLOW, P4D | {"NNODES": "4"}, "no floor is known for 4 nodes of p4d (line rate 50 GB/s a node"),
         (0, P4D_2, P4D | {"NCCL_FLOORS": "2:16:48"}, "no floor is known"),
-    ],
-)
-def test_a_run_has_one_verdict(code: int, log: str, environment: dict[str, str], said: str) -> None:
-    found, output = judge(log, **environment)
-    assert (found, said in output, output.count("judge.py: ")) == (code, True, code), output
+    ):
+        found, output = judge(log, **environment)
+        assert (found, said in output, output.count("judge.py: ")) == (code, True, code), output
 
 
 def test_wrong_calls_get_a_sentence(tmp_path: Path) -> None:

@@ -72,8 +72,7 @@ def test_good_nodes_are_called_good(program: ModuleType) -> None:
 
 def test_a_broken_node_is_in_no_pair(program: ModuleType) -> None:
     verdicts, asked = swept(program, NODES, broken=["gpu-3"])
-    assert bad(verdicts) == {"gpu-3"}
-    assert verdicts["gpu-3"].reason == "alone: exit code 1: no GPU here"
+    assert (bad(verdicts), verdicts["gpu-3"].reason) == ({"gpu-3"}, "alone: exit code 1: no GPU here")
     assert [group for group in asked if "gpu-3" in group] == [("gpu-3",)]
 
 

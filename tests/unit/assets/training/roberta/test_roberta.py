@@ -22,9 +22,7 @@ def no_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAINING_BUCKET", raising=False)
 
 
-def test_wikitext_is_read_out_of_its_zip(
-    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wikitext_is_read_out_of_zip(load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wikitext, lines = load("wikitext"), load("lines")
     file = tmp_path / "raw" / "wikitext-103-raw-v1.zip"
     file.parent.mkdir()

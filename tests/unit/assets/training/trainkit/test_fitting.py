@@ -73,9 +73,7 @@ def test_experts_keep_a_copy_of_each_token() -> None:
     without = dataclasses.replace(model, experts_of_token=0)
 
     def of_copies(choice: Choice) -> float:
-        with_copies, plain = (
-            fitting.memory_gib(each, choice, gpus, seq_len=4096) for each in (model, without)
-        )
+        with_copies, plain = (fitting.memory_gib(e, choice, gpus, seq_len=4096) for e in (model, without))
         return with_copies - plain
 
     # 48 layers x 4,096 tokens x 8 experts x 2,048 wide x 2 bytes, twice.

@@ -45,8 +45,7 @@ def test_the_newest_or_chosen_checkpoint_is_found(shared: Path, monkeypatch: pyt
     assert not ExportSettings().trains
     newest = find(shared, export_run="a")
     assert newest
-    assert newest.checkpoint.name == "step-000010"
-    assert newest.to == shared / "runs/titan/a/export-step-000010"
+    assert (newest.checkpoint.name, newest.to) == ("step-000010", shared / "runs/titan/a/export-step-000010")
     chosen = find(shared, export_run="a", export_step=5, export_to=str(shared / "out"))
     assert chosen
     assert (chosen.checkpoint.name, chosen.to) == ("step-000005", shared / "out")

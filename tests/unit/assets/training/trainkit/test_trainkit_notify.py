@@ -45,8 +45,7 @@ def write(folder: Path, text: str, mode: int = 0o600) -> None:
 
 def test_a_message_names_event_job_and_user(webhook: Webhook, run: Notify, tmp_path: Path) -> None:
     write(tmp_path, webhook.address + "\n")
-    assert run("--check") == ""
-    assert webhook.got == []
+    assert (run("--check"), webhook.got) == ("", [])
     assert run("given up", "no <!channel> was written") == ""
     assert webhook.got == ["[given up] job 17 (gpt2 of ada): no &lt;!channel&gt; was written"]
 

@@ -87,9 +87,7 @@ def test_the_largest_number_of_nodes_is_found(tmp_path: Path) -> None:
     assert [largest(2, most).stdout for most in (3, 5, 11, 12, 13)] == ["3\n", "4\n", "6\n", "12\n", "12\n"]
     refused = largest(9, 11)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert (
-        "a step has 24 sequences, and a micro-step of these ranks 22, which does not divide" in refused.stderr
-    )
+    assert "a step has 24 sequences, and a micro-step of these ranks 22, which does not" in refused.stderr
 
 
 def test_a_logger_has_a_key_and_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,22 +45,19 @@ def test_chats_longer_than_a_sequence_are_dropped(tmp_path: Path, capsys: pytest
     assert f"is there: {said}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("numbers", "ways"),
-    [
+def test_fewer_chats_than_ranks_are_refused(tmp_path: Path) -> None:
+    for numbers, ways in (
         ((14, 1, 0), "EVAL_BATCHES=0 (no validation), VALIDATION_EVERY=7, fewer nodes or more chats."),
         ((0, 0, 30), "SEQ_LEN=1024 (all chats fit) or more chats."),
         ((1, 1, 0), "fewer nodes or more chats."),
-    ],
-)
-def test_fewer_chats_than_ranks_are_refused(tmp_path: Path, numbers: tuple[int, int, int], ways: str) -> None:
-    train, val, dropped = numbers
-    counts = chats.Counts(train=train, val=val, dropped=dropped, longest=720)
-    with pytest.raises(ShardError) as caught:
-        chats.check_ranks(tmp_path, counts, ranks=2, validates=True, seq_len=64)
-    assert str(caught.value).endswith(f"has {train} and {val} that fit SEQ_LEN=64: give {ways}")
-    if train >= 2:
-        chats.check_ranks(tmp_path, counts, ranks=2, validates=False, seq_len=64)
+    ):
+        train, val, dropped = numbers
+        counts = chats.Counts(train=train, val=val, dropped=dropped, longest=720)
+        with pytest.raises(ShardError) as caught:
+            chats.check_ranks(tmp_path, counts, ranks=2, validates=True, seq_len=64)
+        assert str(caught.value).endswith(f"has {train} and {val} that fit SEQ_LEN=64: give {ways}")
+        if train >= 2:
+            chats.check_ranks(tmp_path, counts, ranks=2, validates=False, seq_len=64)
 
 
 def test_a_line_that_is_no_chat_is_named(tmp_path: Path) -> None:

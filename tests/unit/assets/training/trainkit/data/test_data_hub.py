@@ -124,8 +124,7 @@ def test_a_text_is_fetched_when_it_is_read(
     monkeypatch.setattr(hub_text, "documents_of", lambda piece: iter([(piece.file.read_text(), 1)]))
     for _ in range(2):
         assert next(hub_text.fetched_documents(unit)) == (DIGITS.decode(), 1)
-    assert len(served.requests) == 1
-    assert hub_text.space_of(unit) == 20_000
+    assert (len(served.requests), hub_text.space_of(unit)) == (1, 20_000)
     assert TEXT.downloaded(tmp_path) == "; 0.0 MB downloaded"
     for file in (served.folder / "datasets" / REPOSITORY / "en").glob("*.parquet"):
         file.unlink()
@@ -195,9 +194,7 @@ def test_weights_of_the_hub_are_resumed_and_kept(served: Hub, tmp_path: Path) ->
     assert served.requests.count(asked) == 1
 
 
-def test_refusals_of_the_hub_say_what_to_do(
-    served: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refusals_of_hub_say_what_to_do(served: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(name: str, sentence: str) -> None:
         with pytest.raises(hf_weights.WeightsError, match=sentence):
             hf_weights.find_weights(name, data=tmp_path)

@@ -33,9 +33,7 @@ def test_pieces_of_a_text_are_the_text(tmp_path: Path) -> None:
     for piece_bytes in (1, 7, 100, 1000, 10**6):
         pieces = documents.pieces_of(file, piece_bytes=piece_bytes)
         assert sum(piece.size_bytes for piece in pieces) == file.stat().st_size
-        assert (
-            len({each.fingerprint for each in pieces}) == len({each.name for each in pieces}) == len(pieces)
-        )
+        assert len({e.fingerprint for e in pieces}) == len({e.name for e in pieces}) == len(pieces)
         found = [document for piece in pieces for document in documents.documents_of(piece)]
         assert "".join(text for text, _ in found) == text
         assert sum(size for _, size in found) == file.stat().st_size

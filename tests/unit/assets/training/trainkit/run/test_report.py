@@ -66,8 +66,7 @@ def test_many_rows_fit_one_answer(tmp_path: Path) -> None:
     said = tell(run_dir, "--record")
     assert len(said) < MAX_OUTPUT_BYTES
     run = unpack(said)
-    assert run.rows == 20_000
-    assert len(run.series) == 6
+    assert (run.rows, len(run.series)) == (20_000, 6)
     assert 20 <= 2 * len(run.axes["step"]) <= 300
     assert (run.start_count, run.starts[-1].job) == (500, "499")
 
@@ -81,8 +80,7 @@ def test_buckets_keep_the_least_and_the_most() -> None:
     found = buckets.at_most(100)
     spans = [bucket.spans["loss"] for bucket in found]
     assert len(found) <= 100
-    assert sum(bucket.rows for bucket in found) == 50_000
-    assert max(span.high for span in spans) == 99.0
+    assert (sum(bucket.rows for bucket in found), max(span.high for span in spans)) == (50_000, 99.0)
     assert min(span.low for span in spans) == -99.0
     assert sum(span.total for span in spans) == pytest.approx(sum(values))
     assert found[-1].at == {"step": 49_999}
@@ -92,9 +90,7 @@ def test_buckets_keep_the_least_and_the_most() -> None:
 
 def test_few_rows_are_told_as_they_are(tmp_path: Path) -> None:
     run = recorded(write(tmp_path / "runs" / "gpt2" / "few", [row(1, loss=4.0), row(2, loss=3.5)]))
-    assert run.series["loss"].mean == [4.0, 3.5]
-    assert run.series["loss"].low == []
-    assert run.axes["step"] == [1, 2]
+    assert (run.series["loss"].mean, run.series["loss"].low, run.axes["step"]) == ([4.0, 3.5], [], [1, 2])
     assert run.axes["seconds"] == [1, 2]
     many = write_training(tmp_path / "many", steps=700)
     assert len(recorded(many, "--points", "60").axes["step"]) <= 30
@@ -121,8 +117,7 @@ def test_an_all_reduce_has_bandwidths_over_message_sizes(tmp_path: Path) -> None
     assert "25 message sizes, at most 44.916 GB/s (bus) at 17,179,869,184 bytes, world size 16" in said
     assert json.loads(tell(run_dir, "--json"))["busbw_gb_per_s"] == 44.916
     run = recorded(run_dir)
-    assert run.axes["message_bytes"][0] == 1024
-    assert len(run.series["busbw_gb_per_s"].mean) == 25
+    assert (run.axes["message_bytes"][0], len(run.series["busbw_gb_per_s"].mean)) == (1024, 25)
 
 
 def test_a_run_tells_its_profiles(tmp_path: Path) -> None:
@@ -156,8 +151,7 @@ def test_a_lost_start_lasts_to_its_last_row(tmp_path: Path) -> None:
     assert [start.seconds for start in recorded(run_dir).starts] == [20, 30]
     (run_dir / "ends").write_text("7 1 2026-03-02T10:01:00Z 1\n")
     again = recorded(run_dir)
-    assert [start.seconds for start in again.starts] == [20, 60]
-    assert again.state == "ended with exit code 1"
+    assert ([start.seconds for start in again.starts], again.state) == ([20, 60], "ended with exit code 1")
 
 
 def test_nodes_are_counted_from_slurms_list() -> None:

@@ -111,9 +111,7 @@ def test_a_run_on_spot_saves_more_often(
     assert saved_after(tmp_path, job) == [*range(LOWERED, 4000, LOWERED), 4000]
     warned, _of_scancel, lowered = capsys.readouterr().out.splitlines()
     assert "Lower CHECKPOINT_EVERY (this run does so after its first steps, where it helps)" in warned
-    assert lowered.startswith(
-        f"saving every {LOWERED} steps (110.3 minutes) instead of 1000: a checkpoint takes"
-    )
+    assert lowered.startswith(f"saving every {LOWERED} steps (110.3 minutes) instead of 1000: a checkpoint")
     assert "a CHECKPOINT_EVERY that you set is kept" in lowered
     assert saved_after(tmp_path, job, size=BYTES // 4) == usual, "it fits the notice"
     assert saved_after(tmp_path, job, steps=600, every=200) == [200, 400, 600], "often enough"
