@@ -107,9 +107,7 @@ def test_nobody_reaches_the_instance_that_builds(everything: App, of: Any) -> No
 
 
 def test_rights_are_no_wider_than_needed(everything: App) -> None:
-    allowed = [
-        each for each in statements(everything.templates[STACK]["Resources"]) if each["Effect"] == "Allow"
-    ]
+    allowed = [e for e in statements(everything.templates[STACK]["Resources"]) if e["Effect"] == "Allow"]
     everywhere = {
         action
         for each in allowed

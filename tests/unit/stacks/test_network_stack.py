@@ -142,8 +142,7 @@ def test_an_own_network_and_group_get_nothing() -> None:
 def test_the_guard_keeps_what_stacks_stand_in(default: App, brought: App) -> None:
     ours, theirs = (app.only("Custom::Guard", STACK)["Values"] for app in (default, brought))
     for flag, id_ in OWN_NETWORK.items():
-        assert (ours[flag]["value"], theirs[flag]["value"]) == ("", id_)
-        assert ours[flag]["may"] == "never"
+        assert (ours[flag]["value"], theirs[flag]["value"], ours[flag]["may"]) == ("", id_, "never")
     assert theirs["permissions_boundary"]["value"] == BOUNDARY, "before it goes from the shared stacks' roles"
 
 

@@ -78,9 +78,7 @@ TRIED |= {
 
 
 def users_role(app: App) -> tuple[str, Json]:
-    ((id_, role),) = [
-        each for each in app.resources("AWS::IAM::Role").items() if each[0].startswith("UsersRole")
-    ]
+    ((id_, role),) = [e for e in app.resources("AWS::IAM::Role").items() if e[0].startswith("UsersRole")]
     return id_, role
 
 
@@ -89,9 +87,7 @@ def test_a_session_reaches_what_is_its_users(people: App) -> None:
     role, _ = users_role(people)
     policies = people.resources("AWS::IAM::Policy").values()
     (document,) = [each["PolicyDocument"] for each in policies if each["Roles"] == [{"Ref": role}]]
-    rights = [
-        each | {"Resource": [flat(arn) for arn in listed(each["Resource"])]} for each in document["Statement"]
-    ]
+    rights = [e | {"Resource": [flat(arn) for arn in listed(e["Resource"])]} for e in document["Statement"]]
     page = (ROOT / "docs" / "security.md").read_text()
     assert [action for each in rights for action in listed(each["Action"]) if f"`{action}`" not in page] == []
     # The evaluator knows no variables of policies.
@@ -124,9 +120,7 @@ def test_compute_nodes_only_begin_sessions_of_users(people: App) -> None:
         ("Deny", ["dynamodb:PutItem", "dynamodb:UpdateItem"]),
     ]
     buckets, _ = own_policy(people, "-buckets-")
-    policies = [
-        json.dumps(each["Iam"]["AdditionalIamPolicies"]) for each in (*people.people_reach, *people.queues)
-    ]
+    policies = [json.dumps(e["Iam"]["AdditionalIamPolicies"]) for e in (*people.people_reach, *people.queues)]
     assert [buckets in each for each in policies] == [True, False]
     assert f"users-role=<{id_}>" in people.config["HeadNode"]["CustomActions"]["OnNodeUpdated"]["Args"]
 

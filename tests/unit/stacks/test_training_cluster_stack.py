@@ -80,10 +80,8 @@ def test_another_cluster_has_its_own_names(default: App, brought: App) -> None:
 
 def test_names_of_the_longest_cluster_fit(everything: App, brought: App) -> None:
     """128 characters (IAM quotas); the provider may attach no policy whose name begins otherwise."""
-    for app, cluster in ((everything, FORMER_DEFAULT), (brought, "b")):
-        named = [
-            each.get("ManagedPolicyName", "") for each in app.resources("AWS::IAM::ManagedPolicy").values()
-        ]
+    for app, cluster in ((everything, "training"), (brought, "b")):
+        named = [e.get("ManagedPolicyName", "") for e in app.resources("AWS::IAM::ManagedPolicy").values()]
         for name in filter(None, map(flat, named)):
             assert name.startswith(f"parallelcluster-{cluster}-")
             assert len(name.replace("<AWS::Region>", "r" * 14)) - len(cluster) + 60 <= 128

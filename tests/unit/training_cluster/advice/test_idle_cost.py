@@ -67,9 +67,8 @@ def test_the_default_is_head_node_lustre_and_nat() -> None:
     assert [item.usd_per_month for item in items.values()] == pytest.approx([510.29, 252, 36.5])
 
 
-@pytest.mark.parametrize(
-    ("flags", "what", "usd"),
-    [
+def test_what_a_flag_adds_is_counted() -> None:
+    for flags, what, usd in (
         ({"fsx_gib": "4800", "fsx_mbps_per_tib": "1000"}, "FSx for Lustre", 4800 * 0.6),
         ({"fsx_type": "scratch2"}, "FSx for Lustre", 1200 * 0.14),
         (
@@ -83,25 +82,20 @@ def test_the_default_is_head_node_lustre_and_nat() -> None:
         ({"login_nodes": "2"}, "load balancer of the login nodes", (0.0225 + 0.005) * 730),
         ({"min_nodes": "2"}, "2 x p4d.24xlarge (min_nodes)", 2 * (21.96 * 730 + 256 * 0.08)),
         ({"head_root_gib": "1128"}, "head node c5.4xlarge", 510.29 + 80),
-    ],
-)
-def test_what_a_flag_adds_is_counted(flags: dict[str, str], what: str, usd: float) -> None:
-    assert _items(**flags)[what].usd_per_month == pytest.approx(usd)
+    ):
+        assert _items(**flags)[what].usd_per_month == pytest.approx(usd)
 
 
-@pytest.mark.parametrize(
-    ("flags", "without"),
-    [
+def test_an_unknown_price_is_named() -> None:
+    for flags, without in (
         ({"head_node_type": "c7i.8xlarge"}, "head node c7i.8xlarge, 128 GiB (price not in the catalog)"),
         ({"capacity": "spot", "min_nodes": "1"}, "1 x p4d.24xlarge (at the spot price)"),
         (
             {"capacity": "reservation:cr-0123456789abcdef0"},
             "the reservation cr-0123456789abcdef0 (billed whether used or not)",
         ),
-    ],
-)
-def test_an_unknown_price_is_named(flags: dict[str, str], without: str) -> None:
-    assert f"a day, without {without}:" in _said(**flags)
+    ):
+        assert f"a day, without {without}:" in _said(**flags)
 
 
 def test_what_is_brought_or_paid_is_not_counted() -> None:

@@ -70,9 +70,8 @@ def test_base_yaml_offers_head_nodes_smallest_first() -> None:
     assert found[0].accelerator.kind == "none"
 
 
-@pytest.mark.parametrize(
-    ("typed", "wrong", "words"),
-    [
+def test_a_typing_error_names_the_closest_key(tmp_path: Path) -> None:
+    for typed, wrong, words in (
         ("main_size:", "main_siz:", ["main_siz:", 'Did you mean "main_size"?']),
         ("main_size: p5.48xlarge", "main_size: p5.49xlarge", ["main_size p5.49xlarge is not among sizes"]),
         ("sockets: 2", "sockets: two", ["sizes.p5.48xlarge.sockets", "integer"]),
@@ -84,18 +83,14 @@ def test_base_yaml_offers_head_nodes_smallest_first() -> None:
         ("main_size: p5", "name: p5\nmain_size: p5", ["name: ", "the name of the file"]),
         ("main_size: p5", "1: p5\nmain_size: p5", ["1: ", "string"]),
         ("  sockets: ", "  socketts: ", ['no fact "socketts"', 'Did you mean "sockets"?']),
-    ],
-)
-def test_a_typing_error_names_the_closest_key(
-    tmp_path: Path, typed: str, wrong: str, words: list[str]
-) -> None:
-    text = (CATALOG / "p5.yaml").read_text()
-    assert typed in text
-    (tmp_path / "p5.yaml").write_text(text.replace(typed, wrong, 1))
-    with pytest.raises(ConfigurationError) as raised:
-        load_family("p5", tmp_path)
-    for word in ["p5.yaml", *words]:
-        assert word in str(raised.value)
+    ):
+        text = (CATALOG / "p5.yaml").read_text()
+        assert typed in text
+        (tmp_path / "p5.yaml").write_text(text.replace(typed, wrong, 1))
+        with pytest.raises(ConfigurationError) as raised:
+            load_family("p5", tmp_path)
+        for word in ["p5.yaml", *words]:
+            assert word in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Families without a file: EC2's facts, and conservative settings."""
 
-import pytest
-
 from training_cluster.catalog.families import find_instance_type, load_family
 from training_cluster.catalog.instance_types import make_family, other_families, table_source
 from training_cluster.cluster.zone_needs import zone_needs
@@ -14,9 +12,8 @@ def test_every_family_of_ec2_is_a_family() -> None:
     assert all((family := load_family(name)).main_size in family.sizes for name in other_families())
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "precision", "architecture", "queue"),
-    [
+def test_a_family_without_a_file_has_conservative_settings() -> None:
+    for name, kind, precision, architecture, queue in (
         ("g4dn", "gpu", "fp16", "x86_64", "gpu"),
         ("g5g", "gpu", "fp16", "arm64", "gpu"),
         ("g7e", "gpu", "bf16", "x86_64", "gpu"),
@@ -24,18 +21,14 @@ def test_every_family_of_ec2_is_a_family() -> None:
         ("inf1", "none", "no", "x86_64", "cpu"),
         ("c7i", "none", "no", "x86_64", "cpu"),
         ("m7g", "none", "no", "arm64", "cpu"),
-    ],
-)
-def test_a_family_without_a_file_has_conservative_settings(
-    name: str, kind: str, precision: str, architecture: str, queue: str
-) -> None:
-    family = make_family(name)
-    assert family
-    assert (family.accelerator.kind, family.mixed_precision) == (kind, precision)
-    assert (family.architecture, family.queue) == (architecture, queue)
-    assert (family.job_environment, family.nccl_floors) == ((), ())
-    assert family.notice
-    assert table_source() in family.notice
+    ):
+        family = make_family(name)
+        assert family
+        assert (family.accelerator.kind, family.mixed_precision) == (kind, precision)
+        assert (family.architecture, family.queue) == (architecture, queue)
+        assert (family.job_environment, family.nccl_floors) == ((), ())
+        assert family.notice
+        assert table_source() in family.notice
 
 
 def test_a_type_without_facts_has_its_familys_settings() -> None:

@@ -36,7 +36,7 @@ OTHERS: dict[str, dict[str, str]] = {
     "seed-003-trainium": {"family": "trn1", "zone": "use1-az4", "efs_mibps": "1024"},
     "queues": {"family": "p5", "queues": QUEUES},
     "everything": {
-        **{"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE},
+        **{"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE}
     },
 }
 Config = dict[str, Any]
@@ -225,8 +225,7 @@ def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:
     flags = {"users": str(file)}
     alone = render(**flags)["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
     shared = render(**flags, accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
-    assert shared == [*alone, SHARED_CLUSTER_SETTINGS]
-    assert alone == [SEVERAL_USERS_SETTINGS]
+    assert (shared, alone) == ([*alone, SHARED_CLUSTER_SETTINGS], [SEVERAL_USERS_SETTINGS])
     for family, billed in (("p4d", ["Node=8", "Node=0"]), ("m6i", [None])):
         config = render(
             **flags, accounting="new", family=family, cpu_queue="on" if family == "p4d" else "off"

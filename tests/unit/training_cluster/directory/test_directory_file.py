@@ -45,9 +45,8 @@ def test_the_cluster_config_has_a_directory(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
+def test_each_mistake_has_a_message_with_its_line(tmp_path: Path) -> None:
+    for old, new, said in (
         ("ldaps://a", "ldap://a", "line 2: DomainAddr: ldap:// sends passwords unencrypted"),
         (
             "ldaps://a",
@@ -68,13 +67,11 @@ def test_the_cluster_config_has_a_directory(tmp_path: Path) -> None:
             "line 4: LdapTlsReqCert: never: not",
         ),
         (GOOD, "- a", "the file has no keys"),
-    ],
-)
-def test_each_mistake_has_a_message_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
-    assert old in GOOD
-    with pytest.raises(ConfigurationError) as error:
-        read_settings({"directory": written(tmp_path, GOOD.replace(old, new))})
-    assert said in str(error.value)
+    ):
+        assert old in GOOD
+        with pytest.raises(ConfigurationError) as error:
+            read_settings({"directory": written(tmp_path, GOOD.replace(old, new))})
+        assert said in str(error.value)
 
 
 def test_people_come_of_one_source(tmp_path: Path) -> None:

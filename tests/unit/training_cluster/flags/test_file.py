@@ -33,9 +33,7 @@ def test_values_are_read_like_typed_ones(tmp_path: Path) -> None:
 def test_typed_flags_replace_the_files(tmp_path: Path) -> None:
     settings = read_settings({"flags": _file(tmp_path, "nodes: 16", "family: p5"), "nodes": "8"})
     assert (settings.nodes, settings.family) == (8, "p5")
-    (note,) = (
-        each.text for each in advice(settings, config_before_deploy(settings)) if each.id == "flags-file"
-    )
+    (note,) = (e.text for e in advice(settings, config_before_deploy(settings)) if e.id == "flags-file")
     assert note.startswith("nodes=8 of the command line or of cdk.json is used, not 16 of ")
 
 

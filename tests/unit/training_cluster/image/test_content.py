@@ -69,9 +69,7 @@ def test_it_checks_first_and_cleans_up_last(document: dict[str, Any]) -> None:
     validate = steps(document, "validate")
     assert list(validate) == ["CheckSteps", "ReleaseSnaps", "CleanUp"]
     assert validate["CleanUp"]["inputs"]["commands"] == ["/usr/local/sbin/ami_cleanup.sh"]
-    assert all(
-        0 < step["timeoutSeconds"] <= 6 * 3600 for each in document["phases"] for step in each["steps"]
-    )
+    assert all(0 < step["timeoutSeconds"] <= 6 * 3600 for e in document["phases"] for step in e["steps"])
 
 
 def test_no_snap_is_refreshed_during_a_build(document: dict[str, Any], tmp_path: Path) -> None:

@@ -132,6 +132,4 @@ def test_nodes_publish_what_is_shown() -> None:
     alone = ("ClusterName", DEFAULT_CLUSTER)
     always = (accelerators.UTILIZATION, accelerators.MEMORY)
     published |= {(name, alone) for name in (*always, "BrakedChecks")}
-    assert shown == published
-    assert states.STATES == NODE_STATES
-    assert states.cloudwatch.NAMESPACE == "TrainingCluster"
+    assert (shown, states.STATES, states.cloudwatch.NAMESPACE) == (published, NODE_STATES, "TrainingCluster")

@@ -34,17 +34,14 @@ def test_its_size_is_a_multiple_for_its_throughput(speed: str, gib: int) -> None
         read_settings(flags | {"fsx_gib": str(gib + 2400)})
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
+def test_efa_where_fsx_has_none_is_refused() -> None:
+    for flags, words in (
         ({}, "-c fsx_gib=19200, or the smallest size: -c fsx_mbps_per_tib=1000 -c fsx_gib=4800"),
         ({"fsx_type": "scratch2"}, "leave fsx_efa out"),
         ({"fsx_id": "fs-0123456789abcdef0"}, "leave fsx_efa out"),
-    ],
-)
-def test_efa_where_fsx_has_none_is_refused(flags: dict[str, str], words: str) -> None:
-    with pytest.raises(ConfigurationError, match=words):
-        read_settings({"fsx_efa": "on", **flags})
+    ):
+        with pytest.raises(ConfigurationError, match=words):
+            read_settings({"fsx_efa": "on", **flags})
 
 
 def test_efa_says_what_nodes_still_need() -> None:
