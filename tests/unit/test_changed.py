@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests import changed, rooms
 from training_cluster.paths import ROOT
 
 
-@pytest.mark.parametrize(
-    ("path", "tests"),
-    [
+def test_tests_of_a_file() -> None:
+    for path, tests in (
         ("ops/jobs/export.py", {"ops/jobs/test_export.py"}),
         ("assets/bootstrap/run-steps.sh", {"assets/bootstrap/test_run_steps.py"}),
         ("constructs/training_cluster/network/network.py", {"stacks/test_network_stack.py"}),
@@ -19,11 +16,9 @@ from training_cluster.paths import ROOT
         ("tests/unit/ops/conftest.py", {"ops"}),
         ("tests/unit/conftest.py", set()),
         ("SECURITY.md", set()),
-    ],
-)
-def test_tests_of_a_file(path: str, tests: set[str]) -> None:
-    assert (ROOT / path).exists()
-    assert changed.tests_of(Path(path)) == {Path("tests/unit", each) for each in tests}
+    ):
+        assert (ROOT / path).exists()
+        assert changed.tests_of(Path(path)) == {Path("tests/unit", each) for each in tests}
 
 
 def test_folders_test_shares_words_with_its_file() -> None:

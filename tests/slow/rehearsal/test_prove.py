@@ -37,8 +37,7 @@ def whole(training: Training) -> None:
 
 
 @pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[] if case in MOST_TELLING else pytest.mark.nightly) for case in CASES],
+    "case", [pytest.param(case, marks=[] if case in MOST_TELLING else pytest.mark.nightly) for case in CASES]
 )
 def test_a_trainer_that_resumes_passes(training: Training, whole: None, case: str) -> None:
     if case == "disk" and not training.checkpoints(case).is_mount():

@@ -86,8 +86,7 @@ def test_jobs_reach_the_local_aws_alone(tmp_path: Path, monkeypatch: pytest.Monk
     slurm = LocalSlurm(root=tmp_path, partitions=(), marker=("LOCAL_SLURM_TEST", "environment"))
     variables = job_variables(workspace, address)
     assert "a-persons" not in {*slurm.client_env().values(), *variables.values()}
-    assert variables["AWS_ENDPOINT_URL"] == address.url
-    assert variables["AWS_ENDPOINT_URL_S3"] == address.s3_url
+    assert (variables["AWS_ENDPOINT_URL"], variables["AWS_ENDPOINT_URL_S3"]) == (address.url, address.s3_url)
     assert variables["AWS_ACCESS_KEY_ID"] == "AKIAEXAMPLE"
     assert variables["TMPDIR"].startswith(str(tmp_path / "node")), "a node's own, not that of AWS's clients"
 

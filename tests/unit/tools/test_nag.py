@@ -26,9 +26,10 @@ def report(folder: Path, acknowledged: str, **plugin: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("plugin", "acknowledged", "problem"),
-    [
+def test_findings_need_reasons_and_reasons_findings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for plugin, acknowledged, problem in (
         ({"violations": [FINDING]}, "", "Stack/Bucket\n  AwsSolutions-S1: what is wrong\n  in: "),
         ({"conclusion": "failure", "metadata": {"error": "out of memory"}}, "", "out of memory"),
         ({}, RULE, f"{RULE}: acknowledged, but no app has this finding"),
@@ -36,14 +37,6 @@ def report(folder: Path, acknowledged: str, **plugin: Any) -> Path:
         ({"violations": [FINDING | {"ruleName": "training-cluster:spot"}]}, "", ""),
         # CDK acknowledges some of its own rules.
         ({}, "CloudFormation-Validate::W3010", ""),
-    ],
-)
-def test_findings_need_reasons_and_reasons_findings(
-    plugin: dict[str, Any],
-    acknowledged: str,
-    problem: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main([report(tmp_path, acknowledged, **plugin)]) == bool(problem)
-    assert problem in capsys.readouterr().err
+    ):
+        assert main([report(tmp_path, acknowledged, **plugin)]) == bool(problem)
+        assert problem in capsys.readouterr().err

@@ -195,9 +195,7 @@ def test_make_refuses_what_it_would_ignore(tmp_path: Path) -> None:
 def test_a_signal_ends_all_of_set_up(machine: Machine, tmp_path: Path) -> None:
     """A pip that still ran would write into the environments that the next set-up makes."""
     script, pids = machine.folder / "tools" / "setup.sh", tmp_path / "pids"
-    stubs = "".join(
-        f"{each}() {{ :; }}\n" for each in ("check_python", "install_programs", "install_accounting")
-    )
+    stubs = "".join(f"{e}() {{ :; }}\n" for e in ("check_python", "install_programs", "install_accounting"))
     # As pip, which removes its temporary files before it ends.
     made = f"make_venv() {{ trap 'sleep 0.2; exit' TERM; echo $BASHPID >>{pids}; sleep 300 & wait; }}\n"
     script.write_text(f"{script.read_text().removesuffix('main' + chr(10))}{stubs}{made}main\n")

@@ -26,9 +26,7 @@ def _partition(name: str, *, static: int = 0, dynamic: int = 0) -> Partition:
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[LocalSlurm]:
     slurm = LocalSlurm(
-        root=tmp_path,
-        partitions=[_partition("cpu", dynamic=2)],
-        marker=("LOCAL_SLURM_TEST", MARK),
+        root=tmp_path, partitions=[_partition("cpu", dynamic=2)], marker=("LOCAL_SLURM_TEST", MARK)
     )
     with slurm:
         yield slurm

@@ -7,14 +7,11 @@ import pytest
 from rehearsal.containers.options import OptionError, split
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
+def test_what_pyxis_refuses_is_refused() -> None:
+    for typed, said in (
         ("--container-image= true", "--container-image: argument required"),
         ("--container-save=/a true", "--container-save: the rehearsal's stand-in for Pyxis does not have it"),
         ("--container-mounts=a:/b true", "--container-mounts: a:/b: the source is not an absolute path"),
-    ],
-)
-def test_what_pyxis_refuses_is_refused(typed: str, said: str) -> None:
-    with pytest.raises(OptionError, match=said):
-        split(shlex.split(typed))
+    ):
+        with pytest.raises(OptionError, match=said):
+            split(shlex.split(typed))

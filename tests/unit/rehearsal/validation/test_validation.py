@@ -20,9 +20,8 @@ def _judged(*findings: Finding, refusal: str | None = None, row: str = "p4d", as
     return Judged(case=case, refusal=refusal, findings=findings if asked else None)
 
 
-@pytest.mark.parametrize(
-    ("judged", "verdict"),
-    [
+def test_two_answers_are_one_verdict() -> None:
+    for judged, verdict in (
         (_judged(), Verdict.BOTH_TAKE),
         (_judged(WARNING), Verdict.BOTH_TAKE),
         (_judged(ERROR, refusal="no"), Verdict.BOTH_REFUSE),
@@ -30,13 +29,11 @@ def _judged(*findings: Finding, refusal: str | None = None, row: str = "p4d", as
         (_judged(WARNING, refusal="no"), Verdict.WE_REFUSE_ALONE),
         (_judged(refusal="no", row="block, few run"), Verdict.WE_REFUSE_FOR_A_REASON),
         (_judged(asked=False), Verdict.NOT_TRIED),
-    ],
-)
-def test_two_answers_are_one_verdict(judged: Judged, verdict: Verdict) -> None:
-    assert judged.verdict is verdict
-    narrator = Narrator(Console(file=io.StringIO(), width=200))
-    if verdict in {Verdict.LIBRARY_REFUSES_ALONE, Verdict.WE_REFUSE_ALONE}:
-        with pytest.raises(RehearsalError, match="1 unexpected"):
+    ):
+        assert judged.verdict is verdict
+        narrator = Narrator(Console(file=io.StringIO(), width=200))
+        if verdict in {Verdict.LIBRARY_REFUSES_ALONE, Verdict.WE_REFUSE_ALONE}:
+            with pytest.raises(RehearsalError, match="1 unexpected"):
+                report([judged], narrator)
+        else:
             report([judged], narrator)
-    else:
-        report([judged], narrator)

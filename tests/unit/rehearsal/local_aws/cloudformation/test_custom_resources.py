@@ -28,6 +28,5 @@ def test_an_answer_of_more_than_4096_bytes_fails(too_many: int, status: str) -> 
     room = MOST - len(json.dumps(ANSWER | data, separators=(",", ":")))
     data["Data"]["Value"] = "x" * (room + too_many)
     assert custom_resources.receive(deliver)("token", ANSWER | data)
-    assert delivered[0]["Status"] == status
-    assert delivered[0]["PhysicalResourceId"] == "use1-az1"
+    assert (delivered[0]["Status"], delivered[0]["PhysicalResourceId"]) == (status, "use1-az1")
     assert ("too long" in delivered[0].get("Reason", "")) == (status == "FAILED")

@@ -29,9 +29,7 @@ def test_late_command_is_killed_with_its_children(tmp_path: Path) -> None:
     ("stream", "bytes_", "is_cut"),
     [(1, MOST_BYTES - 1, False), (1, MOST_BYTES, True), (2, MOST_BYTES, True), (2, 90_000, True)],
 )
-def test_long_output_ends_with_the_agents_mark(
-    tmp_path: Path, stream: int, bytes_: int, is_cut: bool
-) -> None:
+def test_long_output_ends_with_agents_mark(tmp_path: Path, stream: int, bytes_: int, is_cut: bool) -> None:
     shell = played(tmp_path, f"head -c {bytes_} /dev/zero | tr '\\0' a >&{stream}")
     ended = run(as_user("squeue"), shell, agent=Agent())
     said = ended.stdout or ended.stderr

@@ -29,9 +29,8 @@ def document(*steps: dict[str, Any], phase: str = "build", **more: Any) -> str:
     return yaml.safe_dump({"schemaVersion": 1.0, "phases": phases, **more})
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
+def test_a_wrong_document_is_refused_with_the_place() -> None:
+    for data, words in (
         ("a: [", "is not YAML"),
         ("- a", "is not a mapping"),
         (document(schemaVersion=2), "schemaVersion is 2, not 1.0"),
@@ -51,11 +50,9 @@ def document(*steps: dict[str, Any], phase: str = "build", **more: Any) -> str:
             document(step(inputs={"commands": ["echo {{ Recipe }}"]})),
             "build.Do: {{ Recipe }} is not a parameter, constant or output of a step",
         ),
-    ],
-)
-def test_a_wrong_document_is_refused_with_the_place(data: str, words: str) -> None:
-    with pytest.raises(DocumentError, match=re.escape(words)):
-        read(data)
+    ):
+        with pytest.raises(DocumentError, match=re.escape(words)):
+            read(data)
 
 
 @pytest.fixture

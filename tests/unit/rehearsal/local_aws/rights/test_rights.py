@@ -125,19 +125,16 @@ def test_resources_are_made_with_their_stacks_rights(address: LocalAwsAddress, k
     assert made == ["mine T", "training T"]
 
 
-@pytest.mark.parametrize(
-    ("need", "words"),
-    [
+def test_nearest_statement_is_named_with_its_difference() -> None:
+    for need, words in (
         (Need(action="dynamodb:GetItem", resource=TABLE), "Tables wants .*RequestedRegion"),
         (Need(action="dynamodb:GetItem", resource=f"{TABLE}-2"), "Tables allows it only on .*-training"),
         (Need(action="dynamodb:PutItem", resource=TABLE), "Tables, of the same service, does not name"),
         (Need(action="s3:PutObject"), "none of 1 statements names an action of s3"),
-    ],
-)
-def test_nearest_statement_is_named_with_its_difference(need: Need, words: str) -> None:
-    condition = {"StringEquals": {"aws:RequestedRegion": "us-east-1"}}
-    statements = parse_policy_document({"Statement": [{**STATEMENT, "Condition": condition}]})
-    assert re.search(words, explain(need, [statements], bounded=False))
+    ):
+        condition = {"StringEquals": {"aws:RequestedRegion": "us-east-1"}}
+        statements = parse_policy_document({"Statement": [{**STATEMENT, "Condition": condition}]})
+        assert re.search(words, explain(need, [statements], bounded=False))
 
 
 SCOPE = {"method": "POST", "path": "/", "query_string": b""}

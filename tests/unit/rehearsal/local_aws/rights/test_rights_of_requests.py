@@ -72,7 +72,7 @@ def test_request_is_judged_by_action_and_resource() -> None:
     fsx, efs, iam = "AWSSimbaAPIService_v20180301", "elasticfilesystem", "arn:aws:iam::123456789012"
     stream = {"logGroupName": "a", "logStreamName": "b"}
     run = {"Action": "RunInstances", "TagSpecification_1_ResourceType": "instance"}
-    for found, *expected in (
+    cases: tuple[tuple[Any, ...], ...] = (
         (form("ec2", Action="DescribeInstances", InstanceId_1="i-1"), "ec2:DescribeInstances *"),
         (
             form("ec2", Action="TerminateInstances", **INSTANCES),
@@ -103,7 +103,8 @@ def test_request_is_judged_by_action_and_resource() -> None:
             form("iam", Action="PutRolePolicy", RoleName="r", PolicyName="a"),
             f"iam:PutRolePolicy {iam}:role/r",
         ),
-    ):
+    )
+    for found, *expected in cases:
         assert [" ".join(each) for each in named(found)] == expected
 
 
