@@ -188,8 +188,7 @@ def test_that_deploy_built_the_queues_image(cloud: Cloud) -> None:
     image, outputs = _image(cloud, _newest(cloud)), cloud.outputs(IMAGE_STACK)
     assert _queue_image(cloud) == image["ImageId"] == outputs["ImageId"]
     tags = {each["Key"]: each["Value"] for each in image["Tags"]}
-    assert tags["parallelcluster:version"] == PCLUSTER_VERSION
-    assert tags["parallelcluster:os"] == "ubuntu2404"
+    assert (tags["parallelcluster:version"], tags["parallelcluster:os"]) == (PCLUSTER_VERSION, "ubuntu2404")
     assert tags["parallelcluster:build_status"] == "available"
     assert outputs["ParentImage"].startswith(parent_name(IMAGE))
 

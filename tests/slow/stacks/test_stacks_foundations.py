@@ -63,8 +63,7 @@ def test_network_and_storage_are_one_deploy(cloud: Cloud) -> None:
     """In the first zone that offers the family."""
     cloud.deploy("family=trn1", stack="StorageStack")
     outputs = cloud.outputs(NETWORK)
-    assert _zones(cloud) == {ZONE_NAME}
-    assert (outputs["ZoneId"], outputs["ZoneName"]) == (ZONE_ID, ZONE_NAME)
+    assert (_zones(cloud), outputs["ZoneId"], outputs["ZoneName"]) == ({ZONE_NAME}, ZONE_ID, ZONE_NAME)
     assert outputs["OtherZoneName"] == "us-east-1b", "of use1-az1, the first beside it"
     assert {name: len(found) for name, found in _data(cloud).items()} == {
         **{"lustre": 1, "associations": 2, "efs": 1, "mount targets": 1, "buckets": 1}

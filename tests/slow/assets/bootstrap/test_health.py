@@ -83,9 +83,7 @@ def test_jobs_of_unhealthy_nodes_run_on_others(cluster: Cluster) -> None:
     assert {states[NAME.format(n)].rstrip("*~%!") for n in (1, 3)} == {"drained"}
 
 
-def test_a_killed_prolog_costs_its_job_a_start(
-    cluster: Cluster,
-) -> None:
+def test_a_killed_prolog_costs_its_job_a_start(cluster: Cluster) -> None:
     """Slurm takes a prolog that a signal ended for a node that failed; ParallelCluster replaces that node."""
     before = set(cluster.reasons())
     killed = cluster.node.folder / "killed"

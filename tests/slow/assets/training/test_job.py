@@ -125,9 +125,7 @@ def test_a_strict_run_on_tcp_is_refused(training: Training) -> None:
     found = re.search(r"rank 0: (NCCL sends over TCP \(NET/Socket\) on .*4 EFA cards each: )", output)
     assert found, output
     assert f"not started again: {found[1]}" in output
-    assert (
-        f"continue from step 4: TRAINING_SHARED={training.shared} RUN_NAME={run} sbatch --nodes 2" in output
-    )
+    assert f"continue from step 4: TRAINING_SHARED={training.shared} RUN_NAME={run} sbatch --nodes" in output
     run_dir, checkpoints = training.run_dir(run), training.checkpoints(run)
     assert (run_dir / "outcome").read_text().startswith(f"refused {found[1]}")
     assert (checkpoints / "latest_step").read_text().strip() == "4"

@@ -75,8 +75,7 @@ def test_a_workload_trains_in_a_container(training: Training, image: Path) -> No
     assert "/etc/image-of-the-rehearsal" in seen
     steps, of_image, path, workdir = seen[-4:]
     # The job's settings win over the image's, which win over the node's.
-    assert (steps, of_image) == ("8", "the rehearsal")
-    assert path == "/usr/local/bin:/usr/bin:/bin"
+    assert (steps, of_image, path) == ("8", "the rehearsal", "/usr/local/bin:/usr/bin:/bin")
     assert workdir == str(training.run_dir("inside"))
     assert "finished in the rehearsal" in said
     assert "there is no torch" in said

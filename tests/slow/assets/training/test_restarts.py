@@ -114,9 +114,7 @@ def test_a_killed_rank_restarts_the_job(training: Training, jobs: dict[str, int]
     assert SECRET not in output
 
 
-def test_ranks_without_checkpoint_end_the_job(
-    training: Training, jobs: dict[str, int], webhook: Webhook
-) -> None:
+def test_ranks_without_checkpoint_end_job(training: Training, jobs: dict[str, int], webhook: Webhook) -> None:
     output = training.wait(jobs["early"], state="FAILED")
     failed = r"the training failed \(train-dy-p4d-\d: exit code 1\)"
     again = "continues from step 0, restart {} of 2 without a new checkpoint"

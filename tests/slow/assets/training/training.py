@@ -333,11 +333,6 @@ def training_on_slurm(
     nodes: int = 2,
 ) -> Iterator[Training]:
     """A local Slurm and a shared folder for one workload; afterwards no process of it is left."""
-    with local_slurm(
-        folder / "slurm",
-        mark=workload,
-        suspend_time_s=suspend_time_s,
-        nodes=nodes,
-    ) as slurm:
+    with local_slurm(folder / "slurm", mark=workload, suspend_time_s=suspend_time_s, nodes=nodes) as slurm:
         yield Training(slurm, folder, workload=workload, env=env)
     assert marked(workload) == []

@@ -84,9 +84,7 @@ def _texts(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the layer is one for x86_64")
-def test_the_provider_runs_from_the_layer_alone(
-    layers: dict[str, Path], account: Account, tmp_path: Path
-) -> None:
+def test_provider_runs_from_layer_alone(layers: dict[str, Path], account: Account, tmp_path: Path) -> None:
     layer = _unpack(layers[HERE], tmp_path / "opt")
     account.client("logs").create_log_group(logGroupName="from-layer")
     # No package of this machine's and no other Node: without site, and with the layer as the only PATH.

@@ -43,9 +43,7 @@ def test_mail_of_jobs_reaches_their_user_alone(account: Account) -> None:
     _deploy(account, **same, job_emails="ann=ann@example.com,team@example.com")
     sns, sqs = account.client("sns"), account.client("sqs")
     (topic,) = [each["TopicArn"] for each in sns.list_topics()["Topics"] if "_Jobs" in each["TopicArn"]]
-    found = {
-        each["Endpoint"]: each for each in sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
-    }
+    found = {e["Endpoint"]: e for e in sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]}
     assert set(found) == {"ann@example.com", "team@example.com"}
     # Nobody can read a mail here: a queue with the address's filter stands for it.
     queue = sqs.create_queue(QueueName="ann")["QueueUrl"]

@@ -35,9 +35,7 @@ def adapter_of(spec: Any) -> Any:
 
 def whole(weights: dict[str, Any]) -> dict[str, torch.Tensor]:
     """Return plain tensors."""
-    return {
-        name: each.full_tensor() if hasattr(each, "full_tensor") else each for name, each in weights.items()
-    }
+    return {name: e.full_tensor() if hasattr(e, "full_tensor") else e for name, e in weights.items()}
 
 
 def check(model: str) -> float:

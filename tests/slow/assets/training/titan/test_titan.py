@@ -222,9 +222,7 @@ def test_fewer_ranks_train_on_the_same_sequences(training: Training, whole_run: 
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in whole_run[10:]], rel=1e-5)
 
 
-def test_a_resume_steps_with_its_own_learning_rate(
-    training: Training, whole_run: list[dict[str, Any]]
-) -> None:
+def test_a_resume_steps_with_own_learning_rate(training: Training, whole_run: list[dict[str, Any]]) -> None:
     kept = training.checkpoints("whole") / "step-000010"
     label = json.loads((kept / "checkpoint.json").read_text())
     assert set(label["sums"]) == set(label["files"]) > {"__0_0.distcp", "__1_0.distcp"}
