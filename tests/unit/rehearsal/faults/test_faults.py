@@ -1,4 +1,4 @@
-"""`make faults` sees a wrong case; the rest it shows itself when it runs."""
+"""`make faults` types each safe way of the guards; what is wrong it shows itself when it runs."""
 
 import re
 from collections.abc import Mapping
