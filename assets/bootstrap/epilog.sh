@@ -35,8 +35,8 @@ as_user() {
   setpriv --reuid="$1" "${groups[@]}" --no-new-privs "${@:2}"
 }
 
-# Pyxis keeps named containers (container.sh), of tens of gigabytes, and a cancelled job takes no further step. Those of
-# earlier jobs are left over: job.slurm's nodes are exclusive.
+# Pyxis keeps named containers (container.sh), of tens of gigabytes, and a cancelled job takes no further step. They are
+# left over once the user has no job here.
 remove_containers() {
   if ! command -v enroot >/dev/null; then return; fi
   as_user "$SLURM_JOB_UID" timeout --kill-after=5 120 \
@@ -100,8 +100,9 @@ shrink_kept() {
 clean() {
   local -r before="$EPOCHREALTIME"
   local folder disk
+  if ! is_last; then return; fi
   remove_containers
-  if ! is_last || ((EUID != 0 || SLURM_JOB_UID < FIRST_UID)) || runs_programs "$SLURM_JOB_UID"; then return; fi
+  if ((EUID != 0 || SLURM_JOB_UID < FIRST_UID)) || runs_programs "$SLURM_JOB_UID"; then return; fi
   disk="$(scratch)"
   mkdir -p "$RUN/view"
   for folder in /dev/shm /tmp /var/tmp; do remove_files "$folder" "$before"; done

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
 # Lets only the nodes of this compute node's jobs connect to it. The ports of a training (torch's rendezvous, NCCL, Gloo)
-# ask for no identity. A node runs jobs of one user at a time (ExclusiveUser), since users behind one address look alike.
+# ask for no identity. A node runs jobs of one user at a time (ExclusiveUser), since users behind one address look alike:
+# on a node of a shared queue, the other users there pass too.
 #
 #   peers.sh             makes the rules: at a node's start, after a deploy, at boot. The first time on a node, which may have
 #                        jobs from before the deploy that brought the rules, these count

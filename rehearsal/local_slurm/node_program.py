@@ -100,6 +100,10 @@ def node_program(
     memory = _entries(_MEMORY, {root, *shared})
     mount = shlex.join(["hide", _MEMORY, *memory] if memory else ["mount", "-t", "tmpfs", "tmpfs", _MEMORY])
     before = f'bash {shlex.quote(str(begin))} "$1"\n' if begin else ""
+    # Ids of namespaces are given by CPU, and Linux 6.18 lets nobody mount a mount namespace with a lower id than their
+    # own, as job_container/tmpfs does for each job: the first CPU's are the lowest.
+    first, *_ = cpus = sorted(os.sched_getaffinity(0))
+    unshare = ["taskset", "--cpu-list", str(first), *_UNSHARE, "taskset", "--cpu-list", ",".join(map(str, cpus))]
     return (
         "#!/bin/sh\n# power.py calls this with a node's name.\nset -eu\n"
         f"disk={shlex.quote(str(root / 'disks'))}/$1\n"
@@ -107,7 +111,7 @@ def node_program(
         '  rm -rf --one-file-system "$disk"\n'
         f"{_NETWORK if has_network else ''}"
         f"  exec {'nsenter --net=/run/netns/$1 ' if has_network else ''}"
-        f'{shlex.join(_UNSHARE)} "$0" "$1" inside\n'
+        f'{shlex.join(unshare)} "$0" "$1" inside\n'
         f"fi\n{_INSIDE}{hidden}{mount}\n"
         f"{before}{start}"
     )

@@ -15,7 +15,7 @@ from typing import Any
 from ops.account.head_node import CommandError
 from ops.users.usage import read_usage, render_usage
 from rehearsal.people.attacks import ATTACKS, run_tests, tried
-from rehearsal.people.nodes import attempts_on_nodes
+from rehearsal.people.nodes import SHARED, attempts_on_nodes
 from rehearsal.people.world import INSIDE, SHORT, World, enter
 from rehearsal.problems import RehearsalError
 from training_cluster.flags.settings import Settings
@@ -135,7 +135,10 @@ def settings_with(users: str, accounting: str = "new") -> Settings:
     """Return the settings of a cluster with this file of users."""
     file = SHORT / "users.yaml"
     file.write_text(users)
-    return read_settings({"family": "p4d", "users": str(file), "accounting": accounting})
+    queues = SHORT / "queues.yaml"
+    queues.write_text(f"{SHARED}: {{family: m6i, shared: true}}\n")
+    flags = {"family": "p4d", "users": str(file), "queues": str(queues), "accounting": accounting}
+    return read_settings(flags)
 
 
 def submit(world: World, user: str, *options: str) -> str:

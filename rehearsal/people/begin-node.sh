@@ -26,7 +26,17 @@ if [[ -d $SSHD ]]; then
 else
   printf 'account required pam_deny.so\n' >"$ROOT/etc/pam.d/sshd"
 fi
-PATH="$ROOT/usr/bin:$PATH" bash "$BUNDLE/bootstrap/steps/74-isolate-jobs.sh"
+export PARTITION="${NODE%-[sd][ty]-*}"
+for step in 74-isolate-jobs 76-share-nodes; do PATH="$ROOT/usr/bin:$PATH" bash "$BUNDLE/bootstrap/steps/$step.sh"; done
+slurmd="$ROOT/etc/systemd/system/slurmd.service.d/training-cluster-shared.conf"
+if [[ -e $slurmd ]]; then
+  # As systemd does before it starts slurmd.
+  sed -n 's/^ExecStartPre=\([^-]\)/\1/p' "$slurmd" | bash -e
+else
+  # Slurm 22.05 cannot disable the plugin on a node: BasePath=none is newer.
+  sed '/^JobContainerType=/d' "$SLURM_CONF" >"$ROOT/etc/slurm.conf"
+  mount --bind "$ROOT/etc/slurm.conf" "$SLURM_CONF"
+fi
 mount --bind "$ROOT/etc/pam.d" /etc/pam.d
 if [[ -d $SSHD ]]; then
   mount -t tmpfs tmpfs /run

@@ -1,4 +1,4 @@
-"""Attempts of a second user on the nodes of another's job: a share, SSH, torch's rendezvous."""
+"""Attempts of a second user on the nodes of another's job: a share, files, SSH, torch's rendezvous."""
 
 import subprocess
 import time
@@ -8,6 +8,8 @@ from rehearsal.people.attacks import tried
 from rehearsal.people.world import SHORT, SITE, SSHD, World
 from rehearsal.problems import RehearsalError
 
+SHARED = "open"
+"""Queue whose users share nodes."""
 _PORT = 12345
 _TIMEOUT_S = 60.0
 _JOIN = """\
@@ -24,6 +26,7 @@ def attempts_on_nodes(world: World) -> Iterator[str]:
     """Let alice run a job on two nodes, and bob reach them; yield each unexpected result."""
     job, nodes = _begin(world, "alice", 2)
     yield from tried("share", share(world, nodes[0]))
+    yield from tried("private_folders", private_folders(world))
     if SSHD.is_dir():
         yield from tried("ssh", ssh(nodes[0]))
     else:
@@ -39,9 +42,9 @@ def attempts_on_nodes(world: World) -> Iterator[str]:
         yield f"alice without a job logs in to {nodes[0]}: {said}"
 
 
-def _begin(world: World, user: str, number: int) -> tuple[str, list[str]]:
+def _begin(world: World, user: str, number: int, *more: str) -> tuple[str, list[str]]:
     """Start a job that waits; return its id and its nodes."""
-    options = ("--parsable", f"--nodes={number}", "--ntasks-per-node=1", "--output=/dev/null")
+    options = ("--parsable", f"--nodes={number}", "--ntasks-per-node=1", "--output=/dev/null", *more)
     said = world.as_user(user, "sbatch", *options, "--wrap", "sleep 600")
     job, deadline = said.stdout.strip(), time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
@@ -58,6 +61,20 @@ def share(world: World, node: str) -> Iterator[str]:
         said = world.as_user(user, "srun", "--immediate=5", f"--nodelist={node}", "--mpi=none", "hostname")
         if (said.returncode == 0) != may:
             yield f"{user} on a node of alice's job, {may=}: {said.stdout}{said.stderr}"
+
+
+def private_folders(world: World) -> Iterator[str]:
+    """Let both have a job on one node; yield each file of the other's that a job finds, or its own that it lacks."""
+    jobs, files = {}, ("/tmp/of-NAME", "/dev/shm/of-NAME")  # noqa: S108 - a job's own
+    for user in ("alice", "bob"):
+        jobs[user], _ = _begin(world, user, 1, f"--partition={SHARED}")
+        step = ("srun", "--overlap", f"--jobid={jobs[user]}", "--mpi=none")
+        world.as_user(user, *step, "touch", *(each.replace("NAME", user) for each in files))
+        found = world.as_user(user, *step, "find", "/tmp", "/dev/shm", "-name", "of-*")  # noqa: S108
+        if sorted(found.stdout.split()) != sorted(each.replace("NAME", user) for each in files):
+            yield f"{user}'s job on a shared node finds {found.stdout.split()}: {found.stderr}"
+    for user, job in jobs.items():
+        world.as_user(user, "scancel", job)
 
 
 def ssh(node: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from training_cluster.cluster.bundle import build_bundle
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.queues.queue import Queue
 
 INSIDE = "TRAINING_CLUSTER_PEOPLE"
 """Variable of the program that runs in the namespace."""
@@ -73,22 +74,15 @@ class World:
 
     def __post_init__(self) -> None:
         """Describe the Slurm; `begin` starts it."""
-        shape = NodeShape(vcpus=self.settings.size.vcpus, memory_mib=1024)
-        name = self.settings.first_queue.name
-        nodes = NodeSet(
-            queue=name,
-            name="n",
-            instance_types=(self.settings.compute_type,),
-            static=0,
-            dynamic=NODES,
-            shape=shape,
-        )
         config = config_before_deploy(self.settings)
-        (queue, *_), lines = config["Scheduling"]["SlurmQueues"], config["Scheduling"]["SlurmSettings"]
-        partition = Partition(name=name, node_sets=(nodes,), settings=queue["CustomSlurmSettings"])
+        queues, lines = config["Scheduling"]["SlurmQueues"], config["Scheduling"]["SlurmSettings"]
+        partitions = [
+            Partition(name=queue.name, node_sets=(_nodes(queue),), settings=rendered["CustomSlurmSettings"])
+            for queue, rendered in zip(self.settings.all_queues, queues, strict=True)
+        ]
         self.slurm = LocalSlurm(
             root=SHORT / "slurm",
-            partitions=[partition],
+            partitions=partitions,
             marker=(INSIDE, str(os.getpid())),
             accounting=self.has_accounting,
             for_all=True,
@@ -156,7 +150,8 @@ class World:
             (SHORT / "current").symlink_to(bundle.name)
         for step in _STEPS if self.has_accounting else _STEPS[:-1]:
             self.run_step(step)
-        self.run_step("90", root=ROOT_OF_NODES)
+        for step in ("76", "90"):
+            self.run_step(step, root=ROOT_OF_NODES)
 
     def run_step(self, number: str, root: Path | str = "") -> None:
         """Run a step of the bundle as root. Raises RehearsalError if it fails."""
@@ -204,6 +199,13 @@ class World:
             user=user,
             world=self,
         )
+
+
+def _nodes(queue: Queue) -> NodeSet:
+    shape = NodeShape(vcpus=queue.first.size.vcpus, memory_mib=1024)
+    number = 1 if queue.is_shared else NODES
+    types = (queue.first.name,)
+    return NodeSet(queue=queue.name, name="n", instance_types=types, static=0, dynamic=number, shape=shape)
 
 
 class _NoEvents:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.family import EnvironmentVariable
 from training_cluster.cluster.nodes import USERS_PREFIX, Rendered
-from training_cluster.cluster.queues import capacity_of, scratch_of, types_of
+from training_cluster.cluster.queues import ONE_USER, capacity_of, scratch_of, types_of
 from training_cluster.flags.settings import Settings
 from training_cluster.queues.queue import NodeType
 from training_cluster.stack_names import jobs_topic
@@ -24,10 +24,19 @@ def render_job_environments(config: Rendered, settings: Settings) -> dict[str, s
     if settings.has_users:
         more += f'export TRAINING_UPLOADS="{USERS_PREFIX}/${{SLURM_JOB_USER-}}"\n'
     return {
-        name: _render(queue, of_all | {"WORKLOADS": workloads[name]}) + more
+        name: _render(queue, of_all | {"WORKLOADS": workloads[name]})
+        + more
+        + (_SHARED if queue.get("CustomSlurmSettings", {}).get(ONE_USER) == "NO" else "")
         for queue in config["Scheduling"]["SlurmQueues"]
         for name in (queue["Name"],)
     }
+
+
+_SHARED = """\
+export SHARED_NODES='yes'
+# Slurm gives a step of a job that takes whole nodes only the GPUs that the step names, and closes all others.
+if [ -n "${SLURM_GPUS_ON_NODE-}" ]; then export SLURM_GPUS_PER_NODE="$SLURM_GPUS_ON_NODE"; fi
+"""
 
 
 def _shared_mbps(settings: Settings) -> int | None:

@@ -30,7 +30,11 @@ WEIGHTS = "TRESBillingWeights"
 
 
 def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds, has_users: bool = False) -> Rendered:
-    """Render one entry of Scheduling.SlurmQueues; with users, a node runs jobs of one user at a time."""
+    """Render one entry of Scheduling.SlurmQueues.
+
+    Args:
+        has_users: True for a cluster of several users: a node runs jobs of one at a time, unless the queue is shared.
+    """
     local_storage = root_volume(queue.root_gib)
     if any(each.size.nvme_gb for each in queue.types):
         # The default, stated: to leave it out of an existing cluster's config would be a change of its nodes.
@@ -47,8 +51,12 @@ def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds, has_users
     if queue.allocation_strategy:
         rendered["AllocationStrategy"] = queue.allocation_strategy
     partition = dict(queue.partition)
-    if has_users and ONE_USER.lower() not in {key.lower() for key in partition}:
-        partition[ONE_USER] = "YES"
+    if has_users:
+        partition[ONE_USER] = "NO" if queue.is_shared else "YES"
+    if queue.is_shared:
+        # ParallelCluster replaces running nodes whose tag changes: slurmd is protected from its start alone
+        # (76-share-nodes.sh), and a job that runs would have no private folders for its next step.
+        rendered["Tags"] = [{"Key": "training-cluster:shared", "Value": "yes"}]
     if partition:
         rendered["CustomSlurmSettings"] = partition
     if queue.is_exclusive:

@@ -48,6 +48,7 @@ FIXED: Mapping[str, str] = {
     f"{SLURM}.CustomSlurmSettings": _ADDED,
     f"{SLURM}.CustomSlurmSettingsIncludeFile": "not with CustomSlurmSettings, which the app needs: give its "
     "lines there",
+    f"{_QUEUE}.CustomSlurmSettings.ExclusiveUser": "set it by `shared` of the queue in the file of -c queues",
     **{f"{node}.{key}": reason for node in _NODES for key, reason in _OF_NODES.items()},
 }
 """Keys that are refused for another reason than a flag's value."""
@@ -152,7 +153,8 @@ def _reason(path: str, value: Any) -> str | None:
     names = (path, general(path), re.sub(r"\[[^]]*\]", "[]", path))
     if {*_OPEN}.intersection(names):
         return None
-    if fixed := next((FIXED[each] for each in names if each in FIXED), None):
+    lower = {each.lower() for each in names}  # Slurm's own keys have any case
+    if fixed := next((FIXED[each] for each in FIXED if each.lower() in lower), None):
         return fixed
     if rows := table().get(general(path)):
         return _instead(rows, path, value)

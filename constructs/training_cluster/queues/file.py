@@ -112,6 +112,7 @@ class QueueEntry(NodesEntry):
     subnet_ids: Listed = ()
     partition: dict[str, bool | str | int] = Field(default_factory=dict)
     exclusive: bool = False
+    shared: bool = False
 
     @field_validator("subnet_ids")
     @classmethod
@@ -122,6 +123,12 @@ class QueueEntry(NodesEntry):
             if value.count(each) > 1:
                 raise ValueError(f"{each} is there {value.count(each)} times")
         return value
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if self.exclusive and self.shared:
+            raise ValueError("exclusive and shared: give one of them")
+        return self
 
     @model_validator(mode="after")
     def _has_nodes(self) -> Self:
@@ -159,6 +166,7 @@ _TAKES = {
     "subnet_ids": "ids of subnets of the cluster's VPC, one a zone",
     "partition": "settings of a partition in slurm.conf, such as {MaxTime: 1-00:00:00}",
     "exclusive": "true, false",
+    "shared": "true, false",
     "efa": "true, false",
     "compute_resources": "a list of items with name, instance_types or family, nodes, min_nodes",
     "name": "a lower-case letter, then letters, digits and hyphens, 25 at most",
@@ -228,6 +236,7 @@ def make_queue(name: str, entry: QueueEntry) -> Queue:
         subnet_ids=entry.subnet_ids,
         partition=entry.partition,
         is_exclusive=entry.exclusive,
+        is_shared=entry.shared,
         tells_slurm_topology=len(resources[0].types) == 1 and first.slurm_topology is not None,
     )
 

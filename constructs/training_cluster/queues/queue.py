@@ -89,6 +89,8 @@ class Queue:
     """Settings of the partition in slurm.conf."""
     is_exclusive: bool = False
     """True when a job has its nodes for itself."""
+    is_shared: bool = False
+    """True when jobs of several users run on a node."""
     workloads: tuple[str, ...] = ()
     """Workloads whose Python environments new nodes have."""
     tells_slurm_topology: bool = False

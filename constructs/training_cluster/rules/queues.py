@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from training_cluster.catalog.families import find_instance_type
+from training_cluster.cluster.queues import ONE_USER
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
 from training_cluster.queues.file import flags_of_file, read_queues
@@ -159,6 +160,28 @@ def _images_of_queues(settings: Settings) -> Iterator[Contradiction]:
                 )
 
 
+def _shared_queues(settings: Settings) -> Iterator[Contradiction]:
+    """Refuse a shared queue whose users nothing could keep apart, and a second way to share."""
+    for queue in settings.all_queues:
+        place = _place(settings, queue)
+        if own := next((key for key in queue.partition if key.lower() == ONE_USER.lower()), None):
+            if settings.has_users:
+                yield Contradiction(
+                    problem=f"{place}partition: {own}: with users, the queue's key `shared` decides",
+                    mend=f"leave {own} out, or shared: true, by which jobs of several users share a node",
+                )
+        if queue.is_shared and not settings.has_users:
+            yield Contradiction(
+                problem=f"{place}shared: true: several users share a node, and the cluster has one",
+                mend="leave shared out, or -c users=FILE or -c directory=FILE",
+            )
+        if queue.is_shared and queue.first.family.accelerator.kind == "neuron":
+            yield Contradiction(
+                problem=f"{place}shared: true: Slurm cannot keep jobs off each other's NeuronCores",
+                mend="leave shared out",
+            )
+
+
 def _place(settings: Settings, queue: Queue) -> str:
     return f"queues={settings.queues}: {queue.name}: " if _is_of_file(settings, queue) else ""
 
@@ -183,4 +206,5 @@ QUEUE_RULES = (
     _accelerators_of_a_queue_agree,
     _capacity_of_queues,
     _images_of_queues,
+    _shared_queues,
 )

@@ -105,6 +105,7 @@ def test_a_disk_that_hangs_delays_no_verdict(node: HealthNode) -> None:
     epilog = node.prolog_folder.with_name("epilog.d") / "10-training-cluster"
     epilog.write_text(epilog.read_text().replace("LIMIT_S=120", "LIMIT_S=0.1"))
     slurm = {"SLURMD_NODENAME": "n-1", "SLURM_JOB_ID": "17", "SLURM_JOB_UID": str(os.getuid())}
+    (node.root / "run/training-cluster/jobs-n-1" / slurm["SLURM_JOB_UID"] / "17").mkdir(parents=True)
     subprocess.run([epilog], env=slurm, timeout=30, check=True)
     assert (node.root / "judged").exists()
     release.write_text("\n")

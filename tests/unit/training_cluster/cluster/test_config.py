@@ -1,6 +1,7 @@
 """The rendered ParallelCluster config: golden files, and the rules it keeps."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,11 @@ from training_cluster.cluster.config import (
     SHARED_CLUSTER_SETTINGS,
     render_cluster_config,
 )
+from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.cluster.queues import WEIGHTS
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.pcluster.check import config_problems
+from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
 GOLDEN = Path(__file__).with_name("golden.yaml")
@@ -235,23 +238,34 @@ def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:
     assert render(accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [JOB_SETTINGS]
 
 
-def test_users_do_not_share_nodes(tmp_path: Path) -> None:
-    """Unless a file of queues, or of overrides, says so."""
-    queues, overrides = tmp_path / "queues.yaml", tmp_path / "overrides.yaml"
-    queues.write_text(
-        "own: {family: m6i, partition: {exclusiveuser: false, MaxTime: 1}}\nmore: {family: m6i}\n"
-    )
-    overrides.write_text(
-        "Scheduling: {SlurmQueues: [{Name: more, CustomSlurmSettings: {ExclusiveUser: 'NO'}}]}"
-    )
-
-    def partitions(**flags: str) -> list[Config | None]:
-        config = render(queues=str(queues), cpu_queue="on", **flags)
-        return [each.get("CustomSlurmSettings") for each in config["Scheduling"]["SlurmQueues"]]
-
-    users = tmp_path / "users.yaml"
+def test_users_share_nodes_of_shared_queues(tmp_path: Path) -> None:
+    """Of no others; such a node is replaced when its tag changes, and its jobs name their GPUs in each step."""
+    queues, users = tmp_path / "queues.yaml", tmp_path / "users.yaml"
+    queues.write_text("open: {family: g5, shared: true, partition: {MaxTime: 1}}\nown: {family: m6i}\n")
     users.write_text("users: {alice: {uid: 5001}}")
-    own, one = {"exclusiveuser": False, "MaxTime": 1}, {"ExclusiveUser": "YES"}
-    assert partitions() == [None, None, own, None]
-    assert partitions(users=str(users)) == [one, one, own, one]
-    assert partitions(users=str(users), overrides=str(overrides))[3] == {"ExclusiveUser": "NO"}
+    flags = {"queues": str(queues), "users": str(users), "cpu_queue": "on"}
+    config = render(**flags)
+    found = {each["Name"]: each for each in config["Scheduling"]["SlurmQueues"]}
+    partitions = {name: each.get("CustomSlurmSettings") for name, each in found.items()}
+    one = {"ExclusiveUser": "YES"}
+    assert partitions == {"gpu": one, "cpu": one, "open": {"MaxTime": 1, "ExclusiveUser": "NO"}, "own": one}
+    assert {name for name, each in found.items() if "Tags" in each} == {"open"}
+    environments = render_job_environments(config, read_settings({"family": "p4d", **flags}))
+    ask = f"set -eu; {environments['open']}\necho $SHARED_NODES ${{SLURM_GPUS_PER_NODE-none}}"
+    for given, seen in (({"SLURM_GPUS_ON_NODE": "4"}, "yes 4\n"), ({}, "yes none\n")):
+        done = subprocess.run(["bash", "-c", ask], env=given, capture_output=True, text=True, check=True)
+        assert done.stdout == seen
+    assert not any("SHARED_NODES" in text for name, text in environments.items() if name != "open")
+
+
+def test_users_share_nodes_in_one_way(tmp_path: Path) -> None:
+    queues, users, overrides = (tmp_path / f"{name}.yaml" for name in ("queues", "users", "overrides"))
+    queues.write_text("own: {family: m6i, partition: {exclusiveuser: false}}")
+    users.write_text("users: {alice: {uid: 5001}}")
+    setting = "CustomSlurmSettings: {exclusiveUser: 'NO'}"
+    overrides.write_text(f"Scheduling: {{SlurmQueues: [{{Name: gpu, {setting}}}]}}")
+    (own,) = (each for each in render(queues=str(queues))["Scheduling"]["SlurmQueues"] if each["Name"] == "own")
+    assert own["CustomSlurmSettings"] == {"exclusiveuser": False}  # one user
+    for file, words in ((queues, "leave exclusiveuser out, or shared: true"), (overrides, "set it by `shared`")):
+        with pytest.raises(ConfigurationError, match=words):
+            render(users=str(users), **{file.stem: str(file)})

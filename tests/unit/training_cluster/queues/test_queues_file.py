@@ -120,6 +120,7 @@ def test_values_of_yaml_are_those_of_slurm(write: Write) -> None:
         ("a: {family: p55}", ['a.family: no such instance family "p55".', "allowed: a family of docs"]),
         ("a: {instance_types: [g5.13xlarge]}", ['EC2 has no instance type "g5.13xlarge"', "Did you mean"]),
         ("a: {family: g5, instance_types: g5.xlarge}", ["a: family and instance_types: give one of them"]),
+        ("a: {family: g5, exclusive: true, shared: true}", ["a: exclusive and shared: give one of them"]),
         ("a: {instance_types: g5.xlarge, efa: true}", ["efa: true, and g5.xlarge has none"]),
         ("a: {family: g5, nodes: 0}", ["a.nodes: 0: not allowed", "a whole number from 1 to 4096"]),
         ("a: {family: g5, min_nodes: 3}", ["a: min_nodes: 3 is more than nodes: 2"]),

@@ -28,6 +28,8 @@ instance_type=m7g.4xlarge image=build # // image=build: its content is made for 
 image=build # a: {{family: m7i, image: build}} // builds an image for gpu nodes, and these are cpu
 # a: {{family: p3dn}} // the official image does not run on p3dn.24xlarge
 queue_name=b nodes=7 # b: {{family: g5, nodes: 5}} // nodes=7: the queue b of
+# a: {{family: g5, shared: true}} // a: shared: true: several users share a node // -c users=FILE
+# a: {{family: trn1, shared: true}} // cannot keep jobs off each other's NeuronCores
 # {RESERVED} // x: reservation: spot nodes use none
 # {TYPES} // {CR} is of one instance type, and the queue has g5.12xlarge, g6.12xlarge
 """
