@@ -4,6 +4,7 @@ import re
 
 from ops.report.record import Run
 from ops.report.source import read_on_cluster
+from ops.verify import people
 from ops.verify.check import Check, Result
 from ops.verify.cleaning import remove_runs
 from ops.verify.node_jobs import JobSeen, run_job
@@ -203,6 +204,7 @@ NODE_CHECKS = (
         look=_gives_gpus_to_containers,
         only_on_aws=True,
     ),
+    *people.CHECKS,
     Check(
         id="ssh-needs-job",
         claim="With users, sshd of a compute node admits a user into a job of their own alone.",

@@ -1,7 +1,7 @@
 """The deployed cluster as the checks see it; an answer that several checks need is read once."""
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -73,15 +73,20 @@ class Scene:
         return self.once("slurm", ask)
 
     @property
+    def config(self) -> Mapping[str, Any]:
+        """The deployed cluster config. Raises OpsError without one, and botocore's errors."""
+        found = self.once("config", lambda: read_cluster_config(self.cluster.name, self.client))
+        if found is None:
+            raise OpsError(f"{self.cluster.name} has no cluster config")
+        return found
+
+    @property
     def idle_min(self) -> int:
         """Minutes without work after which a node ends, by the deployed config; negative for never.
 
         Raises OpsError without a config, and botocore's errors.
         """
-        config = self.once("config", lambda: read_cluster_config(self.cluster.name, self.client))
-        if config is None:
-            raise OpsError(f"{self.cluster.name} has no cluster config")
-        return int(config["Scheduling"]["SlurmSettings"]["ScaledownIdletime"])
+        return int(self.config["Scheduling"]["SlurmSettings"]["ScaledownIdletime"])
 
     def events(self, stack: str) -> list[dict[str, Any]]:
         """Return the events of a stack; none for a stack that does not exist. Raises botocore's errors."""

@@ -100,10 +100,10 @@ def node_program(
     memory = _entries(_MEMORY, {root, *shared})
     mount = shlex.join(["hide", _MEMORY, *memory] if memory else ["mount", "-t", "tmpfs", "tmpfs", _MEMORY])
     before = f'bash {shlex.quote(str(begin))} "$1"\n' if begin else ""
-    # Ids of namespaces are given by CPU, and Linux 6.18 lets nobody mount a mount namespace with a lower id than their
-    # own, as job_container/tmpfs does for each job: the first CPU's are the lowest.
-    first, *_ = cpus = sorted(os.sched_getaffinity(0))
-    unshare = ["taskset", "--cpu-list", str(first), *_UNSHARE, "taskset", "--cpu-list", ",".join(map(str, cpus))]
+    # job_container/tmpfs mounts the mount namespace of each job. Linux 6.18 refuses one whose id is lower than
+    # the id of slurmd's, and gives ids by CPU: those of the first are the lowest.
+    first, *_ = cpus = [str(each) for each in sorted(os.sched_getaffinity(0))]
+    unshare = ["taskset", "--cpu-list", first, *_UNSHARE, "taskset", "--cpu-list", ",".join(cpus)]
     return (
         "#!/bin/sh\n# power.py calls this with a node's name.\nset -eu\n"
         f"disk={shlex.quote(str(root / 'disks'))}/$1\n"

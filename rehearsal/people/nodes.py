@@ -64,7 +64,7 @@ def share(world: World, node: str) -> Iterator[str]:
 
 
 def private_folders(world: World) -> Iterator[str]:
-    """Let both have a job on one node; yield each file of the other's that a job finds, or its own that it lacks."""
+    """Let both have a job on one node; yield which files a job finds there, if not exactly its own."""
     jobs, files = {}, ("/tmp/of-NAME", "/dev/shm/of-NAME")  # noqa: S108 - a job's own
     for user in ("alice", "bob"):
         jobs[user], _ = _begin(world, user, 1, f"--partition={SHARED}")

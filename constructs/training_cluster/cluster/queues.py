@@ -33,7 +33,7 @@ def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds, has_users
     """Render one entry of Scheduling.SlurmQueues.
 
     Args:
-        has_users: True for a cluster of several users: a node runs jobs of one at a time, unless the queue is shared.
+        has_users: True for several users: a node runs jobs of one at a time, unless the queue is shared.
     """
     local_storage = root_volume(queue.root_gib)
     if any(each.size.nvme_gb for each in queue.types):

@@ -164,12 +164,12 @@ def _shared_queues(settings: Settings) -> Iterator[Contradiction]:
     """Refuse a shared queue whose users nothing could keep apart, and a second way to share."""
     for queue in settings.all_queues:
         place = _place(settings, queue)
-        if own := next((key for key in queue.partition if key.lower() == ONE_USER.lower()), None):
-            if settings.has_users:
-                yield Contradiction(
-                    problem=f"{place}partition: {own}: with users, the queue's key `shared` decides",
-                    mend=f"leave {own} out, or shared: true, by which jobs of several users share a node",
-                )
+        own = next((key for key in queue.partition if key.lower() == ONE_USER.lower()), None)
+        if own and settings.has_users:
+            yield Contradiction(
+                problem=f"{place}partition: {own}: with users, the queue's key `shared` decides",
+                mend=f"leave {own} out, or shared: true, by which jobs of several users share a node",
+            )
         if queue.is_shared and not settings.has_users:
             yield Contradiction(
                 problem=f"{place}shared: true: several users share a node, and the cluster has one",

@@ -239,12 +239,13 @@ def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:
 
 
 def test_users_share_nodes_of_shared_queues(tmp_path: Path) -> None:
-    """Of no others; such a node is replaced when its tag changes, and its jobs name their GPUs in each step."""
+    """Such a node is replaced when its tag changes, and its jobs name their GPUs in each step."""
     queues, users = tmp_path / "queues.yaml", tmp_path / "users.yaml"
     queues.write_text("open: {family: g5, shared: true, partition: {MaxTime: 1}}\nown: {family: m6i}\n")
     users.write_text("users: {alice: {uid: 5001}}")
     flags = {"queues": str(queues), "users": str(users), "cpu_queue": "on"}
     config = render(**flags)
+    assert config_problems(config) == []
     found = {each["Name"]: each for each in config["Scheduling"]["SlurmQueues"]}
     partitions = {name: each.get("CustomSlurmSettings") for name, each in found.items()}
     one = {"ExclusiveUser": "YES"}
@@ -264,8 +265,13 @@ def test_users_share_nodes_in_one_way(tmp_path: Path) -> None:
     users.write_text("users: {alice: {uid: 5001}}")
     setting = "CustomSlurmSettings: {exclusiveUser: 'NO'}"
     overrides.write_text(f"Scheduling: {{SlurmQueues: [{{Name: gpu, {setting}}}]}}")
-    (own,) = (each for each in render(queues=str(queues))["Scheduling"]["SlurmQueues"] if each["Name"] == "own")
+    (own,) = (
+        each for each in render(queues=str(queues))["Scheduling"]["SlurmQueues"] if each["Name"] == "own"
+    )
     assert own["CustomSlurmSettings"] == {"exclusiveuser": False}  # one user
-    for file, words in ((queues, "leave exclusiveuser out, or shared: true"), (overrides, "set it by `shared`")):
+    for file, words in (
+        (queues, "leave exclusiveuser out, or shared: true"),
+        (overrides, "set it by `shared`"),
+    ):
         with pytest.raises(ConfigurationError, match=words):
             render(users=str(users), **{file.stem: str(file)})
