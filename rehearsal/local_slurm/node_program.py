@@ -100,8 +100,8 @@ def node_program(
     memory = _entries(_MEMORY, {root, *shared})
     mount = shlex.join(["hide", _MEMORY, *memory] if memory else ["mount", "-t", "tmpfs", "tmpfs", _MEMORY])
     before = f'bash {shlex.quote(str(begin))} "$1"\n' if begin else ""
-    # job_container/tmpfs mounts the mount namespace of each job. Linux 6.18 refuses one whose id is lower than
-    # the id of slurmd's, and gives ids by CPU: those of the first are the lowest.
+    # job_container/tmpfs mounts the mount namespace of each job. Linux 6.18 refuses one with a lower id than
+    # slurmd's, and gives ids by CPU: those of the first are the lowest.
     first, *_ = cpus = [str(each) for each in sorted(os.sched_getaffinity(0))]
     unshare = ["taskset", "--cpu-list", first, *_UNSHARE, "taskset", "--cpu-list", ",".join(cpus)]
     return (
