@@ -2,7 +2,8 @@
 
 from ops.verify.check import Check
 from ops.verify.scene import Scene, UnseenError
-from training_cluster.cluster.queues import ONE_USER, types_of
+from training_cluster.cluster.queues import types_of
+from training_cluster.queues.queue import ONE_USER
 
 _STEP = ("srun", "--nodes=1", "--time=5", "--immediate=60")
 _FOLDER = "/training-cluster/jobs/"

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.family import EnvironmentVariable
 from training_cluster.cluster.nodes import USERS_PREFIX, Rendered
-from training_cluster.cluster.queues import ONE_USER, capacity_of, scratch_of, types_of
+from training_cluster.cluster.queues import capacity_of, scratch_of, types_of
 from training_cluster.flags.settings import Settings
-from training_cluster.queues.queue import NodeType
+from training_cluster.queues.queue import ONE_USER, NodeType
 from training_cluster.stack_names import jobs_topic
 
 

@@ -7,6 +7,7 @@ from training_cluster.queues.queue import (
     OFF,
     OFFICIAL,
     ON,
+    ONE_USER,
     ComputeResource,
     NodeType,
     Queue,
@@ -21,8 +22,6 @@ _CAPACITY_TYPES = {
 }
 DEFAULT_SCRATCH = "/scratch"
 """ParallelCluster's DEFAULT_EPHEMERAL_DIR (pcluster/constants.py, 3.16.1)."""
-ONE_USER = "ExclusiveUser"
-"""Setting of a partition in slurm.conf."""
 THREADS = "ThreadsPerCore"
 """Setting of a node in slurm.conf."""
 WEIGHTS = "TRESBillingWeights"

@@ -10,6 +10,8 @@ AUTO, ON, OFF = "auto", "on", "off"
 """Values of `placement_group` that are no group's name."""
 OFFICIAL, BUILD = "official", "build"
 """Sources of an image that are no AMI's id."""
+ONE_USER = "ExclusiveUser"
+"""Setting of a partition in slurm.conf."""
 
 
 @dataclass(frozen=True, kw_only=True)

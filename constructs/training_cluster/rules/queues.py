@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from training_cluster.catalog.families import find_instance_type
-from training_cluster.cluster.queues import ONE_USER
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
 from training_cluster.queues.file import flags_of_file, read_queues
-from training_cluster.queues.queue import BUILD, OFFICIAL, NodeType, Queue
+from training_cluster.queues.queue import BUILD, OFFICIAL, ONE_USER, NodeType, Queue
 
 # InstancesAllocationStrategyValidator of ParallelCluster.
 _STRATEGIES = {
