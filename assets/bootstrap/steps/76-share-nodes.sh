@@ -13,7 +13,7 @@
 # Called by: run-steps.sh, as root. Environment: BUNDLE, NODE_TYPE, PARTITION, TRAINING_ETC, TRAINING_ROOT; SLURM_CONF.
 #   Safe to run again.
 # Nodes: HeadNode ComputeFleet
-# Budget: 10 s
+# Budget: 5 s
 set -euo pipefail
 shopt -s inherit_errexit nullglob
 source "$BUNDLE/bootstrap/lib/put.sh"

@@ -12,7 +12,7 @@
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_SHARED, TRAINING_STATE, TRAINING_ROOT, SLURM_CONF. Safe
 #   to run again: a cluster keeps its block, and an update that writes slurm.conf without the line gets it again.
 # Nodes: HeadNode
-# Budget: 20 s
+# Budget: 15 s
 set -euo pipefail
 shopt -s inherit_errexit
 source "$BUNDLE/bootstrap/lib/put.sh"

@@ -72,6 +72,11 @@ DELETE_STACK = Hook(
     "ministack.services.cloudformation.handlers:_delete_stack_async(stack_name, stack_id, "
     "retain_resources, force)"
 )
+# A stack that the CDK CLI deploys is described by its template's Description.
+EXECUTE_CHANGE_SET = Hook(
+    "ministack.services.cloudformation.changesets:_deploy_stack_async(stack_name, stack_id, template, "
+    "param_values, disable_rollback, tags, is_update, previous_stack, retain_except_on_create, imports)"
+)
 # The stacks that use an export.
 IMPORTED_EXPORTS = Hook(
     "ministack.services.cloudformation.handlers:_imported_export_names(stack, stack_name)"

@@ -56,7 +56,7 @@ def test_an_ended_jobs_containers_are_removed(prolog: Prolog) -> None:
     prolog.node.stub(
         "enroot", f'if [[ $1 == list ]]; then {listed}; else echo "$*" >>{prolog.node.folder}/removed; fi'
     )
-    assert prolog.run("epilog") == 0
+    assert (prolog.run(), prolog.run("epilog")) == (0, 0)
     assert (
         prolog.node.folder / "removed"
     ).read_text() == "remove --force pyxis_train-17-0 pyxis_train-16-0\n"

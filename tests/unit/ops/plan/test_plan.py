@@ -426,7 +426,7 @@ def test_the_validators_errors_are_told() -> None:
         return DryRun(exists=True, messages=(error,))
 
     (refused,) = plan(deployed(), nodes="4", dry_run=dry_run).refused
-    assert (refused.what, refused.why, asked) == ("SubnetsValidator", "no such subnet", [("training", 4)])
+    assert (refused.what, refused.why, asked) == ("SubnetsValidator", "no such subnet", [(DEFAULT_CLUSTER, 4)])
 
 
 def test_validators_are_not_asked_about_missing_parts() -> None:
