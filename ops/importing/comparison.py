@@ -9,7 +9,7 @@ from ops.importing.translation import Config, Translation
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders, with_existing
 from training_cluster.flags.settings import Settings
-from training_cluster.overrides.merge import ADDED_TO, UNITED, are_named, contrary_items, scripts_of
+from training_cluster.overrides.merge import ADDED_TO, SETTINGS, UNITED, are_named, contrary_items, scripts_of
 from training_cluster.overrides.nodes import MORE_GROUPS, placed_nodes
 from training_cluster.overrides.reserved import flag_for, is_off_without, reserved_reason
 from training_cluster.pcluster.config_diff import shown
@@ -20,7 +20,7 @@ _UNITED = (*UNITED, MORE_GROUPS)
 """Ends of the paths of lists that are added to ours, item by item."""
 _NAMES = ("Key", "Policy", "BucketName")
 """Keys that name an item of these lists; a line of slurm.conf has its own key."""
-_CONTRARY = ("Tags", "CustomSlurmSettings")
+_CONTRARY = ("Tags", SETTINGS)
 """Lists of which the app keeps its own items."""
 _TAKEN = ("SlurmQueues", "SubnetId")
 """Parts of keys that become queues of the file, or the subnets of your own network."""
@@ -45,6 +45,11 @@ class Unlike(NamedTuple):
     def is_united(self) -> bool:
         """True for a list whose items are added to ours."""
         return self.key.endswith(_UNITED) and isinstance(self.value, list)
+
+    @property
+    def is_contrary(self) -> bool:
+        """True for a setting of a queue or a compute resource that the app has otherwise."""
+        return SETTINGS in self.path[:-1] and self.ours is not None
 
 
 def ids_of(settings: Settings, region: str) -> ResourceIds:
@@ -153,7 +158,7 @@ def overrides_of(found: Iterable[Unlike], to: Translation) -> dict[str, Any]:
                     to.lose(f"{each.key}[{name}]", given, contrary[name])
             left = [{key: of for key, of in item.items() if key not in contrary} for item in value]
             value = [item for item in left if item and item.get("Key") not in contrary]
-        elif not each.is_united and reserved_reason(value, each.key):
+        elif not each.is_united and (reserved_reason(value, each.key) or each.is_contrary):
             continue
         if value != []:
             _put(overrides, each.path, value)

@@ -129,8 +129,9 @@ def bill_accelerators(queues: list[Rendered]) -> None:
         for queue in queues
     ]
     for queue, count in zip(queues, counts, strict=True):
-        if any(counts):
-            queue["CustomSlurmSettings"] = {WEIGHTS: f"Node={count}"} | queue.get("CustomSlurmSettings", {})
+        settings = queue.get("CustomSlurmSettings", {})
+        if any(counts) and WEIGHTS.lower() not in {key.lower() for key in settings}:
+            queue["CustomSlurmSettings"] = {WEIGHTS: f"Node={count}"} | settings
 
 
 def with_single_threads(config: Rendered) -> Rendered:

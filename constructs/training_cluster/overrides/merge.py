@@ -16,8 +16,10 @@ ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 """Custom actions whose scripts run after ours."""
 _RIGHTS = (".S3Access", ".AdditionalIamPolicies")
 """Lists that are added to ours, which nodes need; two items may have the same bucket, with other keys."""
-_WITH_NAMES = ("Tags", "Scheduling.SlurmSettings.CustomSlurmSettings")
-"""Lists of tags, and of settings of slurm.conf: what is not in ours is added."""
+SETTINGS = "CustomSlurmSettings"
+"""Settings of slurm.conf: a list of lines of the cluster, one line of a queue or of a compute resource."""
+_WITH_NAMES = ("Tags", SETTINGS)
+"""Tags, and settings of slurm.conf: what is not in ours is added."""
 UNITED = (*ADDED_TO, *_RIGHTS, *_WITH_NAMES)
 """Ends of the paths of lists and custom actions whose items are added to ours."""
 _OURS = ("Scheduling.SlurmQueues", "ComputeResources")
@@ -59,18 +61,27 @@ def _mapping(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> d
 def _value(ours: Any, theirs: Any, path: str) -> Any:
     if path == _POOLS and not ours:
         raise ConfigurationError(f"overrides: {path}: the first pool comes from -c login_nodes=1")
+    _check_shape(ours, theirs, path)
+    if ours and path.endswith(_WITH_NAMES):
+        return _united(ours, theirs, path)
     if isinstance(theirs, Mapping):
-        return _mapping(ours if isinstance(ours, Mapping) else {}, theirs, path)
-    if isinstance(ours, list) and isinstance(theirs, list):
+        return _mapping(ours or {}, theirs, path)
+    if isinstance(ours, list):
         if path.endswith(_RIGHTS):
             return [*ours, *(each for each in theirs if each not in ours)]
-        if path in _WITH_NAMES:
-            return _united(ours, theirs, path)
         if are_named(ours):
             if not are_named(theirs):
                 raise ConfigurationError(f"overrides: {path}: each item needs its Name, to be merged by it")
             return _named(ours, theirs, path)
     return theirs
+
+
+def _check_shape(ours: Any, theirs: Any, path: str) -> None:
+    for kind, words in ((Mapping, "keys with values"), (list, "a list")):
+        if isinstance(ours, kind) and not isinstance(theirs, kind):
+            raise ConfigurationError(f"overrides: {path}: expected {words}, found {theirs}")
+    for each in theirs if isinstance(ours, list) and ours else ():
+        _check_shape(ours[0], each, path)
 
 
 def _named(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
@@ -88,33 +99,36 @@ def _named(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
     return list(merged.values())
 
 
-def contrary_items(ours: list[Any], theirs: list[Any]) -> dict[str, str]:
+def contrary_items(ours: Any, theirs: Any) -> dict[str, str]:
     """Return why items cannot be set, by name: tags and settings of slurm.conf that ours has otherwise."""
-    mine = _values(ours)
-    given = [(name, value) for item in theirs for name, value in _pairs(item) if name.lower() in mine]
+    mine = _by_name(ours)
     return {
         name: f"the app sets {mine[name.lower()]}"
-        for name, value in given
-        if _joined(name, mine[name.lower()], value) is None
+        for line in _lines(theirs)
+        for name, value in line.items()
+        if name.lower() in mine and _joined(name, mine[name.lower()], value) is None
     }
 
 
-def _united(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
+def _united(ours: Any, theirs: Any, path: str) -> Any:
     if contrary := contrary_items(ours, theirs):
         lines = "".join(f"\n    {name}: {reason}; remove it" for name, reason in contrary.items())
         raise ConfigurationError(f"overrides: {path}: items that are not to be changed:{lines}")
-    mine, given = _values(ours), _values(theirs)
-    joined = {name: _joined(name, mine[name], value) for name, value in given.items() if name in mine}
-    kept = [{name: joined.get(name.lower(), value) for name, value in each.items()} for each in ours]
-    added = [_without(each, mine) for each in theirs]
-    return [*kept, *(each for each in added if each)]
-
-
-def _without(item: Any, names: Mapping[str, Any]) -> Any:
-    """Return a tag, or settings of slurm.conf, without what has one of the names."""
-    if not isinstance(item, Mapping) or "Key" in item:
-        return None if {name.lower() for name, _ in _pairs(item)} & {*names} else item
-    return {key: value for key, value in item.items() if str(key).lower() not in names and value is not None}
+    mine, given = _by_name(ours), _by_name(theirs)
+    kept = [
+        {name: _joined(name, value, given.get(name.lower(), value)) for name, value in line.items()}
+        for line in _lines(ours)
+    ]
+    added = [
+        {name: value for name, value in line.items() if name.lower() not in mine and value is not None}
+        for line in _lines(theirs)
+    ]
+    united = [*kept, *filter(None, added)]
+    if isinstance(ours, Mapping):
+        return {name: value for line in united for name, value in line.items()}
+    if "Key" in ours[0]:
+        return [{"Key": name, "Value": value} for line in united for name, value in line.items()]
+    return united
 
 
 def _joined(name: str, ours: Any, theirs: Any) -> Any:
@@ -136,15 +150,18 @@ def _joined(name: str, ours: Any, theirs: Any) -> Any:
     return ",".join((mine | added).values()) if is_list and not takes_away and not has_other else None
 
 
-def _values(items: list[Any]) -> dict[str, Any]:
-    return {name.lower(): value for each in items for name, value in _pairs(each)}
+def _by_name(items: Any) -> dict[str, Any]:
+    """Return the values of tags or settings by name in lower case: Slurm and IAM know no other."""
+    return {name.lower(): value for line in _lines(items) for name, value in line.items()}
 
 
-def _pairs(item: Any) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of a tag, or of each setting of an item of CustomSlurmSettings."""
-    if isinstance(item, Mapping):
-        pairs = [(item["Key"], item.get("Value"))] if "Key" in item else item.items()
-        yield from ((str(name), value) for name, value in pairs)
+def _lines(items: Any) -> list[dict[str, Any]]:
+    """Return tags, or settings of slurm.conf on any level, as lines of `NAME: VALUE`."""
+    return [
+        {str(key): value for key, value in pairs}
+        for each in ([items] if isinstance(items, Mapping) else items)
+        for pairs in ([(each["Key"], each.get("Value"))] if "Key" in each else each.items(),)
+    ]
 
 
 def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

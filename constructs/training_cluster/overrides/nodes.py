@@ -105,5 +105,6 @@ def placed_nodes(config: Config) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _listed(config: Config, part: str, key: str) -> list[Any]:
-    items = (config.get(part) or {}).get(key)
+    within = config.get(part)
+    items = within.get(key) if isinstance(within, dict) else None
     return items if isinstance(items, list) else []

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from training_cluster.flags.messages import allowed_values
 from training_cluster.flags.network import is_wide
 from training_cluster.flags.settings import Settings
-from training_cluster.overrides.merge import UNITED, are_named
+from training_cluster.overrides.merge import SETTINGS, UNITED, are_named
 
 TABLE = Path(__file__).with_name("reserved.tsv")
 """Keys that flags set, which tools/docs/reserved_keys.py finds by rendering."""
@@ -45,10 +45,11 @@ FIXED: Mapping[str, str] = {
     "Tags": _ADDED,
     "DevSettings.Timeouts": "not to be removed: the time limits of the nodes' steps decide",
     "Scheduling.Scheduler": "not to be set: it is slurm",
-    f"{SLURM}.CustomSlurmSettings": _ADDED,
+    **{f"{level}.{SETTINGS}": _ADDED for level in (SLURM, _QUEUE, f"{_QUEUE}.ComputeResources[]")},
     f"{SLURM}.CustomSlurmSettingsIncludeFile": "not with CustomSlurmSettings, which the app needs: give its "
     "lines there",
-    f"{_QUEUE}.CustomSlurmSettings.ExclusiveUser": "set it by `shared` of the queue in the file of -c queues",
+    f"{_QUEUE}.Tags": _ADDED,
+    f"{_QUEUE}.{SETTINGS}.ExclusiveUser": "set it by `shared` of the queue in the file of -c queues",
     **{f"{node}.{key}": reason for node in _NODES for key, reason in _OF_NODES.items()},
 }
 """Keys that are refused for another reason than a flag's value."""
@@ -189,7 +190,7 @@ def _text(value: Any) -> str:
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield path and value of each key that is set or removed, but of what is added to the app's."""
-    if path.endswith(UNITED) and value:
+    if path.endswith(UNITED) and value and not isinstance(value, Mapping):
         return
     if isinstance(value, Mapping):
         for key, inner in value.items():

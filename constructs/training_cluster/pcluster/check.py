@@ -27,7 +27,10 @@ def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
     Raises:
         ConfigurationError: ParallelCluster would refuse it, by a mistake in the app or in the family's file.
     """
-    problems = config_problems(config)
+    _refuse(config_problems(config), settings)
+
+
+def _refuse(problems: list[str], settings: Settings) -> None:
     if problems:
         given = [each for each in (settings.overrides, settings.queues) if each]
         files = " and ".join(given) or f"cluster_configs/{settings.family}.yaml and base.yaml"
@@ -38,9 +41,15 @@ def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
 
 
 def config_before_deploy(settings: Settings) -> dict[str, Any]:
-    """Render the cluster config with placeholders for the ids of resources that a deploy creates."""
+    """Render the cluster config with placeholders for the ids of resources that a deploy creates.
+
+    Raises:
+        ConfigurationError: ParallelCluster's schema refuses it, so nothing can be derived from it.
+    """
     ids = placeholders(image_id=BUILT_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
-    return render_cluster_config(settings=settings, ids=with_existing(ids, settings))
+    config = render_cluster_config(settings=settings, ids=with_existing(ids, settings))
+    _refuse(schema_problems(config), settings)
+    return config
 
 
 def override_changes(settings: Settings) -> list[str]:

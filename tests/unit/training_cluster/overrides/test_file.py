@@ -63,7 +63,11 @@ QUEUES: [{Name: gpu, CustomSlurmSettings: {MaxTimes: '1:0:0'}}]}
     Scheduling.SlurmQueues[gpu].CustomSlurmSettings.MaxTimes: Slurm 25.11 //
     PartitionName, and slurmctld does not start with it. Did you mean "MaxTime"?
 SETTINGS: [SlurmdTimeout]}}
-    expected keys with values, found text
+    expected keys with values, found SlurmdTimeout
+Scheduling: x
+    Scheduling: not to be removed or replaced
+QUEUES: {Name: gpu}}
+    Scheduling.SlurmQueues: expected a list, found
 SETTINGS: [{1: 2}]}}
     Scheduling.SlurmSettings.CustomSlurmSettings.1: Slurm 25.11 has no such key
 SETTINGS: [{topologyplugin: topology/Tree}]}}
@@ -114,6 +118,13 @@ def test_settings_that_slurm_reads_are_taken(write: Write, action: str) -> None:
     )
     settings = read_settings({"overrides": given})
     check_cluster_config(config_before_deploy(settings), settings)
+
+
+def test_a_wrong_form_ends_with_a_message(write: Write) -> None:
+    """Before something is derived from it."""
+    given = write("SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs, EbsSettings: {Size: x}}]")
+    with pytest.raises(ConfigurationError, match=r"EbsSettings\.Size: expected a whole number, found text"):
+        config_before_deploy(read_settings({"overrides": given}))
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

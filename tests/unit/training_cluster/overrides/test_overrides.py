@@ -108,6 +108,15 @@ def test_a_setting_of_the_app_is_kept(given: str) -> None:
         merge(OURS, _slurm(yaml.safe_load(given)))
 
 
+@pytest.mark.parametrize("given", ["exclusiveuser: 'NO'", "TRESBillingWeights: Node=0", "ExclusiveUser: "])
+def test_settings_of_queues_are_kept(given: str) -> None:
+    ours = {"CustomSlurmSettings": {"TRESBillingWeights": "Node=8", "ExclusiveUser": "YES"}}
+    with pytest.raises(ConfigurationError, match=r"the app sets .*; remove it"):
+        merge(ours, {"CustomSlurmSettings": yaml.safe_load(f"{{{given}}}")})
+    more = {"CustomSlurmSettings": {"MaxTime": 9, "exclusiveuser": "YES"}}
+    assert merge(ours, more)["CustomSlurmSettings"] == {**ours["CustomSlurmSettings"], "MaxTime": 9}
+
+
 def test_scripts_of_users_run_after_ours(write: Write) -> None:
     script = "{Script: 's3://other/x.sh', Args: [a]}"
     name = write(
@@ -225,6 +234,10 @@ CASES = {
     "Image: {Os: alinux2023}": "a flag sets it: -c os=alinux2023",
     "Image: {Os: beos}": "a flag sets it: -c os, which takes ubuntu2204, ubuntu2404, alinux2023",
     "Tags: null": "items of a list are added to the app's",
+    "Scheduling: {SlurmQueues: [{Name: gpu, CustomSlurmSettings: null}]}": "added to the app's",
+    "Scheduling: {SlurmQueues: [{Name: a, ComputeResources: [{Name: b, CustomSlurmSettings: null}]}]}": (
+        "added to the app's"
+    ),
     "SharedStorage: []": "give its keys, or items with their Name",
     "SharedStorage: [{Name: efs, EfsSettings: {Encrypted: true}}]": "-c fsx_id, efs_id, home",
     "HeadNode: {Image: {CustomAmi: ami-0123456789abcdef7}}": "-c head_image=ami-0123456789abcdef7",
