@@ -13,8 +13,10 @@ from dataclasses import replace
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.nodes import (
     BUNDLE_ARGUMENT,
+    USERS_ARGUMENT,
     Rendered,
     bootstrap_action,
+    has_accounting,
     iam,
     managed_policies,
     root_volume,
@@ -111,8 +113,6 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
             for key, value in {CLUSTER_TAG: settings.cluster_name, **settings.own_tags}.items()
         ],
     }
-    if SHARED_CLUSTER_SETTINGS in config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]:
-        bill_accelerators(config["Scheduling"]["SlurmQueues"])
     if settings.permissions_boundary:
         config["Iam"] = {"PermissionsBoundary": settings.permissions_boundary}
     if settings.login_nodes:
@@ -125,7 +125,13 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
         config = with_groups(config, split_list(settings.security_groups))
     if settings.directory:
         config["DirectoryService"] = read_directory(settings.directory).rendered()
-    return _with_overrides(config, settings, ids) if settings.overrides else config
+    given: Rendered = {}
+    if settings.overrides:
+        given = read_overrides(settings.overrides).uploaded(scripts_url(settings.cluster_name, ids))
+    if settings.users and has_accounting(merge(config, given)):
+        config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"].append(dict(SHARED_CLUSTER_SETTINGS))
+        bill_accelerators(config["Scheduling"]["SlurmQueues"])
+    return _with_overrides(config, given, settings) if given else config
 
 
 def _own_policies(settings: Settings, ids: ResourceIds) -> tuple[str, ...]:
@@ -133,10 +139,8 @@ def _own_policies(settings: Settings, ids: ResourceIds) -> tuple[str, ...]:
     return (*settings.own_policies, *([buckets] if buckets else []))
 
 
-def _with_overrides(config: Rendered, settings: Settings, ids: ResourceIds) -> Rendered:
-    assert settings.overrides
-    overrides = read_overrides(settings.overrides)
-    merged = merge(config, overrides.uploaded(scripts_url(settings.cluster_name, ids)))
+def _with_overrides(config: Rendered, given: Rendered, settings: Settings) -> Rendered:
+    merged = merge(config, given)
     _check_timeouts(config, merged, settings)
     return with_groups(with_own_roles(with_retention(with_single_threads(merged))))
 
@@ -156,7 +160,7 @@ def _check_timeouts(ours: Rendered, merged: Rendered, settings: Settings) -> Non
 def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
     name = settings.cluster_name
     # Compute nodes read it here: services/credentials.py.
-    users = [f"users-role={ids.users_role_name}"] if settings.has_users else []
+    users = [f"{USERS_ARGUMENT}{ids.users_role_name}"] if settings.has_users else []
     return {
         "InstanceType": settings.head_type,
         "Networking": _open_to_us(ids, SubnetId=_entry_subnet_id(settings, ids)),
@@ -209,8 +213,6 @@ def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
         "CustomSlurmSettings": [dict(SEVERAL_USERS_SETTINGS if settings.has_users else JOB_SETTINGS)],
     }
     if settings.accounting != "off" and ids.database:
-        if settings.users:
-            rendered["CustomSlurmSettings"].append(dict(SHARED_CLUSTER_SETTINGS))
         rendered["Database"] = {
             "Uri": ids.database.uri,
             "UserName": ids.database.user,

@@ -3,11 +3,15 @@
 from typing import Any
 
 from training_cluster.cluster.resource_ids import ResourceIds
+from training_cluster.overrides.merge import scripts_of
 
 Rendered = dict[str, Any]
 
 BUNDLE_ARGUMENT = "bundle-sha256="
 """Prefix of the checksum that bootstrap.sh looks for in the cluster config."""
+
+USERS_ARGUMENT = "users-role="
+"""Prefix of the argument with the role of the people who share the cluster."""
 
 USERS_PREFIX = "users"
 """Folder of the bucket with a folder of each user, to which the user's jobs write."""
@@ -66,6 +70,17 @@ def own_images(config: Rendered, *, built: str | None = None) -> dict[str, int]:
             size = int(((storage or {}).get("RootVolume") or {}).get("Size") or LARGEST_VOLUME_GIB)
             found[image] = min(size, found.get(image, size))
     return found
+
+
+def has_accounting(config: Rendered) -> bool:
+    """Return True if a final config has Slurm's accounting: a database, or a slurmdbd elsewhere."""
+    return any(config["Scheduling"]["SlurmSettings"].get(key) for key in ("Database", "ExternalSlurmdbd"))
+
+
+def has_users(config: Rendered) -> bool:
+    """Return True if several people share the cluster of a final config."""
+    actions = scripts_of(config["HeadNode"]["CustomActions"]["OnNodeUpdated"])
+    return any(arg.startswith(USERS_ARGUMENT) for each in actions for arg in each.get("Args", ()))
 
 
 def login_pools(config: Rendered) -> list[Rendered]:

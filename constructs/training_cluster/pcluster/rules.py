@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from training_cluster.cluster.nodes import has_accounting, has_users
+from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.overrides.nodes import nodes_of
 from training_cluster.overrides.storage import managed_storage, queue_subnets
 from training_cluster.pcluster.slurm_settings import slurm_problems
@@ -17,6 +19,8 @@ Config = Mapping[str, Any]
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
 MAX_POLICIES = 9
+MAX_NAME_WITH_ACCOUNTING = 40
+"""Letters of a cluster's name: the database takes it (PCLUSTER_NAME_MAX_LENGTH_SLURM_ACCOUNTING)."""
 _IDS = ("FileSystemId", "VolumeId", "FileCacheId")
 """Keys of storage that exists; ParallelCluster mounts each file system once."""
 
@@ -25,7 +29,7 @@ def rule_problems(config: Config) -> list[str]:
     """Return one sentence a broken rule, for a config that has passed the schema."""
     queues = config["Scheduling"]["SlurmQueues"]
     found = [*_names(queues), *_mounts(config), *_one_subnet(config), *_policies(config)]
-    found += slurm_problems(config)
+    found += [*_accounting(config), *_users(config), *slurm_problems(config)]
     for queue in queues:
         for resource in queue["ComputeResources"]:
             found += _compute_resource(queue, resource)
@@ -79,6 +83,31 @@ def _policies(config: Config) -> Iterator[str]:
                 f"{where}: Iam.AdditionalIamPolicies: {count} policies, the app's included; a role takes "
                 f"{MAX_POLICIES} and ParallelCluster's own: join some of your own into one"
             )
+
+
+def _accounting(config: Config) -> Iterator[str]:
+    """Check what ExternalSlurmdbdVsDatabaseIncompatibility and ClusterNameValidator do."""
+    both = {"Database", "ExternalSlurmdbd"}
+    if both <= {*config["Scheduling"]["SlurmSettings"]}:
+        yield (
+            "Scheduling.SlurmSettings.ExternalSlurmdbd: the cluster has a Database, and takes one of them\n"
+            "    type: leave out -c accounting, or ExternalSlurmdbd"
+        )
+    name = next(each["Value"] for each in config["Tags"] if each["Key"] == CLUSTER_TAG)
+    if has_accounting(config) and len(name) > MAX_NAME_WITH_ACCOUNTING:
+        yield (
+            f"cluster_name={name} has {len(name)} characters; with accounting, ParallelCluster takes "
+            f"{MAX_NAME_WITH_ACCOUNTING}\n"
+            f"    type: -c cluster_name={name[:MAX_NAME_WITH_ACCOUNTING].rstrip('-')}"
+        )
+
+
+def _users(config: Config) -> Iterator[str]:
+    if has_users(config) and (config["HeadNode"].get("Imds") or {}).get("Secured") is False:
+        yield (
+            "HeadNode.Imds.Secured: with users or directory, each of them would have the head node's role\n"
+            "    type: remove it; it is true"
+        )
 
 
 def _one_subnet(config: Config) -> Iterator[str]:

@@ -7,9 +7,6 @@ from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
 
-# ParallelCluster's limit of a cluster's name with Slurm accounting: the database takes its name.
-NAME_LIMIT_WITH_ACCOUNTING = 40
-
 
 def _accounting_is_complete(settings: Settings) -> Iterator[Contradiction]:
     kind, secret = settings.accounting, settings.accounting_secret
@@ -29,12 +26,6 @@ def _accounting_is_complete(settings: Settings) -> Iterator[Contradiction]:
         yield Contradiction(
             problem="accounting=new needs two more subnets, which are not added to an existing VPC",
             mend=f"-c accounting=HOST:{MYSQL_PORT} -c accounting_secret=arn:...",
-        )
-    if kind != "off" and len(settings.cluster_name) > NAME_LIMIT_WITH_ACCOUNTING:
-        yield Contradiction(
-            problem=f"cluster_name={settings.cluster_name} has {len(settings.cluster_name)} characters; with "
-            f"accounting, ParallelCluster takes {NAME_LIMIT_WITH_ACCOUNTING}",
-            mend=f"-c cluster_name={settings.cluster_name[:NAME_LIMIT_WITH_ACCOUNTING].rstrip('-')}",
         )
 
 

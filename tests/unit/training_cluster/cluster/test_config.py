@@ -173,13 +173,15 @@ def _changed(path: str, value: Any, **flags: str) -> Config:
     return config
 
 
-QUEUE = "Scheduling.SlurmQueues.0"
+QUEUE, SLURM = "Scheduling.SlurmQueues.0", "Scheduling.SlurmSettings"
+DIRECTORY = "tests/unit/stacks/people/directory.yaml"
 SUBNETS = ["subnet-0bbbbbbbbbbbbbbbb", "subnet-0aaaaaaaaaaaaaaaa"]
 STATIC = {"min_nodes": "2", "placement_group": "off"}
 ZFS: Config = {"Name": "a", "StorageType": "FsxOpenZfs", "MountDir": "/a"}
 ZFS["FsxOpenZfsSettings"] = {"VolumeId": "fsvol-0123456789abcdef0"}
 GROUPED = {"family": "m6i", "instance_type": "m6i.large", "placement_group": "mine"}
 BLOCK = {"capacity": f"capacity-block:{CR}"}
+LONG = {"cluster_name": "a" * 41}
 
 
 @pytest.mark.parametrize(
@@ -201,6 +203,9 @@ BLOCK = {"capacity": f"capacity-block:{CR}"}
         (_changed(f"{QUEUE}.Networking.PlacementGroup", {"Enabled": True}, **BLOCK), "no placement group"),
         (_changed(f"{QUEUE}.CapacityType", "CAPACITY_BLOCK", **STATIC), "CapacityReservationId"),
         (_changed("Scheduling.SlurmQueues.1.Name", "gpu", cpu_queue="on"), "2 queues are named gpu"),
+        (_changed(f"{SLURM}.ExternalSlurmdbd", {"Host": "db"}, accounting="new"), "takes one of them"),
+        (_changed(f"{SLURM}.ExternalSlurmdbd", {"Host": "db"}, **LONG), f"-c cluster_name={'a' * 40}"),
+        (_changed("HeadNode.Imds", {"Secured": False}, directory=DIRECTORY), "HeadNode.Imds.Secured"),
     ],
 )  # fmt: skip
 def test_a_config_that_breaks_a_rule_is_refused(config: Config, said: str) -> None:
@@ -236,6 +241,11 @@ def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:
         queues = config["Scheduling"]["SlurmQueues"]
         assert [queue.get("CustomSlurmSettings", {}).get(WEIGHTS) for queue in queues] == billed
     assert render(accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [JOB_SETTINGS]
+    overrides = tmp_path / "overrides.yaml"
+    overrides.write_text("Scheduling: {SlurmSettings: {ExternalSlurmdbd: {Host: db, Port: 6819}}}")
+    elsewhere = render(**flags, overrides=str(overrides))["Scheduling"]
+    assert elsewhere["SlurmSettings"]["CustomSlurmSettings"] == shared
+    assert WEIGHTS in elsewhere["SlurmQueues"][0]["CustomSlurmSettings"]
 
 
 def test_users_share_nodes_of_shared_queues(tmp_path: Path) -> None:
