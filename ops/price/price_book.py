@@ -13,7 +13,7 @@ from ops.preflight.existing_network import read_existing_network
 from ops.price.price_list import PRICE_LIST, SPOT, list_price, spot_price
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price
-from training_cluster.cluster.nodes import login_pools
+from training_cluster.cluster.fleet import fleet
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 
@@ -67,9 +67,7 @@ def ask_prices(
 
 def running_types(settings: Settings) -> set[str]:
     """Return the instance types that can run at the same time, without the one that builds images."""
-    login = {each["InstanceType"] for each in login_pools(config_before_deploy(settings))}
-    nodes = {each.name for queue in settings.all_queues for each in queue.types}
-    return {*nodes, settings.head_type, *login}
+    return {type_ for nodes in fleet(config_before_deploy(settings)) for type_ in nodes.types}
 
 
 def _on_demand(types: list[str], region: str, pricing: Callable[[], Any]) -> tuple[dict[str, Price], str]:

@@ -11,8 +11,8 @@ from training_cluster.advice.idle_cost import instances, permanent_charges
 from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.prices import Price
+from training_cluster.cluster.fleet import compute_nodes
 from training_cluster.cluster.nodes import Rendered
-from training_cluster.cluster.queues import capacity_of, types_of
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 
@@ -105,18 +105,16 @@ def _nodes(
 ) -> Iterator[tuple[Row, float | None]]:
     """Yield a row for each compute resource, the flags' queue first, and the cost of one node per hour."""
     cpu_queue = load_base().cpu_queue.name if settings.cpu_queue != "off" else None
-    queues = config["Scheduling"]["SlurmQueues"]
-    for queue, resource in ((of, each) for of in queues for each in of["ComputeResources"]):
-        count, kind, name = resource["MaxCount"], capacity_of(queue, resource), queue["Name"]
-        type_, *others = (each.name for each in types_of(resource))
-        place = "" if queue is queues[0] else f"queue {name}, "
+    first, *_ = config["Scheduling"]["SlurmQueues"]
+    for nodes in compute_nodes(config):
+        count, kind, name, (type_, *others) = nodes.most, nodes.kind, nodes.queue, nodes.types
+        place = "" if name == first["Name"] else f"queue {name}, "
         what = f"{count} x {type_}, {'cpu_queue' if name == cpu_queue else place + _KINDS[kind]}"
         what += f"; or as many of {', '.join(others)}" if others else ""
         price = book.spot.get(type_) if kind == "spot" else book.hour(type_)
-        root_gib = queue["ComputeSettings"]["LocalStorage"]["RootVolume"]["Size"]
-        one = instances(1, root_gib, price, what=what)
+        one = instances(1, nodes.roots, price, public=nodes.has_address, what=what)
         # A reservation costs as much as its nodes on demand, whether they run or not.
-        always = count if kind == "reservation" else resource["MinCount"]
+        always = count if kind == "reservation" else nodes.least
         notes = {
             "capacity-block": "paid in advance, with the purchase of the block",
             "reservation": "billed anyway; more, if the reservation has more nodes",
@@ -129,7 +127,7 @@ def _nodes(
             idle_usd_per_hour=None if hour is None else always * hour,
             full_usd_per_hour=None if hour is None else count * hour,
             source="" if hour is None else _sources(one.prices),
-            note=notes[kind] if price or kind != "ondemand" else one.note,
+            note="; ".join(filter(None, (notes[kind], one.note if price or kind == "ondemand" else ""))),
         )
         yield row, hour
 

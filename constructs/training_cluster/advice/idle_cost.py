@@ -16,13 +16,11 @@ from training_cluster.catalog.charges import (
 )
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price, Prices
+from training_cluster.cluster.fleet import GP3, Nodes, Volumes, compute_nodes, fleet, volumes_of
 from training_cluster.cluster.nodes import Rendered, login_pools
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.storage import ManagedStorage, managed_storage
-from training_cluster.queues.queue import Queue
 
-_EBS_GIB = 40
-"""ParallelCluster's EBS_VOLUME_SIZE_DEFAULT (pcluster/constants.py, 3.16.1)."""
 DAYS_PER_MONTH = 365 / 12
 
 InstanceHour = Callable[[str], Price | None]
@@ -31,41 +29,43 @@ InstanceHour = Callable[[str], Price | None]
 
 def idle_cost(settings: Settings, config: Rendered) -> tuple[Charge, ...]:
     """Return everything that is billed by the hour, dearest first; not storage by the byte, nor traffic."""
-    nodes = [charge for queue in settings.all_queues for charge in _nodes_of(queue)]
+    nodes = dict.fromkeys(_compute_nodes(config))
     return dearest_first([*nodes, *permanent_charges(settings, config, instance_hour)])
 
 
 def permanent_charges(settings: Settings, config: Rendered, hour_of: InstanceHour) -> Iterator[Charge]:
     """Yield what is billed as long as the cluster exists, whatever its compute nodes do."""
-    prices = load_base().prices
-    yield from _head_node(settings, hour_of)
+    prices, is_public = load_base().prices, settings.public_access == "on"
+    yield _head_node(next(fleet(config)), hour_of, is_public=is_public)
     for pool in login_pools(config):
-        yield from _login_nodes(pool, prices, hour_of, is_public=settings.public_access == "on")
+        yield from _login_nodes(pool, prices, hour_of, is_public=is_public)
     for storage in managed_storage(config):
         yield _managed(storage, prices)
     for part in (_network, _lustre, _efs, _accounting):
         yield from part(settings, prices)
 
 
-def instances(count: int, root_gib: int, hour: Price | None, *, what: str, public: bool = False) -> Charge:
+def instances(
+    count: int, roots: Volumes | None, hour: Price | None, *, what: str, public: bool = False
+) -> Charge:
     """Return the cost of instances that always run, with disks and addresses; `hour` is the price of one."""
     prices = load_base().prices
     if hour is None:
         return Charge(what=what, usd_per_month=None, note=NO_PRICE)
     hours = (hour, prices.public_ipv4_hour) if public else (hour,)
-    disks = root_gib * prices.gp3_gb_month.usd
+    gib = roots.gib if roots and roots.type == GP3 else 0
     return Charge(
         what=what,
-        usd_per_month=count * (by_hour(what, prices, *hours).usd + disks),
-        prices=(*hours, *((prices.gp3_gb_month,) if root_gib else ())),
+        usd_per_month=count * (by_hour(what, prices, *hours).usd + gib * prices.gp3_gb_month.usd),
+        prices=(*hours, *((prices.gp3_gb_month,) if gib else ())),
+        note=roots.more if roots else "",
     )
 
 
-def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Charge]:
-    root_gib, type_ = settings.head_root_gib or settings.family_facts.head_root_gib, settings.head_type
-    what = f"head node {type_}, {root_gib} GiB"
-    is_public = settings.public_access == "on"
-    yield instances(1, root_gib, hour_of(type_), public=is_public, what=what)
+def _head_node(node: Nodes, hour_of: InstanceHour, *, is_public: bool) -> Charge:
+    (type_,), roots = node.types, node.roots
+    what = f"head node {type_}" + (f", {roots.gib} GiB" if roots else "")
+    return instances(1, roots, hour_of(type_), public=is_public or node.has_address, what=what)
 
 
 def _login_nodes(
@@ -75,7 +75,7 @@ def _login_nodes(
     count, type_ = pool.get("Count", 0), pool.get("InstanceType", "")
     name = pool.get("Name", "login")
     whose = "login nodes" if name == "login" else f"login nodes {name}"
-    yield instances(count, 0, hour_of(type_), public=is_public, what=f"{whose}, {count} x {type_}")
+    yield instances(count, None, hour_of(type_), public=is_public, what=f"{whose}, {count} x {type_}")
     address = (prices.public_ipv4_hour,) if is_public else ()
     yield by_hour(f"load balancer of the {whose}", prices, prices.load_balancer_hour, *address)
 
@@ -88,25 +88,27 @@ def _managed(storage: ManagedStorage, prices: Prices) -> Charge:
     if storage.kind == "FsxLustre" and "StorageCapacity" in given and given.get("StorageType") != "HDD":
         type_, speed = given.get("DeploymentType", "SCRATCH_2"), given.get("PerUnitStorageThroughput")
         return lustre(what, prices, type_, gib=given["StorageCapacity"], mbps_per_tib=speed)
-    raid = given.get("Raid") or {}
-    gib = given.get("Size", _EBS_GIB) * (raid.get("NumberOfVolumes", 2) if raid else 1)
-    if storage.kind == "Ebs" and given.get("VolumeType", "gp3") == "gp3" and "SnapshotId" not in given:
-        gp3 = prices.gp3_gb_month
-        return Charge(what=f"{what}, {gib} GiB", usd_per_month=gib * gp3.usd, prices=(gp3,))
+    volumes, gp3 = volumes_of(storage), prices.gp3_gb_month
+    if storage.kind == "Ebs" and volumes.type == GP3 and "SnapshotId" not in given:
+        gib = volumes.count * volumes.gib
+        what = f"{what}, {gib} GiB"
+        return Charge(what=what, usd_per_month=gib * gp3.usd, prices=(gp3,), note=volumes.more)
     return Charge(what=what, usd_per_month=None, note=NO_PRICE)
 
 
-def _nodes_of(queue: Queue) -> Iterator[Charge]:
-    for reserved in queue.reservations if queue.capacity_type != "capacity-block" else ():
-        what, why = f"the reservation {reserved}", "billed whether used or not"
-        yield Charge(what=what, usd_per_month=None, note=why)
-    for resource in queue.compute_resources:
-        count, type_, kind = resource.min_count, resource.types[0].name, queue.capacity_of(resource)
-        if count and kind == "spot":
-            yield Charge(what=f"{count} x {type_}", usd_per_month=None, note="at the spot price")
-        elif count and kind == "ondemand":
-            what = f"{count} x {type_} (min_nodes)"
-            yield instances(count, queue.root_gib, instance_hour(type_), what=what)
+def _compute_nodes(config: Rendered) -> Iterator[Charge]:
+    for nodes in compute_nodes(config):
+        what = f"{nodes.least} x {nodes.types[0]}"
+        if nodes.kind == "reservation":
+            why = "billed whether used or not"
+            yield Charge(what=f"the reservation {nodes.reservation}", usd_per_month=None, note=why)
+        elif nodes.least and nodes.kind == "spot":
+            yield Charge(what=what, usd_per_month=None, note="at the spot price")
+        elif nodes.least and nodes.kind == "ondemand":
+            hour = instance_hour(nodes.types[0])
+            yield instances(
+                nodes.least, nodes.roots, hour, public=nodes.has_address, what=f"{what} (min_nodes)"
+            )
 
 
 def _network(settings: Settings, prices: Prices) -> Iterator[Charge]:

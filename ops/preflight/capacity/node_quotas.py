@@ -7,12 +7,13 @@ from ops.account.session import ClientOf
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.finding import Finding
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.fleet import GP3, volumes
 from training_cluster.cluster.nodes import login_pools
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 
 _CLUSTER_TAG = "parallelcluster:cluster-name"
-_VOLUMES = [{"Name": "volume-type", "Values": ["gp3"]}]
+_VOLUMES = [{"Name": "volume-type", "Values": [GP3]}]
 _GIB_PER_TIB = 1024
 
 
@@ -29,12 +30,12 @@ def check_interface_quota(settings: Settings, client: ClientOf) -> Iterator[Find
 
 
 def check_volume_quota(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """Check the quota of gp3 volumes, in TiB, for the root volumes of the head node and of all nodes."""
+    """Check the quota of gp3 volumes, in TiB, for the root volumes of all nodes, and for shared storage."""
     used = 0
     for page in client("ec2").get_paginator("describe_volumes").paginate(Filters=_VOLUMES):
-        used += sum(each["Size"] for each in page["Volumes"] if not _is_of(settings.cluster_name, each))
-    wanted = settings.head_root_gib or settings.family_facts.head_root_gib
-    wanted += sum(queue.root_gib * queue.nodes for queue in settings.all_queues)
+        used += sum(each["Size"] for each in page["Volumes"] if not is_of(settings.cluster_name, each))
+    found = volumes(config_before_deploy(settings))
+    wanted = sum(each.count * each.gib for each in found if each.type == GP3)
     used_tib, wanted_tib = (round(each / _GIB_PER_TIB, 2) for each in (used, wanted))
     yield judge_quota(load_base().quotas.gp3_tib, client, used=used_tib, wanted=wanted_tib)
 
@@ -46,9 +47,10 @@ def _own_interfaces(cluster_name: str, ec2: Any) -> int:
         for page in ec2.get_paginator("describe_instances").paginate()
         for group in page["Reservations"]
         for instance in group["Instances"]
-        if _is_of(cluster_name, instance)
+        if is_of(cluster_name, instance)
     )
 
 
-def _is_of(cluster_name: str, described: dict[str, Any]) -> bool:
+def is_of(cluster_name: str, described: dict[str, Any]) -> bool:
+    """Return True if ParallelCluster made a described resource for the cluster."""
     return {"Key": _CLUSTER_TAG, "Value": cluster_name} in described.get("Tags", [])

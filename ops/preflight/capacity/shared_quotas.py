@@ -1,18 +1,22 @@
 """Checks the quotas for resources that all clusters share: the network and the Lustre file system."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from ops.account.session import ClientOf, every
+from ops.preflight.capacity.node_quotas import is_of
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.capacity.zone import Chooser
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
 from training_cluster.catalog.families import load_base
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.storage import managed_storage
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 
-_TYPES = {"persistent2": ("PERSISTENT_2",), "scratch2": ("SCRATCH_1", "SCRATCH_2")}
+_TYPES = {"persistent2": "PERSISTENT_2", "scratch2": "SCRATCH_2"}
 _EXISTING = ["pending", "available", "deleting"]
 
 
@@ -23,9 +27,12 @@ def check_vpc_quota(settings: Settings, existing: ExistingNetwork, client: Clien
 
 
 def check_address_quota(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
-    """Check the quota for one more Elastic IP address, which the NAT gateway needs."""
-    if _makes_network(settings, existing):
-        yield _one_more("elastic_ips", len(client("ec2").describe_addresses()["Addresses"]), client)
+    """Check the quota for Elastic IP addresses: of the NAT gateway, and of a head node that asks for one."""
+    own = config_before_deploy(settings)["HeadNode"]["Networking"].get("ElasticIp") is True
+    if wanted := _makes_network(settings, existing) + own:
+        there = client("ec2").describe_addresses()["Addresses"]
+        used = sum(not is_of(settings.cluster_name, each) for each in there)
+        yield judge_quota(load_base().quotas.elastic_ips, client, used=used, wanted=wanted)
 
 
 def check_nat_quota(
@@ -37,18 +44,27 @@ def check_nat_quota(
 
 
 def check_lustre_quota(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
-    """Check the quota for the capacity of Lustre, unless StorageStack exists."""
-    if settings.fsx_id or existing.has(STORAGE_STACK):
-        return
-    types = _TYPES[settings.fsx_type]
-    used = sum(
-        each.get("StorageCapacity", 0)
-        for each in every(client("fsx"), "describe_file_systems", "FileSystems")
-        if each.get("LustreConfiguration", {}).get("DeploymentType") in types
-    )
+    """Check the quotas for the capacity of Lustre: of StorageStack's, and of more in the cluster config."""
+    wanted = Counter[str]()
+    if not settings.fsx_id and not existing.has(STORAGE_STACK):
+        wanted[_TYPES[settings.fsx_type]] += settings.fsx_gib
+    for each in managed_storage(config_before_deploy(settings)):
+        if each.kind == "FsxLustre":  # of a backup ParallelCluster gives no type, and FSx its size
+            type_ = each.settings.get("DeploymentType", "SCRATCH_2")
+            wanted[type_] += each.settings.get("StorageCapacity", 0)
     quotas = load_base().quotas
-    quota = quotas.fsx_persistent2_gib if settings.fsx_type == "persistent2" else quotas.fsx_scratch2_gib
-    yield judge_quota(quota, client, used=used, wanted=settings.fsx_gib)
+    for types, quota in (
+        (("PERSISTENT_2",), quotas.fsx_persistent2_gib),
+        (("SCRATCH_1", "SCRATCH_2"), quotas.fsx_scratch2_gib),
+    ):
+        if asked := sum(wanted[each] for each in types):
+            used = sum(
+                each.get("StorageCapacity", 0)
+                for each in every(client("fsx"), "describe_file_systems", "FileSystems")
+                if each.get("LustreConfiguration", {}).get("DeploymentType") in types
+                and not is_of(settings.cluster_name, each)
+            )
+            yield judge_quota(quota, client, used=used, wanted=asked)
 
 
 def _makes_network(settings: Settings, existing: ExistingNetwork) -> bool:

@@ -10,7 +10,8 @@ from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.finding import Finding
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.quotas import QuotaCapacityType, VcpuQuota
-from training_cluster.cluster.nodes import login_pools
+from training_cluster.cluster.fleet import fleet
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.queues.queue import Queue
@@ -28,22 +29,14 @@ class Instances:
     capacity_type: QuotaCapacityType = "ondemand"
 
 
-def wanted_instances(settings: Settings) -> list[Instances]:
+def wanted_instances(config: Rendered) -> list[Instances]:
     """List a full cluster's instances without reserved ones; the image's builder ends before they run."""
-    found = [
-        Instances(settings.head_type, 1),
-        *(
-            Instances(each["InstanceType"], each["Count"])
-            for each in login_pools(config_before_deploy(settings))
-        ),
+    return [
+        # Of several types the first: they have the same number of vCPUs.
+        Instances(each.types[0], each.most, "spot" if each.kind == "spot" else "ondemand")
+        for each in fleet(config)
+        if each.most and each.kind in {"ondemand", "spot"}
     ]
-    for queue in reversed(settings.all_queues):
-        for each in queue.compute_resources:
-            kind = queue.capacity_of(each)
-            if kind == "ondemand" or kind == "spot":  # noqa: PLR1714 - mypy narrows this
-                # Of several types the first: they have the same number of vCPUs.
-                found.append(Instances(each.types[0].name, each.max_count, kind))
-    return [each for each in found if each.count]
 
 
 def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
@@ -51,7 +44,7 @@ def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Ite
     for queue in settings.all_queues:
         for reserved in queue.reservations:
             yield Finding(check=f"quota of vCPUs: the nodes of {reserved}", found=_of_reserved(queue))
-    wanted = wanted_instances(settings)
+    wanted = wanted_instances(config_before_deploy(settings))
     ec2 = client("ec2")
     there = [*_running(settings.cluster_name, ec2), *_reserved_and_idle(account, ec2)]
     vcpus = _vcpus({each.type for each in (*wanted, *there)}, ec2)

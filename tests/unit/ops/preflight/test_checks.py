@@ -47,7 +47,7 @@ MANY = {"nodes": "10", "cpu_queue": "on", "capacity": "ondemand"}
 BUDGET = {"budget_usd": "100", "alarm_email": "a@example.com"}
 STANDARD, P, P_SPOT = "L-1216C47A", "L-417A185B", "L-7212CCBC"
 VPCS, ADDRESSES, NATS, LUSTRE = "L-F678F1CE", "L-0263D0A3", "L-FE5A380F", "L-8F1B9C74"
-INTERFACES, GP3 = "L-DF5E4CA3", "L-7A658B76"
+INTERFACES, GP3, SCRATCH = "L-DF5E4CA3", "L-7A658B76", "L-AD2FC696"
 ON_DEMAND_P = "quota: Running On-Demand P instances"
 ON_DEMAND_STANDARD = "quota: Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
 SPOT_P = "quota: All P4, P3 and P2 Spot Instance Requests"
@@ -531,6 +531,19 @@ def test_without_public_access_private_subnet_suffices(own: OwnAccount, public: 
     flags = {key: value for key, value in own.flags.items() if key != "public_subnet_id"}
     given = {"public_subnet_id": getattr(own.network, public)} if public else {}
     assert bad(own, {**flags, "public_access": "off", **given}) == []
+
+
+def test_quotas_count_what_overrides_make(own: OwnAccount, tmp_path: Path) -> None:
+    overrides = tmp_path / "overrides.yaml"
+    overrides.write_text(
+        "HeadNode: {Networking: {ElasticIp: true}}\nSharedStorage:\n"
+        "  - {Name: a, MountDir: /a, StorageType: Ebs, EbsSettings: {Size: 1024}}\n"
+        "  - {Name: l, MountDir: /l, StorageType: FsxLustre, FsxLustreSettings: {StorageCapacity: 1200}}\n"
+    )
+    for code, most, wanted in ((ADDRESSES, 1, "3"), (GP3, 1.6, "1.62"), (SCRATCH, 1199, "1200")):
+        own.quota(code, most)
+        (found,) = bad(own, {"family": "p4d", "overrides": str(overrides)})
+        assert found.mend.endswith(f"--quota-code {code} --desired-value {wanted}")
 
 
 def test_policies_and_buckets_of_one_node(own: OwnAccount, tmp_path: Path) -> None:

@@ -60,6 +60,14 @@ def test_what_overrides_add_is_counted(tmp_path: Path) -> None:
     assert {"login nodes", *(f"load balancer of the login nodes{each}" for each in ("", " more"))} <= {*items}
 
 
+def test_volumes_and_addresses_of_overrides_are_priced(tmp_path: Path) -> None:
+    file, plain = tmp_path / "overrides.yaml", _items(public_access="off")["head node c5.4xlarge"]
+    file.write_text("HeadNode: {Networking: {ElasticIp: true}, LocalStorage: {RootVolume: {VolumeType: io2}}}")
+    found = _items(public_access="off", overrides=str(file))["head node c5.4xlarge"]
+    assert found.usd == pytest.approx(plain.usd + 0.005 * 730 - 128 * 0.08)
+    assert (plain.note, found.note) == ("", "without the io2 volumes")
+
+
 def test_the_default_is_head_node_lustre_and_nat() -> None:
     items = _items()
     assert list(items) == ["head node c5.4xlarge", "FSx for Lustre", "NAT gateway and its address"]

@@ -16,8 +16,8 @@ ROLE = "arn:aws:iam::123456789012:role/mine"
 CASES = f"""
 NEW FsxLustre, FsxLustreSettings: {{ImportPath: 's3://b/x'}}}}] // BucketsOfLustre s3:PutObject
 NEW FsxLustre, FsxLustreSettings: {{BackupId: BACKUP}}}}] // OwnFileSystems fsx:DescribeBackups
-NEW FsxOntap, FsxOntapSettings: {{VolumeId: v}}}}] // OwnFileSystems fsx:DescribeStorageVirtualMachines
-NEW FileCache, FileCacheSettings: {{FileCacheId: f}}}}] // OwnFileSystems fsx:DescribeFileCaches
+NEW FsxOntap, FsxOntapSettings: {{VolumeId: fsvol-0123456789abcdef0}}}}] // OwnFileSystems fsx:DescribeStorageVirtualMachines
+NEW FileCache, FileCacheSettings: {{FileCacheId: fc-0123456789abcdef0}}}}] // OwnFileSystems fsx:DescribeFileCaches
 NEW Ebs, EbsSettings: {{KmsKeyId: k}}}}] // OwnKeys kms:CreateGrant
 Scheduling: {{SlurmSettings: {{MungeKeySecretArn: '{SECRET}'}}}} // OwnMungeKey secretsmanager:GetSecretValue
 Iam: {{Roles: {{LambdaFunctionsRole: '{ROLE}'}}}} // PassOwnRoles iam:PassRole

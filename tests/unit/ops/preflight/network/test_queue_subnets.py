@@ -11,6 +11,7 @@ from ops.preflight.capacity.vcpus import Instances, wanted_instances
 from tests.unit.ops.own_account import OwnAccount
 from tests.unit.ops.preflight.test_checks import findings
 from training_cluster.catalog.families import load_family
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 ZONE_ID = "use1-az1"
@@ -130,7 +131,7 @@ def test_quotas_count_the_nodes_of_every_queue(queues: Queues) -> None:
 a: {instance_types: [g6.12xlarge, g5.12xlarge], nodes: 8, capacity: spot}
 b: {family: m7i, nodes: 3}
 """
-    wanted = wanted_instances(read_settings({"family": "p5", **queues(text)}))
+    wanted = wanted_instances(config_before_deploy(read_settings({"family": "p5", **queues(text)})))
     assert Instances("g6.12xlarge", 8, "spot") in wanted
     assert Instances(load_family("m7i").main_size, 3, "ondemand") in wanted
     assert Instances("p5.48xlarge", 2, "ondemand") in wanted
@@ -139,7 +140,8 @@ b: {family: m7i, nodes: 3}
 def test_quotas_count_pools_of_overrides(tmp_path: Path) -> None:
     overrides = tmp_path / "overrides.yaml"
     overrides.write_text("LoginNodes: {Pools: [{Name: more, Count: 3, InstanceType: c6i.large}]}")
-    wanted = wanted_instances(read_settings({"login_nodes": "1", "overrides": str(overrides)}))
+    settings = read_settings({"login_nodes": "1", "overrides": str(overrides)})
+    wanted = wanted_instances(config_before_deploy(settings))
     assert Instances("c6i.large", 3, "ondemand") in wanted
 
 
