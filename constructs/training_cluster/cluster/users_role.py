@@ -22,9 +22,7 @@ def users_role(scope: Construct, rights: Rights, config: Mapping[str, Any]) -> i
     The roles of nodes that ParallelCluster makes do not exist yet, so the trust is in the account, and a
     condition names their path.
     """
-    prefix = config.get("Iam", {}).get("ResourcePrefix")
-    own = [arn for arn, kinds in own_roles(config).items() if COMPUTE in kinds]
-    nodes = {"ArnLike": {"aws:PrincipalArn": [*node_roles(rights.settings.cluster_name, prefix), *own]}}
+    nodes = {"ArnLike": {"aws:PrincipalArn": trusted_roles(rights.settings.cluster_name, config)}}
     role = iam.Role(
         scope,
         "UsersRole",
@@ -39,3 +37,9 @@ def users_role(scope: Construct, rights: Rights, config: Mapping[str, Any]) -> i
     wide = [resource for statement in rights.of_users for resource in statement.resources]
     acknowledge_wildcards(role, wide, "a user's own folder, and what the flags grant to all jobs")
     return role
+
+
+def trusted_roles(cluster_name: str, config: Mapping[str, Any]) -> list[str]:
+    """Return the ARNs of the compute nodes' roles, or patterns of those that ParallelCluster makes."""
+    own = [arn for arn, kinds in own_roles(config).items() if COMPUTE in kinds]
+    return [*node_roles(cluster_name, config.get("Iam", {}).get("ResourcePrefix")), *own]

@@ -1,7 +1,9 @@
 """Keys of ParallelCluster's schema that have an effect in a file of overrides: derived.txt."""
 
+import io
 import os
 import re
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from re import _parser  # type: ignore[attr-defined]  # without stubs
@@ -9,34 +11,57 @@ from typing import Any
 
 import pytest
 import yaml
+from aws_cdk import Stack
 
+from ops.preflight.capacity.vcpus import wanted_instances
+from ops.price.price_book import catalog_book
+from ops.price.quote import make_quote
 from tests.unit.training_cluster.overrides.test_file_schema import FLAGS, SCHEMA, leaves, sample
 from training_cluster.advice.advice import advice
-from training_cluster.cluster.bundle import render_prices
-from training_cluster.cluster.job_environment import render_job_environments
+from training_cluster.cluster.bundle import build_bundle
+from training_cluster.cluster.fleet import volumes
 from training_cluster.cluster.nodes import Rendered, own_images
+from training_cluster.cluster.users_role import trusted_roles
+from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.published import Published
 from training_cluster.overrides.nodes import own_roles
 from training_cluster.pcluster.check import BUILT_IMAGE, config_before_deploy
+from training_cluster.permissions.overrides import attachable, grants, managed_types
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
 GOLDEN = Path(__file__).with_name("derived.txt")
 POLICY = "arn:aws:iam::123456789012:policy/team"
-BASE = read_settings({**FLAGS, "node_policies": POLICY})
+BOOK, STACK = catalog_book(), Stack()
 
 
-def derived(config: Rendered, settings: Settings) -> dict[str, Any]:
-    queues = config["Scheduling"]["SlurmQueues"]
+def base(folder: Path, **flags: str) -> Settings:
+    users = folder / "users.yaml"
+    users.write_text("users: {alice: {uid: 5001}}")
+    return read_settings({**FLAGS, "node_policies": POLICY} | {k: v.format(users) for k, v in flags.items()})
+
+
+def derived(config: Rendered, settings: Settings, empty: Path) -> dict[str, Any]:
+    scheduling = config["Scheduling"]
+    queues = scheduling["SlurmQueues"]
     resources = [each for queue in queues for each in queue["ComputeResources"]]
-    return {
-        "environment": render_job_environments(config, settings),
-        "prices": render_prices(config),
-        "topology": [each.get("CustomSlurmSettings") for each in resources],
+    bundle = build_bundle(settings=settings, config=config, assets=empty)
+    with tarfile.open(fileobj=io.BytesIO(bundle)) as archive:
+        files = {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
+    settings_of = [scheduling["SlurmSettings"], *queues, *resources]
+    roles = trusted_roles(settings.cluster_name, config)
+    return files | {
+        "slurm.conf": [each.get("CustomSlurmSettings") for each in settings_of],
         "alarms": Published.by(config),
-        "rights": own_roles(config),
+        "permissions": STACK.resolve([*(each.to_json() for each in grants(config)), *attachable(config)]),
+        "types": managed_types(config),
+        "rights": [own_roles(config), STACK.resolve(roles)],
         "images": own_images(config, built=BUILT_IMAGE),
+        "zone": zone_needs(settings, config),
+        "instances": wanted_instances(config),
+        "volumes": list(volumes(config)),
+        "quote": make_quote(settings, BOOK, config),
         "advice": [each.text for each in advice(settings, config)],
     }
 
@@ -70,32 +95,34 @@ def values(schema: dict[str, Any]) -> list[Any]:
     return [True, False] if schema.get("type") == "boolean" else [sample(schema)]
 
 
-def outcome(overrides: Any, file: Path) -> dict[str, Any] | None:
+def outcome(overrides: Any, file: Path, flags: Settings) -> dict[str, Any] | None:
     """Return the effects of overrides; None if they are refused."""
     file.write_text(yaml.safe_dump(overrides))
-    settings = BASE.model_copy(update={"overrides": str(file)})
+    settings = flags.model_copy(update={"overrides": str(file)})
     try:
         config = config_before_deploy(settings)
     except ConfigurationError:
         return None
-    found = derived(config, settings)
-    assert found == derived(config, BASE), "the config says it, not the flag with the file"
+    found, again = (derived(config, each, file.parent / "empty") for each in (settings, flags))
+    assert found == again, "the config says it, not the flag with the file"
     return found
 
 
-def effects(file: Path) -> Iterator[str]:
-    plain = derived(config_before_deploy(BASE), BASE)
+def effects(file: Path, flags: Settings) -> Iterator[tuple[str, str]]:
+    plain = derived(config_before_deploy(flags), flags, file.parent / "empty")
     for path, schema, wrap in leaves(SCHEMA, "", lambda value: value):
-        without = outcome(wrap(None), file) or plain
-        results = [each for value in values(schema) if (each := outcome(wrap(value), file))]
-        changed = [name for name in plain if any(each[name] != without[name] for each in results)]
-        if changed:
-            yield f"{path}: {', '.join(changed)}\n"
+        without = outcome(wrap(None), file, flags) or plain
+        results = [each for value in values(schema) if (each := outcome(wrap(value), file, flags))]
+        yield from ((path, name) for name in plain if any(each[name] != without[name] for each in results))
 
 
 @pytest.mark.slow  # a second of CPU for each hundred keys
 def test_all_that_follows_is_of_the_config(tmp_path: Path) -> None:
-    found = "".join(sorted(effects(tmp_path / "overrides.yaml")))
+    changed: dict[str, dict[str, None]] = {}
+    for flags in ({}, {"users": "{}", "accounting": "new"}, {"users": "{}"}):
+        for path, name in effects(tmp_path / "overrides.yaml", base(tmp_path, **flags)):
+            changed.setdefault(path, {})[name] = None
+    found = "".join(f"{path}: {', '.join(names)}\n" for path, names in sorted(changed.items()))
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(found)
     assert found == GOLDEN.read_text(), "read the difference, then: UPDATE_GOLDEN=1 pytest tests/unit"
