@@ -29,8 +29,7 @@ InstanceHour = Callable[[str], Price | None]
 
 def idle_cost(settings: Settings, config: Rendered) -> tuple[Charge, ...]:
     """Return everything that is billed by the hour, dearest first; not storage by the byte, nor traffic."""
-    nodes = dict.fromkeys(_compute_nodes(config))
-    return dearest_first([*nodes, *permanent_charges(settings, config, instance_hour)])
+    return dearest_first([*_compute_nodes(config), *permanent_charges(settings, config, instance_hour)])
 
 
 def permanent_charges(settings: Settings, config: Rendered, hour_of: InstanceHour) -> Iterator[Charge]:
@@ -97,12 +96,11 @@ def _managed(storage: ManagedStorage, prices: Prices) -> Charge:
 
 
 def _compute_nodes(config: Rendered) -> Iterator[Charge]:
+    for each in dict.fromkeys(of.reservation for of in compute_nodes(config) if of.kind == "reservation"):
+        yield Charge(what=f"the reservation {each}", usd_per_month=None, note="billed whether used or not")
     for nodes in compute_nodes(config):
         what = f"{nodes.least} x {nodes.types[0]}"
-        if nodes.kind == "reservation":
-            why = "billed whether used or not"
-            yield Charge(what=f"the reservation {nodes.reservation}", usd_per_month=None, note=why)
-        elif nodes.least and nodes.kind == "spot":
+        if nodes.least and nodes.kind == "spot":
             yield Charge(what=what, usd_per_month=None, note="at the spot price")
         elif nodes.least and nodes.kind == "ondemand":
             hour = instance_hour(nodes.types[0])

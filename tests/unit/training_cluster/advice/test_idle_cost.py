@@ -62,7 +62,8 @@ def test_what_overrides_add_is_counted(tmp_path: Path) -> None:
 
 def test_volumes_and_addresses_of_overrides_are_priced(tmp_path: Path) -> None:
     file, plain = tmp_path / "overrides.yaml", _items(public_access="off")["head node c5.4xlarge"]
-    file.write_text("HeadNode: {Networking: {ElasticIp: true}, LocalStorage: {RootVolume: {VolumeType: io2}}}")
+    root = "LocalStorage: {RootVolume: {VolumeType: io2}}"
+    file.write_text(f"HeadNode: {{Networking: {{ElasticIp: true}}, {root}}}")
     found = _items(public_access="off", overrides=str(file))["head node c5.4xlarge"]
     assert found.usd == pytest.approx(plain.usd + 0.005 * 730 - 128 * 0.08)
     assert (plain.note, found.note) == ("", "without the io2 volumes")
