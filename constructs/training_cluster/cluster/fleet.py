@@ -32,28 +32,35 @@ class Volumes:
 class Nodes:
     """Equal instances: the head node, a pool of login nodes, or the nodes of a compute resource."""
 
-    queue: str
-    """Name of the queue; "" for head and login nodes."""
     types: tuple[str, ...]
     """Instance types, of which each has as many vCPUs."""
-    kind: str
-    """Purchase option in the flags' words."""
-    reservation: str | None
-    """Id of the reservation, or ARN of a group of them."""
     least: int
     most: int
-    roots: Volumes | None
+    roots: Volumes | None = None
     """Root volumes of all; None where the image decides their size."""
-    has_address: bool
+    has_address: bool = False
     """True if each has a public address, whatever its subnet gives."""
+    queue: str = ""
+    """Name of the queue of compute nodes."""
+    kind: str = "ondemand"
+    """Purchase option in the flags' words."""
+    reservation: str | None = None
+    """Id of the reservation, or ARN of a group of them."""
 
 
 def fleet(config: Rendered) -> Iterator[Nodes]:
     """Yield the nodes of a cluster: the head node, login nodes, then each compute resource."""
     head = config["HeadNode"]
-    yield _always(head, 1, head["LocalStorage"], has_address=bool(head["Networking"].get("ElasticIp")))
+    yield Nodes(
+        types=(head["InstanceType"],),
+        least=1,
+        most=1,
+        roots=_volumes(head["LocalStorage"]["RootVolume"], 1),
+        has_address=bool(head["Networking"].get("ElasticIp")),
+    )
     for pool in login_pools(config):
-        yield _always(pool, pool.get("Count", 0), None, has_address=False)
+        count = pool.get("Count", 0)
+        yield Nodes(types=(pool["InstanceType"],), least=count, most=count)
     yield from compute_nodes(config)
 
 
@@ -84,19 +91,6 @@ def volumes_of(storage: ManagedStorage) -> Volumes:
     """Return the volumes of an item of SharedStorage that ParallelCluster makes of EBS."""
     raid = storage.settings.get("Raid") or {}
     return _volumes(storage.settings, raid.get("NumberOfVolumes", 2) if raid else 1)
-
-
-def _always(node: Rendered, count: int, storage: Rendered | None, *, has_address: bool) -> Nodes:
-    return Nodes(
-        queue="",
-        types=(node["InstanceType"],),
-        kind="ondemand",
-        reservation=None,
-        least=count,
-        most=count,
-        roots=_volumes(storage["RootVolume"], count) if storage else None,
-        has_address=has_address,
-    )
 
 
 def _volumes(settings: Mapping[str, Any], count: int) -> Volumes:

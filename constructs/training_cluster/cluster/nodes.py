@@ -1,5 +1,6 @@
 """Pure renderers of the parts of a cluster config that head, login and compute nodes share."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from training_cluster.cluster.resource_ids import ResourceIds
@@ -72,12 +73,12 @@ def own_images(config: Rendered, *, built: str | None = None) -> dict[str, int]:
     return found
 
 
-def has_accounting(config: Rendered) -> bool:
+def has_accounting(config: Mapping[str, Any]) -> bool:
     """Return True if a final config has Slurm's accounting: a database, or a slurmdbd elsewhere."""
     return any(config["Scheduling"]["SlurmSettings"].get(key) for key in ("Database", "ExternalSlurmdbd"))
 
 
-def has_users(config: Rendered) -> bool:
+def has_users(config: Mapping[str, Any]) -> bool:
     """Return True if several people share the cluster of a final config."""
     actions = scripts_of(config["HeadNode"]["CustomActions"]["OnNodeUpdated"])
     return any(arg.startswith(USERS_ARGUMENT) for each in actions for arg in each.get("Args", ()))

@@ -16,7 +16,7 @@ from aws_cdk import Stack
 from ops.preflight.capacity.vcpus import wanted_instances
 from ops.price.price_book import catalog_book
 from ops.price.quote import make_quote
-from tests.unit.training_cluster.overrides.test_file_schema import FLAGS, SCHEMA, leaves, sample
+from tests.unit.training_cluster.overrides.test_file_schema import FLAGS, SCHEMA, leaves, resolved, sample
 from training_cluster.advice.advice import advice
 from training_cluster.cluster.bundle import build_bundle
 from training_cluster.cluster.fleet import volumes
@@ -95,6 +95,19 @@ def values(schema: dict[str, Any]) -> list[Any]:
     return [True, False] if schema.get("type") == "boolean" else [sample(schema)]
 
 
+def filled(given: Any, schema: dict[str, Any], ours: Any) -> Any:
+    """Return overrides with the required keys of each mapping that the cluster does not have yet."""
+    schema = resolved(schema)
+    if isinstance(given, list) and given and isinstance(given[0], dict):
+        named = {each.get("Name"): each for each in ours or ()}
+        return [filled(each, schema["items"], named.get(each.get("Name"))) for each in given]
+    if not isinstance(given, dict) or "properties" not in schema:
+        return given
+    keys, mine = schema["properties"], ours or {}
+    inner = {key: filled(value, keys[key], mine.get(key)) for key, value in given.items()}
+    return (sample(schema) if ours is None else {}) | inner
+
+
 def outcome(overrides: Any, file: Path, flags: Settings) -> dict[str, Any] | None:
     """Return the effects of overrides; None if they are refused."""
     file.write_text(yaml.safe_dump(overrides))
@@ -109,10 +122,12 @@ def outcome(overrides: Any, file: Path, flags: Settings) -> dict[str, Any] | Non
 
 
 def effects(file: Path, flags: Settings) -> Iterator[tuple[str, str]]:
-    plain = derived(config_before_deploy(flags), flags, file.parent / "empty")
+    ours = config_before_deploy(flags)
+    plain = derived(ours, flags, file.parent / "empty")
     for path, schema, wrap in leaves(SCHEMA, "", lambda value: value):
-        without = outcome(wrap(None), file, flags) or plain
-        results = [each for value in values(schema) if (each := outcome(wrap(value), file, flags))]
+        without = outcome(filled(wrap(None), SCHEMA, ours), file, flags) or plain
+        given = [filled(wrap(value), SCHEMA, ours) for value in values(schema)]
+        results = [found for each in given if (found := outcome(each, file, flags))]
         yield from ((path, name) for name in plain if any(each[name] != without[name] for each in results))
 
 
