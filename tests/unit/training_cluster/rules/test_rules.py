@@ -34,7 +34,6 @@ family=p5 cpu_queue=c7g.4xlarge // c7g.4xlarge is arm64, and p5.48xlarge x86_64:
 accounting=db.example.com // the password of your database is missing // accounting_secret=
 accounting_secret={SECRET} // accounting_secret is for your own database // accounting=off
 accounting=new {VPC} // two more subnets // -c accounting=HOST:3306
-accounting=new cluster_name={"a" * 41} // 41 characters // takes 40 // -c cluster_name={"a" * 40}
 vpc_id=vpc-0123456789abcdef0 // but not public_subnet_id and private_subnet_id // needs all three
 security_group_id={GROUP} // security_group_id is given // vpc_id
 {VPC} zone=use1-az4 // the zone follows from vpc_id // leave zone out
