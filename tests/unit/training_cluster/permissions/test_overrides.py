@@ -16,8 +16,8 @@ ROLE = "arn:aws:iam::123456789012:role/mine"
 CASES = f"""
 NEW FsxLustre, FsxLustreSettings: {{ImportPath: 's3://b/x'}}}}] // BucketsOfLustre s3:PutObject
 NEW FsxLustre, FsxLustreSettings: {{BackupId: BACKUP}}}}] // OwnFileSystems fsx:DescribeBackups
-NEW FsxOntap, FsxOntapSettings: {{VolumeId: fsvol-0123456789abcdef0}}}}] // OwnFileSystems fsx:DescribeStorageVirtualMachines
-NEW FileCache, FileCacheSettings: {{FileCacheId: fc-0123456789abcdef0}}}}] // OwnFileSystems fsx:DescribeFileCaches
+NEW FsxOntap, FsxOntapSettings: {{VolumeId: FSVOL}}}}] // OwnFileSystems fsx:DescribeStorageVirtualMachines
+NEW FileCache, FileCacheSettings: {{FileCacheId: fc-01234567}}}}] // OwnFileSystems fsx:DescribeFileCaches
 NEW Ebs, EbsSettings: {{KmsKeyId: k}}}}] // OwnKeys kms:CreateGrant
 Scheduling: {{SlurmSettings: {{MungeKeySecretArn: '{SECRET}'}}}} // OwnMungeKey secretsmanager:GetSecretValue
 Iam: {{Roles: {{LambdaFunctionsRole: '{ROLE}'}}}} // PassOwnRoles iam:PassRole
@@ -36,9 +36,8 @@ def granted(overrides: str, folder: Path, **flags: str) -> list[PolicyStatement]
 @pytest.mark.parametrize("line", CASES.strip().splitlines())
 def test_a_key_brings_its_statement(line: str, tmp_path: Path) -> None:
     text, expected = line.split(" // ")
-    text = text.replace("NEW", "SharedStorage: [{Name: z, MountDir: /z, StorageType:").replace(
-        "BACKUP", "backup-0123456789abcdef0"
-    )
+    text = text.replace("NEW", "SharedStorage: [{Name: z, MountDir: /z, StorageType:")
+    text = text.replace("BACKUP", "backup-0123456789abcdef0").replace("FSVOL", "fsvol-0123456789abcdef0")
     sid, action = expected.split()
     found = {each.sid: each.actions for each in granted(text, tmp_path)}
     assert action in found[sid]
