@@ -10,7 +10,7 @@ from bench.measuring.result import Result, Row, at_least, at_most, not_run
 
 SCALED, PARALLELCLUSTER = (1, 180), (181, 200)
 """First and last seed with Slurm's time-outs a tenth of ParallelCluster's, and with its own."""
-TITLE = f"soak, {PARALLELCLUSTER[1]} seeds of jobs of two users on 32 busy nodes that fail"
+TITLE = f"{PARALLELCLUSTER[1]} seeds of jobs of two users on 32 busy nodes that fail"
 FILE = page.RESULTS / "soak.tsv"
 _OF_BOUND, _RARE, _LONGEST_S = 0.9, 10, 180
 
