@@ -87,7 +87,6 @@ RESERVATIONS: dict[str, Reservation] = {}
 
 def install() -> None:
     """Add the actions of capacity reservations."""
-    moto_actions.make_taggable("capacity-reservation", "cr")
     moto_actions.add(
         "ec2", create_capacity_reservation, describe_capacity_reservations, cancel_capacity_reservation
     )

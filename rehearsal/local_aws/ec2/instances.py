@@ -13,12 +13,7 @@ class InstanceType(MotoType):
         """Create an instance from its launch template, in the subnet of its network interface."""
         launch = properties.get("LaunchTemplate") or {}
         if launch:
-            by_id = launch.get("LaunchTemplateId")
-            template = (
-                ec2().get_launch_template(by_id)
-                if by_id
-                else ec2().get_launch_template_by_name(launch["LaunchTemplateName"])
-            )
+            template = ec2().get_launch_template(launch["LaunchTemplateId"])
             properties = {**template.get_version(launch.get("Version", "$Latest")).data, **properties}
         interface = (properties.get("NetworkInterfaces") or [{}])[0]
         existing = ec2().enis.get(interface.get("NetworkInterfaceId"))

@@ -46,7 +46,6 @@ def install() -> None:
         "fsx",
         create_data_repository_association,
         describe_data_repository_associations,
-        update_data_repository_association,
         delete_data_repository_association,
     )
     register(
@@ -71,14 +70,6 @@ def describe_data_repository_associations(self: Any) -> str:
         if wanted["Name"] == "file-system-id":
             found = [a for a in found if a["FileSystemId"] in wanted["Values"]]
     return json.dumps({"Associations": found})
-
-
-def update_data_repository_association(self: Any) -> str:
-    """Answer UpdateDataRepositoryAssociation."""
-    request = json.loads(self.body)
-    association = _find(request["AssociationId"])
-    association.update({key: request[key] for key in request.keys() & _IN_PLACE})
-    return json.dumps({"Association": association})
 
 
 def delete_data_repository_association(self: Any) -> str:

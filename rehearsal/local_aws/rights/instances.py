@@ -23,11 +23,8 @@ def profile_of_template(specification: dict[str, Any]) -> str:
     """Return the name or ARN of the instance profile in a launch template; empty if it has none.
 
     Args:
-        specification: LaunchTemplateId or LaunchTemplateName, as in a resource's properties.
+        specification: a resource's property with the LaunchTemplateId, which all of ParallelCluster's have.
     """
-    template_id, name = specification.get("LaunchTemplateId"), specification.get("LaunchTemplateName")
-    for template in ec2().launch_templates.values():
-        if template.id == template_id or template.name == name:
-            profile = template.latest_version().data.get("IamInstanceProfile") or {}
-            return str(profile.get("Arn") or profile.get("Name") or "")
-    return ""
+    template = ec2().launch_templates.get(specification.get("LaunchTemplateId"))
+    profile = (template.latest_version().data.get("IamInstanceProfile") if template else None) or {}
+    return str(profile.get("Arn") or profile.get("Name") or "")

@@ -15,8 +15,8 @@ class Site:
     """Two file systems without associations, and a clock that stays at `now`."""
 
     def __init__(self, client: Callable[[str], Any]) -> None:
-        self.now, self.fsx = 0.0, client("fsx")
-        subnet = client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+        self.now, self.fsx, self.ec2 = 0.0, client("fsx"), client("ec2")
+        subnet = self.ec2.describe_subnets()["Subnets"][0]["SubnetId"]
         wanted = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": [subnet]}
         wanted["LustreConfiguration"] = {"DeploymentType": "PERSISTENT_2"}
         made = [self.fsx.create_file_system(**wanted)["FileSystem"]["FileSystemId"] for _ in range(2)]
@@ -29,8 +29,8 @@ class Site:
     def create(self, path: str, system: str = "") -> dict[str, Any]:
         return dict(self.fsx.create_data_repository_association(**self.wanted(path, system))["Association"])
 
-    def lifecycles(self) -> dict[str, str]:
-        answer = self.fsx.describe_data_repository_associations()
+    def lifecycles(self, **asked: Any) -> dict[str, str]:
+        answer = self.fsx.describe_data_repository_associations(**asked)
         return {each["FileSystemPath"]: each["Lifecycle"] for each in answer["Associations"]}
 
 
@@ -53,12 +53,20 @@ def test_second_association_waits_for_the_first(site: Site) -> None:
     assert site.lifecycles() == lasting | dict.fromkeys(["/data", "/other"], "CREATING")
     site.now = CREATION_S
     assert site.lifecycles() == lasting | dict.fromkeys(["/data", "/other"], "AVAILABLE")
+    of_other = [{"Name": "file-system-id", "Values": [site.other]}]
+    assert site.lifecycles(Filters=of_other) == {"/other": "AVAILABLE"}
     assert site.create("/later")["Lifecycle"] == "CREATING"
 
 
 def test_deleted_association_blocks_no_other(site: Site) -> None:
     site.fsx.delete_data_repository_association(AssociationId=site.create("/data")["AssociationId"])
     assert site.create("/checkpoints")["Lifecycle"] == "CREATING"
+
+
+def test_deleted_file_system_leaves_no_interface(site: Site) -> None:
+    for id_ in (site.system, site.other):
+        site.fsx.delete_file_system(FileSystemId=id_)
+    assert site.ec2.describe_network_interfaces()["NetworkInterfaces"] == []
 
 
 def test_cloudformation_waits_for_its_own_alone(site: Site) -> None:

@@ -17,10 +17,12 @@ def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) ->
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     group = str(ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc)["GroupId"])
     itself: dict[str, Any] = {"UserIdGroupPairs": [{"GroupId": group}]}
+    lustre = itself | {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988}
     everywhere = {"IpRanges": [{"CidrIp": "0.0.0.0/0"}]}  # no address covers EFA's traffic
     with pytest.raises(Exception, match="port 988"):
         security_groups.check([group], efa=False)
     for call, rule in (
+        (ec2.authorize_security_group_ingress, lustre),
         (ec2.authorize_security_group_ingress, everywhere),
         (ec2.authorize_security_group_ingress, itself),
         (ec2.authorize_security_group_egress, itself),
@@ -28,4 +30,5 @@ def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) ->
         with pytest.raises(Exception, match="Insufficient security group permissions"):
             security_groups.check([group], efa=True)
         call(GroupId=group, IpPermissions=[{"IpProtocol": "-1", **rule}])
+        security_groups.check([group], efa=False)
     security_groups.check([group], efa=True)

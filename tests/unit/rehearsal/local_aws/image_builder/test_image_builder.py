@@ -143,6 +143,8 @@ def test_versions_count_up(stack: Stack) -> None:
     components = [stack.component() for _ in range(2)]
     assert [arn for arn, _ in components] == [f"{ARN}:component/node/1.0.0/{number}" for number in (1, 2)]
     assert components[0][1]["Type"] == "BUILD"
+    _, listed = call("ListComponentBuildVersions", componentVersionArn=f"{ARN}:component/node/1.0.0")
+    assert [each["arn"] for each in listed["componentSummaryList"]] == [arn for arn, _ in components]
     recipes = [stack.recipe(*also) for also in ((), (), (f"{ARN}:component/node/x.x.x",))]
     assert [arn for arn, _ in recipes] == [
         f"{ARN}:image-recipe/node-image/1.0.{number}" for number in (0, 1, 2)
@@ -170,13 +172,10 @@ def test_named_resource_has_to_exist(stack: Stack) -> None:
         stack.recipe(f"{ARN}:component/none/1.0.0/1")
     with pytest.raises(RefusedError, match="instance profile does not exist: nobody"):
         stack.create("InfrastructureConfiguration", Name="node", InstanceProfileName="nobody")
-    with pytest.raises(Exception, match=r"p5\.tiny"):
-        stack.create(
-            "InfrastructureConfiguration",
-            Name="one",
-            InstanceProfileName="builder",
-            InstanceTypes=["p5.tiny"],
-        )
+    for name, unknown in (("InstanceTypes", "p5.tiny"), ("SecurityGroupIds", "sg-0")):
+        wanted = {"Name": "one", "InstanceProfileName": "builder", name: [unknown]}
+        with pytest.raises(Exception, match=unknown):
+            stack.create("InfrastructureConfiguration", **wanted)
     with pytest.raises(RefusedError, match=r"/none/1.* does not exist"):
         stack.create("Image", **stack.order(f"{ARN}:image-recipe/none/1.0.0"))
 

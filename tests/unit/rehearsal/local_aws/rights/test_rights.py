@@ -18,7 +18,6 @@ from rehearsal.local_aws.rights.judge import Judge
 from rehearsal.local_aws.rights.nearest import explain
 from rehearsal.local_aws.rights.need import Need, arn
 from rehearsal.local_aws.rights.sessions import function_credentials, role_of
-from rehearsal.local_aws.rights.stacks import Stacks
 from rehearsal.problems import RehearsalError
 
 ROLE = "provider"
@@ -108,7 +107,8 @@ def test_a_condition_sees_the_context_of_the_call(address: LocalAwsAddress, put:
 
 
 def test_resources_are_made_with_their_stacks_rights(address: LocalAwsAddress, key: str) -> None:
-    stacks = Stacks(Judge(address))
+    gate = Gate(address)
+    stacks = gate._stacks
     made: list[str] = []
 
     def original(_type: str, logical_id: str, _properties: dict[str, Any], stack: str) -> None:
@@ -120,7 +120,9 @@ def test_resources_are_made_with_their_stacks_rights(address: LocalAwsAddress, k
     create("AWS::DynamoDB::Table", "T", {"TableName": "t"}, "mine")
     with pytest.raises(PermissionError, match=r"dynamodb:\w+ on .*table/t .*AccessDenied"):
         create("AWS::DynamoDB::Table", "T", {"TableName": "t"}, "training")
-    stacks.begin(action="DeleteStack", stack=arn("cloudformation", "stack/training/1"), access_key="AKIA")
+    name = arn("cloudformation", "stack/training/1")
+    headers = _headers("AKIA", "cloudformation", content_type=FORM)
+    assert not gate.refusal(SCOPE, headers, "cloudformation", f"Action=DeleteStack&StackName={name}".encode())
     create("AWS::DynamoDB::Table", "T", {"TableName": "t"}, "training")
     assert made == ["mine T", "training T"]
 
