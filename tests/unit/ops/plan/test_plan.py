@@ -299,6 +299,7 @@ def test_while_jobs_run_on_busy_decides() -> None:
         found = plan(deployed(running=2, jobs=JOBS), **dict[str, Any](flags))
         (change,) = (each for each in found.changes if each.what in flags)
         assert change.verdict == verdict
+        assert ("on_busy=fail" in change.why) == (fate.startswith("continue,") and "on_busy" not in flags)
         text = shown(found)
         assert f"Jobs: 2 run, and {fate}:" in text
         assert "17 gpt2 (ana, 2 node(s), 1:00)" in text
@@ -423,10 +424,11 @@ def test_the_validators_errors_are_told() -> None:
     def dry_run(name: str, config: Any) -> DryRun:
         asked.append((name, config["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"]))
         error = Message(level="ERROR", validator="SubnetsValidator", text="no such subnet")
-        return DryRun(exists=True, messages=(error,))
+        return DryRun(exists=True, messages=(error,), refusal="busy")
 
-    (refused,) = plan(deployed(), nodes="4", dry_run=dry_run).refused
-    assert (refused.what, refused.why, asked) == ("SubnetsValidator", "no such subnet", [(DEFAULT_CLUSTER, 4)])
+    refused = [(each.what, each.why) for each in plan(deployed(), nodes="4", dry_run=dry_run).refused]
+    assert refused == [("SubnetsValidator", "no such subnet"), ("ParallelCluster", "busy")]
+    assert asked == [(DEFAULT_CLUSTER, 4)]
 
 
 def test_validators_are_not_asked_about_missing_parts() -> None:

@@ -103,7 +103,7 @@ def test_an_existing_cluster_keeps_its_policies_and_scripts(deployed: OwnAccount
     )
     _, (config,) = _asked(deployed)
     assert config["HeadNode"]["Iam"]["AdditionalIamPolicies"] == [{"Policy": _arn("NodesPolicy")}]
-    assert config["HeadNode"]["Ssh"] == {"KeyName": "training-key"}
+    assert config["HeadNode"]["Ssh"] == {"KeyName": f"{DEFAULT_CLUSTER}-key"}
     (queue,) = config["Scheduling"]["SlurmQueues"]
     assert queue["Networking"]["PlacementGroup"] == {"Enabled": True, "Name": group}
     assert "CustomActions" in queue
