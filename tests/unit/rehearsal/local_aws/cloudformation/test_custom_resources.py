@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rehearsal.local_aws.cloudformation import custom_resources
-from rehearsal.local_aws.emulators import ministack_hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 
 ANSWER = {
     "Status": "SUCCESS",
@@ -39,7 +39,7 @@ def test_a_failed_creation_is_deleted_by_its_id(monkeypatch: pytest.MonkeyPatch)
         ministack_hooks.STACKS: {"training": {"StackId": "stack"}},
         ministack_hooks.DELETE_CUSTOM_RESOURCE: lambda physical_id, *_: deleted.append(physical_id),
     }
-    monkeypatch.setattr(custom_resources.hooks, "find", found.__getitem__)
+    monkeypatch.setattr(hooks, "find", found.__getitem__)
 
     def fail(*_: Any) -> Any:
         custom_resources.receive(lambda *_: True)("token", ANSWER)
