@@ -14,6 +14,7 @@ from tests.unit.ops.own_account import OwnAccount
 from tests.unit.ops.plan.policy_flags import POLICY_FLAGS, placeholders_in
 from tests.unit.ops.preflight.test_checks import ACCOUNT
 from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
 NEW = DryRun(exists=False)
 ANYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
