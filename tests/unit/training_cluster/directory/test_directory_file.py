@@ -39,10 +39,9 @@ def test_the_cluster_config_has_a_directory(tmp_path: Path) -> None:
         "AdditionalSssdConfigs": {"filter_groups": "nobody,root,admin,sudo,wheel"},
     }
     assert not list(config_problems(config))
-    assert read_directory(str(tmp_path / "directory.yaml")).addresses() == [
-        "ldaps://a.example.com:636",
-        "ldaps://b.example.com:1636",
-    ]
+    directory = read_directory(str(tmp_path / "directory.yaml"))
+    assert directory.search_base == directory.DomainName
+    assert directory.addresses() == ["ldaps://a.example.com:636", "ldaps://b.example.com:1636"]
 
 
 def test_each_mistake_has_a_message_with_its_line(tmp_path: Path) -> None:
