@@ -16,7 +16,6 @@ from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 from tests.unit.ops.own_account import OwnAccount
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.paths import ROOT
-from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 Said = Callable[..., str]
 LOGS = sorted(str(path) for path in (ROOT / "tests/unit/ops/diagnose/logs").iterdir())

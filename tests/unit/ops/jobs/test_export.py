@@ -6,7 +6,6 @@ import pytest
 
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 from training_cluster.paths import TRAINING
-from training_cluster.stack_names import DEFAULT_CLUSTER
 
 
 @pytest.fixture
