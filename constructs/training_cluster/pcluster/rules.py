@@ -103,11 +103,20 @@ def _accounting(config: Config) -> Iterator[str]:
 
 
 def _users(config: Config) -> Iterator[str]:
-    if has_users(config) and (config["HeadNode"].get("Imds") or {}).get("Secured") is False:
+    if not has_users(config):
+        return
+    if (config["HeadNode"].get("Imds") or {}).get("Secured") is False:
         yield (
             "HeadNode.Imds.Secured: with users or directory, each of them would have the head node's role\n"
             "    type: remove it; it is true"
         )
+    for line in config["Scheduling"]["SlurmSettings"].get("CustomSlurmSettings", []):
+        keys = {str(key).lower(): str(value) for key, value in line.items()}
+        if "partitionname" in keys and keys.get("exclusiveuser", "").upper() != "YES":
+            yield (
+                f"CustomSlurmSettings, PartitionName={keys['partitionname']}: several users would share its "
+                "nodes\n    type: ExclusiveUser: YES here, or shared: true of a queue: docs/queues.md"
+            )
 
 
 def _one_subnet(config: Config) -> Iterator[str]:

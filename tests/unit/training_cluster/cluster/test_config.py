@@ -182,6 +182,7 @@ ZFS["FsxOpenZfsSettings"] = {"VolumeId": "fsvol-0123456789abcdef0"}
 GROUPED = {"family": "m6i", "instance_type": "m6i.large", "placement_group": "mine"}
 BLOCK = {"capacity": f"capacity-block:{CR}"}
 LONG = {"cluster_name": "a" * 41}
+PARTITION = {"PartitionName": "mine", "Nodes": "ALL"}
 
 
 @pytest.mark.parametrize(
@@ -206,6 +207,7 @@ LONG = {"cluster_name": "a" * 41}
         (_changed(f"{SLURM}.ExternalSlurmdbd", {"Host": "db"}, accounting="new"), "takes one of them"),
         (_changed(f"{SLURM}.ExternalSlurmdbd", {"Host": "db"}, **LONG), f"-c cluster_name={'a' * 40}"),
         (_changed("HeadNode.Imds", {"Secured": False}, directory=DIRECTORY), "HeadNode.Imds.Secured"),
+        (_changed(f"{SLURM}.CustomSlurmSettings", [PARTITION], directory=DIRECTORY), "PartitionName=mine: "),
     ],
 )  # fmt: skip
 def test_a_config_that_breaks_a_rule_is_refused(config: Config, said: str) -> None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,7 +66,9 @@ def test_a_measured_time_wins_over_the_estimate(
     written = checkpoints.partial(run.checkpoint_dir, 400)
     written.mkdir()
     (written / "weights").write_text("w")
-    checkpoints.publish(written, 400, run=run, keep=2, started=time.monotonic() - 100)
+    with job.context() as clock:
+        clock.setattr(checkpoints.time, "monotonic", lambda: 100.0)
+        checkpoints.publish(written, 400, run=run, keep=2, started=0.0)
     (line,) = said(tmp_path, capsys)
     assert "a stop up to 200 s, since" in line
     assert "leaves 120 s, so the steps since a save in progress began would be lost" in line
