@@ -65,7 +65,7 @@ def _value(ours: Any, theirs: Any, path: str) -> Any:
     if ours and path.endswith(_WITH_NAMES):
         return _united(ours, theirs, path)
     if isinstance(theirs, Mapping):
-        return _mapping(ours or {}, theirs, path)
+        return _mapping(ours if isinstance(ours, Mapping) else {}, theirs, path)
     if isinstance(ours, list):
         if path.endswith(_RIGHTS):
             return [*ours, *(each for each in theirs if each not in ours)]

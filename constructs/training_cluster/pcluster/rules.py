@@ -21,6 +21,8 @@ MAX_COMPUTE_RESOURCES = 50
 MAX_POLICIES = 9
 MAX_NAME_WITH_ACCOUNTING = 40
 """Letters of a cluster's name: the database takes it (PCLUSTER_NAME_MAX_LENGTH_SLURM_ACCOUNTING)."""
+_YES = ("yes", "true", "up", "1")
+"""What Slurm takes for true (s_p_handle_boolean); YAML reads YES as true."""
 _IDS = ("FileSystemId", "VolumeId", "FileCacheId")
 """Keys of storage that exists; ParallelCluster mounts each file system once."""
 
@@ -112,7 +114,7 @@ def _users(config: Config) -> Iterator[str]:
         )
     for line in config["Scheduling"]["SlurmSettings"].get("CustomSlurmSettings", []):
         keys = {str(key).lower(): str(value) for key, value in line.items()}
-        if "partitionname" in keys and keys.get("exclusiveuser", "").upper() != "YES":
+        if "partitionname" in keys and keys.get("exclusiveuser", "").lower() not in _YES:
             yield (
                 f"CustomSlurmSettings, PartitionName={keys['partitionname']}: several users would share its "
                 "nodes\n    type: ExclusiveUser: YES here, or shared: true of a queue: docs/queues.md"

@@ -182,7 +182,7 @@ ZFS["FsxOpenZfsSettings"] = {"VolumeId": "fsvol-0123456789abcdef0"}
 GROUPED = {"family": "m6i", "instance_type": "m6i.large", "placement_group": "mine"}
 BLOCK = {"capacity": f"capacity-block:{CR}"}
 LONG = {"cluster_name": "a" * 41}
-PARTITION = {"PartitionName": "mine", "Nodes": "ALL"}
+PARTITION = {"PartitionName": "mine", "Nodes": "ALL", "ExclusiveUser": False}
 
 
 @pytest.mark.parametrize(
