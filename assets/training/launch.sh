@@ -232,24 +232,29 @@ is_newest_start() {
 
 # fence CHILD: kills the ranks, which may not save any more, when the run has a later start, or when the node of job.slurm gives no
 # sign of life for twice WATCH_S, within which another node has asked it (nodes.sh): both without Slurm, which may not reach
-# this node. Each node looks every 5 s, so its ranks take turns. Reads are counted, not seconds, since a file system may stop
-# everywhere; a full one keeps an empty sign.
+# this node. It looks every 5 s, or where each rank has its own, every 20 s. Reads are counted, not seconds, since a file system
+# may stop everywhere; a full one keeps an empty sign. While a file server is replaced, Lustre reads from its cache, and writes
+# wait: so the sign is written back, and read twice again, before ranks are killed.
 fence() {
-  local -i every=5 silent=0 never
-  local sign="" last
+  local -i every=5 silent=0 limit=$((2 * ${WATCH_S:-60})) never # 60: a job.slurm of an older deploy exports none
+  local sign="" last asked=""
   trap '' TERM
   launch_child="$1"
   if [[ -z ${RUN_DIR:-} || -z ${START_NUMBER:-} ]]; then return; fi # not started by job.slurm
-  if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then every=$((5 * NPROC_PER_NODE)); fi
+  if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then every=20; fi
   exec {never}<> <(:) # not sleep, which would outlive this shell, and count as a rank that is left (nodes.sh)
   while kill -0 "$launch_child" 2>/dev/null; do
     read -t "$every" -r -u "$never" || true
     last="$sign" sign=""
     { read -r sign <"${SIGN:-/dev/null}"; } 2>/dev/null || true
-    if [[ -n $sign && $sign == "$last" ]]; then silent+=$every; else silent=0; fi
+    if [[ -n $sign && $sign == "$last" ]]; then silent+=$every; else silent=0 asked=""; fi
     if ! is_newest_start; then
       printf 'train.sh: a later start has the run: the ranks of start %s on %s end\n' "$START_NUMBER" "${SLURMD_NODENAME:-}" >&2
-    elif ((silent && silent >= 2 * ${WATCH_S:-0})); then
+    elif ((silent >= limit)) && [[ -z $asked ]]; then
+      asked=yes silent=$((limit - 2 * every))
+      printf '%s\n' "$sign" 1<>"$SIGN" || true
+      continue
+    elif ((silent >= limit)); then
       note_failure "$SCRIPT_NODE: no sign of life for $silent s"
     else
       continue

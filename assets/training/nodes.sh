@@ -193,14 +193,19 @@ lost_nodes() {
 start_lifeline() {
   if ((SLURM_JOB_NUM_NODES == 1)) || { ((${#lifeline[@]})) && kill -0 "${lifeline[1]}" 2>/dev/null; }; then return; fi
   export SCRIPT_NODE="$SLURMD_NODENAME" SIGN="$RUN_DIR/sign-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}" WATCH_S="${WATCH_S:-25}"
-  if ((${#lifeline[@]})); then kill "${lifeline[@]}" 2>/dev/null || true; fi
+  end_lifeline
   rm -f "$RUN_DIR"/sign-* # of earlier starts, whose script was lost
   # A full file system keeps no sign; watch then asks the node itself.
-  (while clock; do
-    printf '%s\n' "$now" >"$SIGN" || true
-    sleep 5
-  done) 2>/dev/null &
+  # scancel --full signals all processes of the script, and ranks save without its signs for as long as KillWait.
+  (
+    trap '' TERM
+    while clock; do
+      printf '%s\n' "$now" >"$SIGN" || true
+      sleep 5
+    done
+  ) 2>/dev/null &
   lifeline=("$!")
+  disown "$!" # bash reports a job that is killed
   step_on "${well[@]}"
   # Slurm kills it at the end, which the job's output need not show.
   "${each_node[@]}" --job-name=watch bash "$training/nodes.sh" watch 2>>"$RUN_DIR/watch.log" &
@@ -208,11 +213,18 @@ start_lifeline() {
 }
 lifeline=()
 
+end_lifeline() {
+  if ((${#lifeline[@]})); then
+    kill -KILL "${lifeline[0]}" 2>/dev/null || true
+    kill "${lifeline[1]}" 2>/dev/null || true
+  fi
+}
+
 # watch: waits until SCRIPT_NODE gives no sign of life, and returns the job to the queue. The job's first other node does so
 # after WATCH_S, the next one after twice that; the ranks of all nodes end then (launch.sh), unless the node has answered. Reads
 # are counted, not seconds, since a file system may stop everywhere.
 watch() {
-  local -r limit="$WATCH_S"
+  local -r limit="${WATCH_S:-60}"
   local -i stale=0 place restarts
   local last="" now others output
   trap 'exit 0' TERM

@@ -21,7 +21,7 @@ export THIS_JOB="${SLURM_JOB_ID:-}"
 if [[ -n $THIS_JOB && ${SLURM_ARRAY_JOB_ID:-} == "$THIS_JOB" ]]; then THIS_JOB+="_$SLURM_ARRAY_TASK_ID"; fi
 
 # A job has the job.slurm of its submission, and the other files of the newest deploy.
-if [[ ${job_script:-} != 1 ]]; then
+if [[ ${job_script:-} != 2 ]]; then
   printf 'job.slurm of this job is of another version than %s: it continues as %s/job.slurm\n' "${BASH_SOURCE[0]}" "$training" >&2
   exec bash "$training/job.slurm" "$@"
 fi
@@ -177,7 +177,11 @@ note_start() {
   rm -f "$RUN_DIR"/{outcome,failed,network.json}
   host_list="$(scontrol show hostlist "$NODES")" || host_list="$NODES"
   # The file system may have become full since check_restart.
-  add_start || { await_space && add_start; }
+  add_start || {
+    await_space
+    [[ -z $(tail -c 1 "$RUN_DIR/starts") ]] || printf '\n' >>"$RUN_DIR/starts" # it cut the line
+    add_start
+  }
   starts_here+=1
   log "training from step $start_step"
   ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($host_list), restart $START_NUMBER"

@@ -8,14 +8,15 @@
 # await_space: waits until the run's folders take files, and another checkpoint, at most SPACE_WAIT_S. Otherwise a restart would
 # fail without a word, and starts that cannot save would use up MAX_RESTARTS.
 await_space() {
-  local now end newest why full=""
+  local now end at newest why full=""
   local -i needed=0
   clock
   end=$((now + 100 * ${SPACE_WAIT_S:-3600}))
   rm -rf "$CHECKPOINT_DIR"/.step-*.partial # of a save that the full disk ended
-  printf -v newest '%s/step-%06d' "$CHECKPOINT_DIR" "$(latest_step)"
+  at="$(latest_step)"
+  printf -v newest '%s/step-%06d' "$CHECKPOINT_DIR" "$at"
   # And a twentieth: logs grow until the save.
-  if [[ -d $newest ]]; then needed="$(du --summarize --block-size=1K "$newest" | cut -f 1) * 21 / 20"; fi
+  if [[ -d $newest ]]; then needed="$(du --summarize --block-size=1K "$newest" | cut -f 1) * 21 / 20" || needed=0; fi
   while why="$(why_full "$needed")" && [[ -n $why ]]; do
     if [[ -n $told ]]; then end_as_asked "waited for space: $why"; fi
     clock

@@ -47,7 +47,7 @@ def test_outputs_say_how_to_connect_and_submit(cloud: Cloud) -> None:
     assert outputs["Submit"] == "sbatch --nodes 2 /fsx/training/job.slurm gpt2"
     digest = cluster.bundle_sha256
     names = {"bootstrap.sh", f"bundle-{digest}.tar.gz"}
-    assert set(_data(cloud)["objects"]) == {f"bootstrap/training/{name}" for name in names}
+    assert set(_data(cloud)["objects"]) == {f"bootstrap/{CLUSTER}/{name}" for name in names}
 
 
 def _fleet(cloud: Cloud) -> str:
@@ -162,7 +162,7 @@ def test_a_deploy_after_a_destroy_finds_storage(cloud: Cloud) -> None:
     scripts = set(after.pop("objects")) - set(before.pop("objects"))
     assert after == before
     cluster = read_deployed_cluster(cloud.address, CLUSTER)
-    assert scripts == {f"bootstrap/training/bundle-{cluster.bundle_sha256}.tar.gz"}
+    assert scripts == {f"bootstrap/{CLUSTER}/bundle-{cluster.bundle_sha256}.tar.gz"}
     assert len(cluster.partitions[0].node_names) == 2
 
 

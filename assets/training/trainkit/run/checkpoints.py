@@ -310,7 +310,7 @@ def check_is_newest() -> None:
             latest, _, _, _, job, *_ = started[-1].split()
         except ValueError:  # a line that a full disk has cut
             return
-        if (job, latest) != (os.environ.get("SLURM_JOB_ID"), number):
+        if job.isdigit() and latest.isdigit() and (job, latest) != (os.environ.get("SLURM_JOB_ID"), number):
             die(f"start {latest} of job {job} has the run now: these older ranks save nothing, and end.")
 
 

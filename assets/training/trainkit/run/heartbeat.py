@@ -246,7 +246,7 @@ if __name__ == "__main__":
     watch(
         Path(sys.argv[1]),
         int(sys.argv[2]),
-        began=float(sys.argv[3]),
+        began=float(sys.argv[3]) if len(sys.argv) > 3 else time.time(),  # noqa: PLR2004 - of an older job.slurm
         timeout_s=float(os.environ["HANG_TIMEOUT_S"]),
         ending_timeout_s=float(os.environ["AFTER_FAILURE_S"]),
     )

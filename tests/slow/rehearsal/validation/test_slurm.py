@@ -71,6 +71,7 @@ def test_settings_of_other_machines_are_left_out() -> None:
         "slurmctld started with 1 of 1 distinct sets of settings",
         "left out: AccountingStorageEnforce=limits: there is no slurmdbd here",
         "left out: ExclusiveTopo=yes: newer than Slurm 22.05",
+        "left out: MaxBatchRequeue=50: newer than Slurm 22.05",
         "left out: MetricsType=metrics/openmetrics: newer than Slurm 22.05",
         "left out: MinJobAge=300: this machine has its own",
         "left out: PrologFlags=RunInJob: newer than Slurm 22.05",

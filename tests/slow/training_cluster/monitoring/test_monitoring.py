@@ -14,7 +14,7 @@ from tests.slow.assets.training.training import NODES, local_slurm
 from tests.slow.rehearsal.local_slurm.test_local_slurm import wait_for_states
 from tests.unit.training_cluster.monitoring.monitored import monitored
 from training_cluster.paths import ASSETS, TRAINING
-from training_cluster.stack_names import jobs_topic
+from training_cluster.stack_names import DEFAULT_CLUSTER, jobs_topic
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def _notify(account: Account, event: str, *, user: str) -> subprocess.CompletedP
     """Send a message as a job of this user does, with the node's `aws` command."""
     variables = account.address.client_variables()
     slurm = {"SLURM_JOB_ID": "17", "SLURM_JOB_NAME": "gpt2", "SLURM_JOB_USER": user}
-    mail = {"NOTIFY": "mail", "JOB_TOPIC": jobs_topic("training"), "PYTHONPATH": str(TRAINING)}
+    mail = {"NOTIFY": "mail", "JOB_TOPIC": jobs_topic(DEFAULT_CLUSTER), "PYTHONPATH": str(TRAINING)}
     return subprocess.run(
         [sys.executable, "-B", "-m", "trainkit.notify", event, "on 2 nodes"],
         env=variables | slurm | mail | {"PATH": f"{PROGRAMS}:/usr/bin:/bin"},
@@ -71,7 +71,7 @@ def _published(slurm: LocalSlurm, folder: Path) -> dict[str, float]:
     done = subprocess.run(
         [
             *(sys.executable, "-B", str(ASSETS / "bootstrap" / "metrics" / "head_node.py")),
-            *("--cluster", "training", "--region", "us-east-1"),
+            *("--cluster", DEFAULT_CLUSTER, "--region", "us-east-1"),
             *("--state", str(folder / "state"), "--runs", str(folder / "runs")),
         ],
         env=environment | {"PATH": f"{aws.parent}:{environment['PATH']}"},
