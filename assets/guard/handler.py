@@ -78,7 +78,7 @@ def _taken_names(event: dict[str, Any]) -> list[str]:
     last = event.get("OldResourceProperties", {}).get("Cluster") or {}
     if not cluster or cluster == last:
         return []
-    if cluster["Stack"] == last.get("Stack") and cluster["Name"] != last["Name"]:
+    if parent_stack.stack_name(event["StackId"]) == last.get("Stack") and cluster["Name"] != last["Name"]:
         return [names.kept(last["Stack"], last["Name"])]  # its description may be the new one already
     clients = boto3.client("cloudformation"), boto3.client("ec2")
     try:

@@ -13,6 +13,8 @@ from parent_stack import find_stack
 
 # The description of stacks/training_cluster_stack.py: the CDK gives a stack itself no tags.
 _DESCRIPTION = re.compile(r"Training Cluster: the cluster ([a-z0-9-]+),")
+NOTHING_THERE = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
+"""Statuses of a stack that a deploy creates anew, for trainctl, too."""
 _OWNER_TAG = "training-cluster:stack-id"
 _CLUSTER_TAG = "training-cluster:cluster"
 
@@ -25,7 +27,7 @@ def taken(cluster: dict[str, str], cloudformation: Any, ec2: Any) -> list[str]:
     """
     name, own, key = cluster["Name"], cluster["Stack"], cluster["KeyPair"]
     found, maker = [], find_stack(own, cloudformation)
-    there = cluster_in(maker or {}) or name
+    there = name_kept_by(maker or {}) or name
     if there != name:  # a stack that has two names
         return [kept(own, there)]
     stack = find_stack(name, cloudformation)
@@ -55,6 +57,11 @@ def cluster_in(stack: dict[str, Any]) -> str | None:
     """Return the name of the cluster that a stack describes, for trainctl, too; None for another stack."""
     found = _DESCRIPTION.match(stack.get("Description", ""))
     return found and found[1]
+
+
+def name_kept_by(stack: dict[str, Any]) -> str | None:
+    """Return the name that the cluster of a stack keeps, for trainctl, too; None if it keeps none."""
+    return None if stack.get("StackStatus") in NOTHING_THERE else cluster_in(stack)
 
 
 def another(name: str) -> str:

@@ -77,14 +77,18 @@ def cluster_of(stack: Mapping[str, Any]) -> str | None:
     return name and (asset_code("guard", "names").names.cluster_in(stack) or name)
 
 
-def deployed_name(cluster_name: str, client: ClientOf) -> str:
+def deployed_name(cluster_name: str, client: ClientOf, *, or_failed: bool = True) -> str:
     """Return the name of a cluster: of the default and the former one, that which is deployed.
+
+    Args:
+        or_failed: or whose first deploy failed; the next deploy may give its stack the other name.
 
     Raises ConfigurationError for a wrong name, and botocore's errors.
     """
     own = cluster_stack_name(cluster_name)
     stack = describe_stack(own, client("cloudformation")) if own == CLUSTER_STACK else None
-    return (stack and cluster_of(stack)) or cluster_name
+    named = cluster_of if or_failed else asset_code("guard", "names").names.name_kept_by
+    return (stack and named(stack)) or cluster_name
 
 
 def outputs_of(stack: Mapping[str, Any]) -> dict[str, str]:

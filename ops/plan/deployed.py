@@ -8,6 +8,7 @@ import yaml
 
 from ops.account.session import ClientOf
 from ops.account.stacks import Resource, describe_stack, outputs_of, parse_template, read_resources
+from ops.asset_code import asset_code
 from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import STACK_IDS
 
@@ -15,7 +16,6 @@ OWNER_TAG = "training-cluster:stack-id"
 """Provider's tag with the id of the stack that created a cluster (assets/cluster_provider/request.py)."""
 _VERSION_TAG = "parallelcluster:version"
 _CREATION_FAILED = ("CREATE_FAILED", "ROLLBACK_")
-_NOTHING_THERE = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,9 @@ def read_cluster_config(name: str, client: ClientOf) -> Mapping[str, Any] | None
 
 
 def _read(name: str, cloudformation: Any) -> DeployedStack | None:
+    names = asset_code("guard", "names").names
     described = describe_stack(name, cloudformation)
-    if described is None or described["StackStatus"] in _NOTHING_THERE:
+    if described is None or described["StackStatus"] in names.NOTHING_THERE:
         return None
     template = cloudformation.get_template(StackName=name)["TemplateBody"]
     return DeployedStack(

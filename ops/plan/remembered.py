@@ -36,7 +36,8 @@ def kept_flags(
         botocore's errors.
     """
     given = read_context(pairs)
-    name = deployed_name(of or str(given.get("cluster_name") or DEFAULT_CLUSTER), client)
+    name = of or str(given.get("cluster_name") or DEFAULT_CLUSTER)
+    name = deployed_name(name, client, or_failed=False)
     if (last := read_flags(name, client)) is None and must_know:
         raise OpsError(
             f"The last deploy of {name} recorded no flags, and a deploy without them would undo them.\n"

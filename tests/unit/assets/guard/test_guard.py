@@ -254,6 +254,7 @@ def test_an_unknown_rollback_is_refused_with_a_remedy(guard: Guard, modules: dic
 
 
 TRAINING = {"Name": "training", "Stack": "TrainingClusterStack", "KeyPair": "training-key"}
+DEFAULT = {**TRAINING, "Name": "traincluster", "KeyPair": ""}
 SECOND = {"Name": "second", "Stack": "TrainingClusterStack-second", "KeyPair": ""}
 
 
@@ -302,18 +303,34 @@ def test_another_stack_of_the_name_is_refused(named: Guard, own: dict[str, Any],
     _deploy(named, SECOND, TRAINING)
 
 
-@pytest.mark.parametrize(("name", "cluster"), [("training", SECOND), ("traincluster", TRAINING)])
-def test_a_stacks_cluster_keeps_its_name(named: Guard, name: str, cluster: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("asks", "name", "cluster"), [("-Storage", "training", SECOND), ("Stack", "traincluster", TRAINING)]
+)
+def test_a_stacks_cluster_keeps_its_name(named: Guard, asks: str, name: str, cluster: dict[str, str]) -> None:
     """The default and the former one are of the same stack. Which flags are missing comes later."""
     described = {"Description": f"Training Cluster: the cluster {name}, family p5"}
     named.stacks["TrainingClusterStack"] = FakeStack(members={"StackId": "arn/1", **described})
-    last = {"Values": {}, "Cluster": cluster, "Flags": {"nodes": "4"}}
-    new = {"Values": {}, "Cluster": {**TRAINING, "Name": "traincluster"}, "LeftOut": {"nodes": "2"}}
-    said = refusal(named.ask, "Update", OldResourceProperties=last, ResourceProperties=new)
+    asked = {
+        "StackId": STACK.replace("-Storage", asks),
+        "OldResourceProperties": {"Values": {}, "Cluster": cluster, "Flags": {"nodes": "4"}},
+        "ResourceProperties": {"Values": {}, "Cluster": DEFAULT, "LeftOut": {"nodes": "2"}},
+    }
+    named.stacks[asked["StackId"]] = named.stacks[STACK]
+    said = refusal(named.ask, "Update", **asked)
     assert said == (
         "Nothing was changed. | TrainingClusterStack has the cluster training, which keeps its name. "
         "Type: -c cluster_name=training, or, for a second cluster, -c cluster_name=training-2"
     )
+
+
+@pytest.mark.parametrize("status", ["", "ROLLBACK_COMPLETE"])
+def test_a_cluster_that_is_gone_keeps_no_name(named: Guard, status: str) -> None:
+    """The guard of the first stack remembers it. The CDK deletes a stack whose first deploy failed."""
+    del named.stacks["TrainingClusterStack"]
+    described = {"StackStatus": status, "Description": "Training Cluster: the cluster training, family p5"}
+    if status:
+        named.stacks["TrainingClusterStack"] = FakeStack(members={"StackId": "arn/1", **described})
+    _deploy(named, DEFAULT, TRAINING)
 
 
 def test_another_key_pair_of_the_name_is_refused(named: Guard) -> None:

@@ -70,6 +70,9 @@ def test_the_former_default_is_found() -> None:
     assert find_head_node(DEFAULT_CLUSTER, client).cluster_name == FORMER_DEFAULT
     assert deployed_name(DEFAULT_CLUSTER, client) == FORMER_DEFAULT
     assert deployed_name("b", client) == "b"
+    own["StackStatus"] = "ROLLBACK_COMPLETE"
+    assert deployed_name(DEFAULT_CLUSTER, client) == FORMER_DEFAULT
+    assert deployed_name(DEFAULT_CLUSTER, client, or_failed=False) == DEFAULT_CLUSTER
 
 
 def test_only_image_stacks_are_shown_as_such() -> None:
