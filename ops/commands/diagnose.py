@@ -45,7 +45,7 @@ def diagnose(
 
     if bundle:
         check_bundle(bundle)
-    evidence = _evidence(paths or [], cluster, job)
+    evidence, cluster = _evidence(paths or [], cluster, job)
     found = diagnose_evidence(evidence, cluster=cluster, about=f"job-{job}" if job else None)
     if as_json:
         print_json(replace(found, bundle=bundle))
@@ -58,7 +58,8 @@ def diagnose(
     raise typer.Exit(0 if found.is_answered else 1)
 
 
-def _evidence(paths: list[Path], cluster: str, job: str | None) -> Evidence:
+def _evidence(paths: list[Path], cluster: str, job: str | None) -> tuple[Evidence, str]:
+    """Return what there is to read, and the name of its cluster."""
     from ops.usage import UsageError
 
     if job is not None and not job.isdecimal():
@@ -70,10 +71,11 @@ def _evidence(paths: list[Path], cluster: str, job: str | None) -> Evidence:
             raise UsageError(
                 "diagnose: --job reads from the head node, a PATH from this machine: give one of them."
             )
-        return Files(paths)
+        return Files(paths), cluster
     from ops.account.session import account_clients
     from ops.diagnose.account import gather
 
-    return gather(
+    found = gather(
         cluster, account_clients(), job=job, progress=lambda line: typer.echo(f"{line} ...", err=True)
     )
+    return found, found.cluster_name

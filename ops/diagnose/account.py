@@ -53,7 +53,7 @@ def job_name(job: str) -> str:
 
 class _Gathering:
     def __init__(self, cluster_name: str, client: ClientOf, job: str | None, progress: Progress) -> None:
-        self.found = Gathered()
+        self.found = Gathered(cluster_name)
         self._cluster, self._client, self._progress = cluster_name, client, progress
         self._job_id = job
         self._own = cluster_stack_name(cluster_name)

@@ -57,7 +57,8 @@ class Evidence(Protocol):
 class Gathered:
     """Texts in memory: tails of logs, a few MB in all."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster_name: str = "") -> None:
+        self.cluster_name = cluster_name
         self.unread: dict[str, str] = {}
         self.state = State()
         self._contents: dict[str, tuple[bytes, bool]] = {}

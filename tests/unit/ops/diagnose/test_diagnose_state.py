@@ -101,6 +101,11 @@ def test_an_unread_source_limits_the_answer(run: Run) -> None:
     assert "Slurm: EC2 lists no head node of the cluster training." in output
 
 
+def test_a_mend_names_the_cluster_that_was_found(run: Run) -> None:
+    _, output = run(failing(reason="A stack named training exists already and was not made by it"))
+    assert "trainctl deploy --cluster training -c cluster_name=training-2" in output
+
+
 @pytest.mark.parametrize("is_forgotten", [False, True])
 def test_a_completed_job_has_nothing_to_diagnose(is_forgotten: bool, run: Run) -> None:
     states: dict[str, Any] = (
