@@ -118,6 +118,8 @@ def run_deploy(words: list[str], *, as_json: bool) -> NoReturn:
 
 def _given(context: list[str] | None, cluster: str | None) -> list[str]:
     """Return the pairs of the command line. Raises ConfigurationError if one is wrong by itself."""
+    from ops.account.session import account_clients
+    from ops.account.stacks import deployed_name
     from ops.context import read_context
     from training_cluster.flags.file import with_flags_file
     from training_cluster.rules.context import read_each
@@ -125,6 +127,7 @@ def _given(context: list[str] | None, cluster: str | None) -> list[str]:
     pairs = context or []
     typed = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
     if cluster and "cluster_name" not in with_flags_file(typed):
+        cluster = deployed_name(cluster, account_clients(), or_failed=False)
         pairs = [f"cluster_name={cluster}", *pairs]
     read_each(read_context(pairs))  # without the recorded ones they may contradict each other
     return pairs

@@ -1,6 +1,6 @@
 """Makes the plan: the changes between the deployed state and the flags, and their cost."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -72,6 +72,7 @@ def read_plan(
     deployed = read_deployed(settings, client)
     state, changes = _state(deployed), list(foundation_changes(settings, deployed))
     before, why = former_settings(settings, deployed) if state != "foreign" else (None, "")
+    changes += _renamed(settings, deployed)
     running, not_judged = None, tuple[str, ...]()
     if state == "foreign":
         changes.append(_foreign(settings, deployed))
@@ -119,6 +120,15 @@ def _foreign(settings: Settings, deployed: Deployed) -> Change:
         why=f"a stack {name} exists ({deployed.pcluster_status}), not created by {settings.stack_name}",
         mend=f"{asset_code('guard', 'names').names.another(name)}, with the same flags",
     )
+
+
+def _renamed(settings: Settings, deployed: Deployed) -> Iterator[Change]:
+    """Refuse another name for the cluster of the stack, like the guard."""
+    names, new = asset_code("guard", "names").names, settings.cluster_name
+    old = names.cluster_in(deployed.cluster_stack.template) if deployed.cluster_stack else None
+    if old and old != new:
+        why, _, mend = names.kept(settings.stack_name, old).partition(". Type: ")
+        yield Change(what="cluster_name", old=old, new=new, verdict="impossible", why=why, mend=mend)
 
 
 def _merged(shared: Iterable[Change], own: Iterable[Change]) -> list[Change]:

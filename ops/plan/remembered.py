@@ -39,9 +39,10 @@ def kept_flags(
     name = of or str(given.get("cluster_name") or DEFAULT_CLUSTER)
     name = deployed_name(name, client, or_failed=False)
     if (last := read_flags(name, client)) is None and must_know:
+        named = [] if "cluster_name" in given or name == DEFAULT_CLUSTER else [f"cluster_name={name}"]
         raise OpsError(
             f"The last deploy of {name} recorded no flags, and a deploy without them would undo them.\n"
-            f"  type:   {shlex.join(cdk_words([CLUSTER_STACK], pairs))}, with its other flags"
+            f"  type:   {shlex.join(cdk_words([CLUSTER_STACK], [*named, *pairs]))}, with its other flags"
         )
     last = {"cluster_name": name, **(last or {})}
     for flag in last.keys() - Settings.model_fields:

@@ -29,7 +29,7 @@ from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.network.guarded import guarded_network
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import DEFAULT_CLUSTER
+from training_cluster.stack_names import DEFAULT_CLUSTER, FORMER_DEFAULT
 from training_cluster.storage.guarded import guarded_storage
 
 JOBS = job_line(id_="17", user="ana", name="gpt2") + job_line(id_="18", user="bo", nodes=1, name="my job")
@@ -124,7 +124,11 @@ def templates_of(settings: Settings) -> dict[str, dict[str, Any]]:
         if name == "TrainingCluster-Storage" and "vpc_id" in told:
             told["vpc_id"]["value"] = network["vpc_id"]
         found[name] = {"Resources": {"Guard": {"Type": "Custom::Guard", "Properties": {"Values": told}}}}
-    found[settings.stack_name] = {"Metadata": {GIVEN_FLAGS: given_flags(settings)}, "Resources": {}}
+    found[settings.stack_name] = {
+        "Description": f"Training Cluster: the cluster {settings.cluster_name}, ",
+        "Metadata": {GIVEN_FLAGS: given_flags(settings)},
+        "Resources": {},
+    }
     return found
 
 
@@ -162,10 +166,7 @@ def deployed(
             template=template,
             outputs=_OUTPUTS.get(name, {}),
             resources=own if name == "TrainingClusterStack" else {},
-            members={
-                "StackId": _arn(name),
-                "Description": f"Training Cluster: the cluster {settings.cluster_name}, ",
-            },
+            members={"StackId": _arn(name), "Description": template.get("Description", "Training Cluster")},
         )
         for name, template in templates.items()
     }
@@ -403,6 +404,12 @@ def test_somebody_elses_cluster_is_impossible() -> None:
     assert found.state == "foreign"
     (refused,) = found.refused
     assert f"-c cluster_name={DEFAULT_CLUSTER}-2" in refused.mend
+
+
+def test_the_cluster_of_a_stack_keeps_its_name() -> None:
+    (refused,) = plan(deployed(cluster_name=FORMER_DEFAULT)).refused
+    assert (refused.what, refused.old, refused.new) == ("cluster_name", FORMER_DEFAULT, DEFAULT_CLUSTER)
+    assert refused.mend.startswith(f"-c cluster_name={FORMER_DEFAULT}, or")
 
 
 def test_another_version_of_parallelcluster_is_impossible() -> None:

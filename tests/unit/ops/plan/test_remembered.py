@@ -13,7 +13,7 @@ from tests.unit.ops.conftest import ActsOn
 from tests.unit.ops.fake_account import Account
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags, left_out
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import FORMER_DEFAULT
+from training_cluster.stack_names import DEFAULT_CLUSTER, FORMER_DEFAULT
 from training_cluster.storage.guarded import guarded_storage
 
 FLAGS: dict[str, Any] = {"family": "p5", "nodes": "16", "alarm_email": "me@example.com"}
@@ -117,10 +117,16 @@ def test_the_former_default_keeps_its_name(
 ) -> None:
     """Earlier releases did not record it, since it was the default."""
     acts_on(cluster_name=FORMER_DEFAULT, **FLAGS)
-    monkeypatch.setattr("ops.plan.remembered.read_flags", lambda name, _: {FORMER_DEFAULT: FLAGS}.get(name))
+    recorded = {FORMER_DEFAULT: FLAGS}
+    monkeypatch.setattr("ops.plan.remembered.read_flags", lambda name, _: recorded.get(name))
     trainctl("deploy", "--yes", "-c", "alarm_email=")
-    named = COMMAND.replace("-c", f"-c cluster_name={FORMER_DEFAULT} -c")
-    assert runs == [f"{named} -c nodes=16 -c alarm_email= --require-approval never"]
+    trainctl("deploy", "--yes", "--cluster", DEFAULT_CLUSTER, "-c", "alarm_email=")
+    flag = f" -c cluster_name={FORMER_DEFAULT}"
+    kept, given = f"{COMMAND} -c nodes=16", " -c alarm_email= --require-approval never"
+    assert runs == [kept.replace(" -c", f"{flag} -c", 1) + given, kept + flag + given]
+    recorded.clear()
+    done = trainctl("deploy", "--yes", "-c", "nodes=4")
+    assert f"TrainingClusterStack{flag} -c nodes=4, with its other flags" in str(done.exception)
 
 
 def test_flags_are_those_of_the_apps_folder(
