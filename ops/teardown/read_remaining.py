@@ -19,7 +19,15 @@ from ops.teardown.remaining_storage import (
     tagged_groups,
 )
 from ops.teardown.tagged import is_our_log_group
-from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, STORAGE_STACK, progress_parameter
+from training_cluster.stack_names import (
+    ACCOUNTING_STACK,
+    CLUSTER_STACK,
+    DEFAULT_CLUSTER,
+    FORMER_DEFAULT,
+    IMAGE_STACKS,
+    STORAGE_STACK,
+    progress_parameter,
+)
 
 PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"
 PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")
@@ -57,8 +65,13 @@ def _log_groups(logs: Any, cluster_name: str, stacks: dict[str, Stack]) -> Itera
     own = cluster_stack_name(cluster_name)
     # "TrainingClusterStack-" is a prefix of other clusters' names, too.
     others = tuple(f"{name}-" for name in stacks if name.startswith(f"{own}-"))
-    with_time = re.compile(rf"/aws/parallelcluster/{re.escape(cluster_name)}-\d{{12}}")
-    yield from filter(with_time.fullmatch, _named(logs, f"/aws/parallelcluster/{cluster_name}-"))
+    # Two names have the one stack, and the other may be somebody else's cluster: it is known by its tag.
+    both = (DEFAULT_CLUSTER, FORMER_DEFAULT) if own == CLUSTER_STACK else ()
+    for name in dict.fromkeys((cluster_name, *both)):
+        with_time = re.compile(rf"/aws/parallelcluster/{re.escape(name)}-\d{{12}}")
+        for group, arn in _described(logs, f"/aws/parallelcluster/{name}-"):
+            if with_time.fullmatch(group) and (name == cluster_name or is_our_log_group(arn, logs, of=name)):
+                yield group
     for prefix in (f"{own}-", f"/aws/lambda/{own}-"):
         for name in _named(logs, prefix):
             if not name.removeprefix("/aws/lambda/").startswith(others):

@@ -30,10 +30,10 @@ def is_our_bucket(name: str, s3: Any) -> bool:
     return answer is not None and is_ours(answer["TagSet"])
 
 
-def is_our_log_group(arn: str, logs: Any) -> bool:
-    """Return True if a log group has our tag."""
+def is_our_log_group(arn: str, logs: Any, *, of: str = SHARED) -> bool:
+    """Return True if a log group has our tag, with the name of a cluster or SHARED."""
     tags = logs.list_tags_for_resource(resourceArn=arn.removesuffix(":*"))["tags"]
-    return bool(tags.get(CLUSTER_TAG) == SHARED)
+    return bool(tags.get(CLUSTER_TAG) == of)
 
 
 def is_our_database_part(arn: str, rds: Any) -> bool:

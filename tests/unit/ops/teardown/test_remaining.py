@@ -15,7 +15,7 @@ from ops.teardown.remaining_storage import GROUP_PREFIX as STORAGE_GROUPS
 from tests.unit.ops.own_account import BUCKET, OURS, OwnAccount
 from tests.unit.ops.teardown.test_teardown import DATABASE, in_order, make_database, make_log_group, plan
 from training_cluster.flags.account import CLUSTER_TAG
-from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK
+from training_cluster.stack_names import ACCOUNTING_STACK, FORMER_DEFAULT, STACK_IDS, STORAGE_STACK
 from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 
 
@@ -89,6 +89,16 @@ def test_logs_by_lambda_are_known_by_their_function(own: OwnAccount) -> None:
     shown = plan(own)
     assert f"--log-group-name {log}\n" in shown
     assert alike not in shown
+
+
+def test_logs_of_the_former_default_are_known_by_their_tag(left: OwnAccount) -> None:
+    """Of the two names of its stack, nobody remembers which the cluster had."""
+    ours, theirs = (f"/aws/parallelcluster/{FORMER_DEFAULT}-20261121120{minute}" for minute in (0, 1))
+    make_log_group(left, ours, **{CLUSTER_TAG: FORMER_DEFAULT})
+    make_log_group(left, theirs)
+    shown = plan(left)
+    assert f"--log-group-name {ours}\n" in shown
+    assert theirs not in shown
 
 
 def test_a_foreign_stack_with_our_name_is_reported(own: OwnAccount) -> None:

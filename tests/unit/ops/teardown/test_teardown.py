@@ -39,9 +39,10 @@ def lustre(own: OwnAccount, **configuration: Any) -> None:
     )
 
 
-def make_log_group(own: OwnAccount, name: str, *, is_ours: bool = False) -> None:
+def make_log_group(own: OwnAccount, name: str, *, is_ours: bool = False, **tags: str) -> None:
     logs = own.client("logs")
-    logs.create_log_group(logGroupName=name, tags={each["Key"]: each["Value"] for each in OURS * is_ours})
+    tags |= {each["Key"]: each["Value"] for each in OURS * is_ours}
+    logs.create_log_group(logGroupName=name, tags=tags)
     own.later(logs.delete_log_group, logGroupName=name)
 
 
