@@ -136,8 +136,9 @@ def not_ours(cluster_name: str) -> str:
 
 def renamed(cluster_name: str, new_name: str) -> str:
     """Refuse another name for a stack's cluster."""
-    return f"A stack's cluster cannot be renamed ({cluster_name} to {new_name}). Nothing was changed. " + (
-        f"Another cluster_name is another stack: {_deploy_command(cluster_name, new_name)}"
+    return (
+        f"A stack's cluster cannot be renamed ({cluster_name} to {new_name}). Nothing was changed. Type: "
+        f"-c cluster_name={cluster_name}, or, for a second cluster, {second_cluster_command(cluster_name)}"
     )
 
 
@@ -218,8 +219,4 @@ def _replace_command(cluster_name: str) -> str:
 
 def second_cluster_command(cluster_name: str) -> str:
     """Return the command that deploys another cluster with this one's flags, for trainctl, too."""
-    return _deploy_command(cluster_name, f"{cluster_name[:38]}-2")
-
-
-def _deploy_command(cluster_name: str, new_name: str) -> str:
-    return f"trainctl deploy --cluster {cluster_name} -c cluster_name={new_name}"
+    return f"trainctl deploy --cluster {cluster_name} -c cluster_name={cluster_name[:38]}-2"

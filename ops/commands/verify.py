@@ -59,7 +59,7 @@ def verify(
     with as_ctrl_c():
         results = [*run_checks(scene), *(run_node_checks(scene) if nodes else ())]
     found = report.Report(
-        cluster_name=cluster,
+        cluster_name=scene.cluster.name,
         region=scene.cluster.region,
         is_rehearsal=scene.is_rehearsal,
         nodes=scene.nodes,

@@ -57,7 +57,7 @@ def find_users_file(file: Path | None, pairs: Sequence[str], client: ClientOf) -
     found = ROOT / str(deployed or _DEFAULT_FILE)
     if deployed and not found.exists():
         raise OpsError(
-            f"{name} was deployed with users={deployed}, and there is no {found}.\n"
+            f"The cluster was deployed with users={deployed}, and there is no {found}.\n"
             "  type:   --file FILE, the file of its users: a deploy locks everyone who is not in it"
         )
     return found
