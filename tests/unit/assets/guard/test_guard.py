@@ -310,7 +310,7 @@ def test_a_stacks_cluster_keeps_its_name(named: Guard, asks: str, name: str, clu
     """The default and the former one are of the same stack. Which flags are missing comes later."""
     described = {"Description": f"Training Cluster: the cluster {name}, family p5"}
     named.stacks["TrainingClusterStack"] = FakeStack(members={"StackId": "arn/1", **described})
-    asked = {
+    asked: dict[str, Any] = {
         "StackId": STACK.replace("-Storage", asks),
         "OldResourceProperties": {"Values": {}, "Cluster": cluster, "Flags": {"nodes": "4"}},
         "ResourceProperties": {"Values": {}, "Cluster": DEFAULT, "LeftOut": {"nodes": "2"}},

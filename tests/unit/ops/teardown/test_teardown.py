@@ -10,6 +10,7 @@ from ops.teardown.plan import read_plan, render_plan
 from tests.in_process import aws
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.own_account import BUCKET, OURS, OwnAccount, Resources
+from training_cluster.flags.account import CLUSTER_TAG, SHARED
 from training_cluster.problems import ConfigurationError
 from training_cluster.stack_names import DEFAULT_CLUSTER as CLUSTER
 from training_cluster.stack_names import progress_parameter
@@ -39,10 +40,9 @@ def lustre(own: OwnAccount, **configuration: Any) -> None:
     )
 
 
-def make_log_group(own: OwnAccount, name: str, *, is_ours: bool = False, **tags: str) -> None:
+def make_log_group(own: OwnAccount, name: str, *, is_ours: bool = False, of: str = SHARED) -> None:
     logs = own.client("logs")
-    tags |= {each["Key"]: each["Value"] for each in OURS * is_ours}
-    logs.create_log_group(logGroupName=name, tags=tags)
+    logs.create_log_group(logGroupName=name, tags={CLUSTER_TAG: of} if is_ours else {})
     own.later(logs.delete_log_group, logGroupName=name)
 
 
