@@ -67,7 +67,7 @@ def test_a_measured_time_wins_over_the_estimate(
     written.mkdir()
     (written / "weights").write_text("w")
     with job.context() as clock:
-        clock.setattr(checkpoints.time, "monotonic", lambda: 100.0)
+        clock.setattr("time.monotonic", lambda: 100.0)
         checkpoints.publish(written, 400, run=run, keep=2, started=0.0)
     (line,) = said(tmp_path, capsys)
     assert "a stop up to 200 s, since" in line
