@@ -91,7 +91,7 @@ def test_logs_by_lambda_are_known_by_their_function(own: OwnAccount) -> None:
     assert alike not in shown
 
 
-def test_logs_of_the_former_default_are_known_by_their_tag(left: OwnAccount) -> None:
+def test_logs_of_the_former_default_are_known(left: OwnAccount) -> None:
     """Of the two names of its stack, nobody remembers which the cluster had."""
     ours, theirs = (f"/aws/parallelcluster/{FORMER_DEFAULT}-20261121120{minute}" for minute in (0, 1))
     make_log_group(left, ours, is_ours=True, of=FORMER_DEFAULT)
