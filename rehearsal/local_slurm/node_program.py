@@ -101,9 +101,8 @@ def node_program(
     mount = shlex.join(["hide", _MEMORY, *memory] if memory else ["mount", "-t", "tmpfs", "tmpfs", _MEMORY])
     before = f'bash {shlex.quote(str(begin))} "$1"\n' if begin else ""
     # job_container/tmpfs mounts the mount namespace of each job. Linux 6.18 refuses one with a lower id than
-    # slurmd's, and gives ids by CPU: those of the first are the lowest.
-    first, *_ = cpus = [str(each) for each in sorted(os.sched_getaffinity(0))]
-    unshare = ["taskset", "--cpu-list", first, *_UNSHARE, "taskset", "--cpu-list", ",".join(cpus)]
+    # slurmd's, and gives each CPU ids of its own, which grow: so the node stays on one CPU.
+    unshare = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0))), *_UNSHARE]
     return (
         "#!/bin/sh\n# power.py calls this with a node's name.\nset -eu\n"
         f"disk={shlex.quote(str(root / 'disks'))}/$1\n"
