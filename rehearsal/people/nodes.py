@@ -24,9 +24,9 @@ print("joined", flush=True)
 
 def attempts_on_nodes(world: World) -> Iterator[str]:
     """Let alice run a job on two nodes, and bob reach them; yield each unexpected result."""
+    yield from tried("private_folders", private_folders(world))  # first: her account has a limit of nodes
     job, nodes = _begin(world, "alice", 2)
     yield from tried("share", share(world, nodes[0]))
-    yield from tried("private_folders", private_folders(world))
     if SSHD.is_dir():
         yield from tried("ssh", ssh(nodes[0]))
     else:

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(not SSHD.is_dir(), reason="make setup, as root, unpacks sshd"),
     pytest.mark.skipif("TRAINING_VENVS" not in os.environ, reason="make environment makes one with torch"),
 ]
-SEEN = "".join(f"  bob cannot {ATTACKS[by].attack}\n" for by in ("share", "private_folders", "ssh", "join"))
+SEEN = "".join(f"  bob cannot {ATTACKS[by].attack}\n" for by in ("private_folders", "share", "ssh", "join"))
 
 
 def test_a_stranger_reaches_no_job(tmp_path: Path) -> None:
