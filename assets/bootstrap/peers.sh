@@ -11,7 +11,8 @@
 #
 # All nodes reach what asks for an identity or belongs to root: sshd, slurmd, srun and salloc (SrunPortRange), and what comes
 # from a port below 1024, such as answers of DNS and NTP, and Lustre's servers. The head node's Prometheus reaches
-# node_exporter. The node's own programs reach everything. Of a TCP connection only the first packet is judged, so none is tracked. EFA's traffic is not IP.
+# node_exporter. The node's own programs reach everything. Of a TCP connection only the first packet is judged, so none is
+# tracked. EFA's traffic is not IP.
 #
 # Called by: step 74-isolate-jobs.sh and its services, prolog.sh and epilog.sh, as root, on compute nodes of a cluster with
 #   users. Safe to run again, and twice at a time: the rules follow from the files of the jobs in PEERS.

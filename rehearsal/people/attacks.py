@@ -1,4 +1,4 @@
-"""What a second user tries: attacks.tsv, which docs/security.md shows.
+"""The attacks of a second user, read from attacks.tsv; docs/security.md shows them.
 
 An empty cell repeats the one above. `finding` is the number in the reviews of 2026-11-26 (N: of nodes). `by`
 shows the attack: a command of bob's shell after `$ `, a function of the rehearsal, a test, or `verify` and a

@@ -25,7 +25,7 @@ class Volumes:
     """Size of one."""
     type: str
     more: str
-    """What a price by the GiB of gp3 leaves out; "" if nothing."""
+    """Properties that a price by the GiB of gp3 leaves out; "" if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)

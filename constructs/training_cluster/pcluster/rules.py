@@ -4,6 +4,7 @@ The renderer obeys them by construction; the rules find a mistake in it, or in a
 instead of in the cloud.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from training_cluster.cluster.nodes import has_accounting, has_users
 from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.overrides.nodes import nodes_of
 from training_cluster.overrides.storage import managed_storage, queue_subnets
-from training_cluster.pcluster.slurm_settings import slurm_problems
+from training_cluster.pcluster.slurm_settings import YES, slurm_problems
 
 Config = Mapping[str, Any]
 
@@ -21,8 +22,6 @@ MAX_COMPUTE_RESOURCES = 50
 MAX_POLICIES = 9
 MAX_NAME_WITH_ACCOUNTING = 40
 """Letters of a cluster's name: the database takes it (PCLUSTER_NAME_MAX_LENGTH_SLURM_ACCOUNTING)."""
-_YES = ("yes", "true", "up", "1")
-"""What Slurm takes for true (s_p_handle_boolean); YAML reads YES as true."""
 _IDS = ("FileSystemId", "VolumeId", "FileCacheId")
 """Keys of storage that exists; ParallelCluster mounts each file system once."""
 
@@ -114,7 +113,7 @@ def _users(config: Config) -> Iterator[str]:
         )
     for line in config["Scheduling"]["SlurmSettings"].get("CustomSlurmSettings", []):
         keys = {str(key).lower(): str(value) for key, value in line.items()}
-        if "partitionname" in keys and keys.get("exclusiveuser", "").lower() not in _YES:
+        if "partitionname" in keys and not re.fullmatch(YES, keys.get("exclusiveuser", ""), re.IGNORECASE):
             yield (
                 f"CustomSlurmSettings, PartitionName={keys['partitionname']}: several users would share its "
                 "nodes\n    type: ExclusiveUser: YES here, or shared: true of a queue: docs/queues.md"

@@ -42,10 +42,12 @@ _TEXT = Form(
     allowed="text without spaces, or in double quotes within the quotes of YAML; YAML reads a bare yes or no "
     "as true or false, so write it in quotes",
 )
+YES = "yes|up|true|1"
+"""Words that Slurm takes for true, as a pattern (s_p_handle_boolean)."""
 FORMS = {
     "STRING": _TEXT,
     "ARRAY": _TEXT,
-    "BOOLEAN": Form(pattern="yes|up|true|1|no|down|false|0", allowed="yes, no, true, false, 1, 0"),
+    "BOOLEAN": Form(pattern=f"{YES}|no|down|false|0", allowed="yes, no, true, false, 1, 0"),
     "UINT16": _number(16),
     "UINT32": _number(32, "k?"),
     "UINT64": _number(64, "k?"),

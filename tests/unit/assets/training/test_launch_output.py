@@ -235,7 +235,7 @@ def test_a_deaf_rank_ends_after_anothers_failure(node: Node) -> None:
 
 @pytest.mark.parametrize("launcher", ["torchrun", "srun"])
 def test_a_later_start_ends_ranks_unsaved(node: Node, launcher: str) -> None:
-    """Of any trainer, on a node that Slurm cannot reach: it gets no signal, and may save at SIGTERM."""
+    """The node is out of Slurm's reach, so its ranks get no signal; at SIGTERM a trainer may save."""
     starts = node.run_dir / "starts"
     starts.write_text("1 10 2026-11-22T03:10:00Z n1 17 0\n")
     node.rank("signal.signal(signal.SIGTERM, lambda *_: print('saved', flush=True))")

@@ -256,7 +256,7 @@ Case = tuple[Step, Flags, str, str]
 
 
 def case(break_: Step, check: str, told: str, **flags: str) -> Case:
-    """What is broken, the check that says so, and a part of what is found or to be typed."""
+    """Return a fault of the account, the check that finds it, and a part of its finding or mend."""
     return break_, flags, check, told
 
 

@@ -92,7 +92,7 @@ def test_logs_by_lambda_are_known_by_their_function(own: OwnAccount) -> None:
 
 
 def test_logs_of_the_former_default_are_known(left: OwnAccount) -> None:
-    """Of the two names of its stack, nobody remembers which the cluster had."""
+    """The stack is gone, and with it the record of which of its two names the cluster had."""
     ours, theirs = (f"/aws/parallelcluster/{FORMER_DEFAULT}-20261121120{minute}" for minute in (0, 1))
     make_log_group(left, ours, is_ours=True, of=FORMER_DEFAULT)
     make_log_group(left, theirs)

@@ -66,6 +66,8 @@ SETTINGS: [SlurmdTimeout]}}
     expected keys with values, found SlurmdTimeout
 Scheduling: x
     Scheduling: not to be removed or replaced
+HeadNode: {InstanceType: {x: y}}
+    HeadNode.InstanceType
 QUEUES: {Name: gpu}}
     Scheduling.SlurmQueues: expected a list, found
 SETTINGS: [{1: 2}]}}
