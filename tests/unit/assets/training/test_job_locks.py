@@ -218,3 +218,10 @@ def test_another_users_run_is_refused(cluster: Cluster, folder: str) -> None:
     code, output = cluster.run(RUN_NAME="mine")
     assert f"the run mine of tiny belongs to nobody, who could run code as root by it: {theirs}." in output
     assert (code, "RUN_NAME=other sbatch" in output) == (1, True)
+
+
+def test_spares_are_as_many_as_are_free(cluster: Cluster) -> None:
+    code, output = cluster.run(SPARES="1", MIN_NODES="1")
+    assert (code, "job.slurm: 0 spare nodes\n" in output) == (0, True), output
+    code, output = cluster.run(SPARES="1")
+    assert (code, "and the job has 1 nodes: none is left to train" in output) == (1, True), output
