@@ -231,6 +231,7 @@ def test_numbers_in_quotes_groups_and_prologs_are_kept(tmp_path: Path) -> None:
     assert value_at(ours, f"{QUEUE}.Networking.PlacementGroup") == {"Enabled": True, "Name": "mine"}
     assert value_at(ours, "HeadNode.LocalStorage.RootVolume.Size") == 100
     assert value_at(ours, "DevSettings.Timeouts.HeadNodeBootstrapTimeout") == 3600
+    assert value_at(ours, "Monitoring.Logs.CloudWatch.RetentionInDays") == 180, "the library's default"
 
 
 def test_ports_that_differ_are_narrower_or_wider(tmp_path: Path) -> None:
