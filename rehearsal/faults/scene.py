@@ -54,10 +54,16 @@ class Scene:
         return str(self.site.assemblies.of(given, self.site.environment))
 
     def pcluster(self, *arguments: str) -> str:
-        """Run ParallelCluster's own command line and return its output."""
+        """Run ParallelCluster's own command line and return its output.
+
+        Raises:
+            AssertionError: it failed; with what it printed.
+        """
         done = subprocess.run(
-            [_PCLUSTER, *arguments], env=self.site.environment, capture_output=True, text=True, check=True
+            [_PCLUSTER, *arguments], check=False, env=self.site.environment, capture_output=True, text=True
         )
+        if done.returncode:
+            raise AssertionError(f"pcluster {' '.join(arguments)}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def reasons(self, stack: str = "") -> list[str]:

@@ -217,9 +217,9 @@ _CASES = {
     "a change that no cluster can take": _impossible,
     "a deploy forgets a flag of the last one": _forgotten,
     "a deploy without a name, and the former default": _name_left_out,
-    "somebody else's key pair of that name": _key_pair_taken,
+    "a key pair of that name exists": _key_pair_taken,
     "a second cluster comes and goes": _second_cluster,
-    "somebody else's cluster of that name": _somebody_elses,
+    "another person has a cluster of that name": _somebody_elses,
     "the cluster was deleted by hand": _by_hand,
     "destroy while jobs run": _destroyed_with_jobs,
 }

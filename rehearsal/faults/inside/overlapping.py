@@ -95,7 +95,7 @@ CASES = {
     "delete before the cluster's stack began": create(_deleted_meanwhile(0)),
     "delete during create": create(_deleted_meanwhile(1)),
     "delete during update": delete(_deleted_meanwhile(2)),
-    "somebody else's cluster of that name": create(_somebody_elses),
+    "another person has a cluster of that name": create(_somebody_elses),
     "the Delete of another stack": delete(_somebody_elses_deleted),
     "two stacks of one cluster name": create(_second_stack),
     "a Create delivered again after an update": Named(request="Create", act=_replayed_create, changes=True),
