@@ -140,7 +140,7 @@ def test_steps_are_read_one_behind_but_saved_whole(scenes: dict[str, dict[str, A
     whole = scenes["whole"]
     assert order(whole) == "g1 r1 g2 r2 g3 g4 r3 g5 r4 g6 r5 g7 r6 g8 r7 r8 s8"
     assert order(scenes["slow"]) == "g1 r1 g2 r2 g3 r3 g4 r4 g5 r5 g6 r6 g7 r7 g8 r8 s8"
-    # A step begins where the one before it ended if that one is unread: no second counts twice or is left out.
+    # A step begins where the one before ended if that one is unread: no second counts twice or is left out.
     assert [(row["step"], row["step_s"]) for row in whole["rows"]] == [
         *((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0)),
         *((step, 1.25) for step in range(5, 9)),
