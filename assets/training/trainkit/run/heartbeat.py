@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from trainkit.run import outcome
 from trainkit.run.metrics import FILE, last_row
@@ -55,9 +56,9 @@ class Heartbeat:
     """Age and usual length of the steps of a start; `began` is a Unix time, `now` of a monotonic clock."""
 
     def __init__(self, run_dir: Path, *, timeout_s: float, now: float, began: float) -> None:
-        self._run_dir, self._timeout_s = run_dir, timeout_s
-        row, self._size = last_row(run_dir / FILE), _size(run_dir / FILE)
-        self._row = row if row and seconds(str(row.get("time"))) < began else {}  # of an earlier start
+        self._run_dir, self._timeout_s, self._since = run_dir, timeout_s, began
+        self._size = _size(run_dir / FILE)
+        self._row = self._of_earlier_start(last_row(run_dir / FILE))
         self._began, self._beat, self._busy_from = False, now, now
         self._lengths: list[float] = []
         self._first_s = 0.0
@@ -65,8 +66,10 @@ class Heartbeat:
     def look(self, now: float) -> None:
         """Read the newest row, and record a new step."""
         size, row = _size(self._run_dir / FILE), last_row(self._run_dir / FILE)
-        if size < self._size:  # this start has removed the rows of steps that it repeats
-            self._row = row
+        if (
+            size < self._size
+        ):  # this start has removed rows of steps that it repeats, and may have added one
+            self._row = self._of_earlier_start(row)
         self._size = size
         if row and row != self._row:
             if self._began:
@@ -81,6 +84,9 @@ class Heartbeat:
             self._beat = max(self._beat, min(now, self._busy_from + LONG_S))
         else:
             self._busy_from = now
+
+    def _of_earlier_start(self, row: dict[str, Any]) -> dict[str, Any]:
+        return row if row and seconds(str(row.get("time"))) < self._since else {}
 
     def limit_s(self, timeout_s: float = 0.0) -> float:
         """Return the seconds without a step that are a hang; after one row the length of its step is taken.

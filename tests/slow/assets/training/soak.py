@@ -198,7 +198,10 @@ class Soak:
             (self.training.shared / "bad" / run).touch()
         elif kind == "requeue":
             self.say("requeue", "incomplete", str(self.tasks[run]))
-            self.faults.append((run, time.time()))
+            # The id of an array's last task is the array's: all its tasks are queued again.
+            array = [task for task in self.tasks if task.startswith("job-")]
+            hit = array if self.tasks[run] == min(self.tasks[each] for each in array) else [run]
+            self.faults += [(each, time.time()) for each in hit]
         elif kind == "controller":
             run = "slurmctld"
             # Killed, it forgets the last 5 s, and an ended job holds its nodes for minutes.

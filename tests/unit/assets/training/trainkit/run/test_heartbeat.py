@@ -43,6 +43,15 @@ def test_rows_of_an_earlier_start_do_not_count(tmp_path: Path) -> None:
     assert heartbeat.silence_s(START + 111) == 10
 
 
+def test_a_shorter_row_of_this_start_counts(tmp_path: Path) -> None:
+    note_step(tmp_path, 1, at=START - 5, step_s=0.123456)
+    heartbeat = Heartbeat(tmp_path, timeout_s=60, now=START, began=START)
+    (tmp_path / "metrics.jsonl").unlink()
+    note_step(tmp_path, 1, at=START + 1, step_s=0.5)
+    heartbeat.look(START + 2)
+    assert heartbeat.limit_s() == 60
+
+
 def test_a_step_before_the_first_look_counts(tmp_path: Path) -> None:
     note_step(tmp_path, 1, at=START + 1, step_s=0.5)
     heartbeat = Heartbeat(tmp_path, timeout_s=60, now=START, began=START)
