@@ -66,9 +66,7 @@ class Heartbeat:
     def look(self, now: float) -> None:
         """Read the newest row, and record a new step."""
         size, row = _size(self._run_dir / FILE), last_row(self._run_dir / FILE)
-        if (
-            size < self._size
-        ):  # this start has removed rows of steps that it repeats, and may have added one
+        if size < self._size:  # this start has removed rows of steps that it repeats, and may have added one
             self._row = self._of_earlier_start(row)
         self._size = size
         if row and row != self._row:
