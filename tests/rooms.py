@@ -15,7 +15,7 @@ PACKAGES = {
     "training_cluster": ROOT / "constructs",
     **dict.fromkeys(("ops", "rehearsal", "tools", "bench"), ROOT),
 }
-# Packages whose modules import each other, and are imported from outside by name alone.
+# Packages whose modules import each other.
 IMPORTERS = (*PACKAGES, "stacks")
 # Run by themselves, in other environments: their imports are not those of the project.
 APART = ("rehearsal/faults/inside", "ops/workload_template", "bench/baselines", "rehearsal/shims")
@@ -137,21 +137,6 @@ def workload_imports(folder: Path) -> dict[str, set[str]]:
     names = {name.removesuffix(".__init__"): path for name, path in names.items()}
     names |= {path.stem: path for path in tracked(f"{folder}/*.py") if path.parent == folder}
     return {name: {*_imported(path, names)} - {name} for name, path in names.items()}
-
-
-def importers(package: str) -> set[str]:
-    """Return the rooms outside of a package that import from it; of other top-level packages, these."""
-    top = package.split(".", maxsplit=1)[0]
-    return {
-        mine if mine.split(".")[0] == top else mine.split(".")[0]
-        for mine, theirs in arrows().items()
-        if not within(mine, package) and any(within(each, package) for each in theirs)
-    }
-
-
-def within(room: str, listed: str) -> bool:
-    """Return True if a room is the one that is listed, or in it."""
-    return room == listed or room.startswith(f"{listed}.")
 
 
 def tests_of(path: Path, *kinds: str) -> set[Path]:

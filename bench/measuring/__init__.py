@@ -1,4 +1,1 @@
-"""Measuring: time, memory, machine, results and pages.
-
-Imported by: bench.
-"""
+"""Measuring: time, memory, machine, results and pages."""

@@ -1,4 +1,1 @@
-"""Small CDK apps to compare ours with.
-
-Imported by: nobody; run by name.
-"""
+"""Small CDK apps to compare ours with."""

@@ -1,4 +1,1 @@
-"""Programs that benchmarks measure.
-
-Imported by: bench.
-"""
+"""Programs that benchmarks measure."""

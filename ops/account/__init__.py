@@ -1,4 +1,1 @@
-"""The AWS account as trainctl reads it: sessions, stacks, clusters, and commands on a head node.
-
-Imported by: ops, rehearsal.
-"""
+"""The AWS account as trainctl reads it: sessions, stacks, clusters, and commands on a head node."""

@@ -1,4 +1,1 @@
-"""Figures of a cluster's Prometheus, live in a terminal, and boards for Grafana.
-
-Imported by: ops.commands.
-"""
+"""Figures of a cluster's Prometheus, live in a terminal, and boards for Grafana."""

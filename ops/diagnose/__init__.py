@@ -1,4 +1,1 @@
-"""Matches the logs of a failure with known causes, and ranks these, each with its evidence and its remedy.
-
-Imported by: ops.commands.
-"""
+"""Matches the logs of a failure with known causes, and ranks these, each with its evidence and its remedy."""

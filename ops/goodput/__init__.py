@@ -1,4 +1,1 @@
-"""Share of paid node time that trains: its forecast, for `trainctl price` and `trainctl report`.
-
-Imported by: ops.commands, ops.price, ops.report.
-"""
+"""Share of paid node time that trains: its forecast, for `trainctl price` and `trainctl report`."""

@@ -1,4 +1,1 @@
-"""`trainctl import`: flags, queues and overrides from a cluster config that others wrote.
-
-Imported by: ops.commands, rehearsal, tools.
-"""
+"""`trainctl import`: flags, queues and overrides from a cluster config that others wrote."""

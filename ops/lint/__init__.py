@@ -1,4 +1,1 @@
-"""`trainctl lint`: finds obsolete and harmful settings in job scripts, by the rules of rules.yaml.
-
-Imported by: ops.commands.
-"""
+"""`trainctl lint`: finds obsolete and harmful settings in job scripts, by the rules of rules.yaml."""

@@ -1,4 +1,1 @@
-"""Asks the real ParallelCluster library, which has an environment of its own, about a cluster config.
-
-Imported by: ops.commands, ops.plan, ops.preflight.config, tools.
-"""
+"""Asks the real ParallelCluster library, which has an environment of its own, about a cluster config."""

@@ -1,4 +1,1 @@
-"""`trainctl plan`: shows the changes of a deploy, by flag.
-
-Imported by: ops.commands, ops.importing, ops.teardown, ops.verify.
-"""
+"""`trainctl plan`: shows the changes of a deploy, by flag."""

@@ -1,4 +1,1 @@
-"""`trainctl price`: what a cluster costs idle, with all nodes running, and for each token.
-
-Imported by: ops.commands, ops.plan.
-"""
+"""`trainctl price`: what a cluster costs idle, with all nodes running, and for each token."""

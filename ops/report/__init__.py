@@ -1,4 +1,1 @@
-"""`trainctl report`: training runs as text and as an HTML page.
-
-Imported by: ops.commands, ops.jobs, ops.price, ops.verify.
-"""
+"""`trainctl report`: training runs as text and as an HTML page."""

@@ -1,4 +1,1 @@
-"""`trainctl status`: the progress of a deploy, and the state of a cluster.
-
-Imported by: ops.commands.
-"""
+"""`trainctl status`: the progress of a deploy, and the state of a cluster."""

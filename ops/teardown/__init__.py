@@ -1,4 +1,1 @@
-"""`trainctl destroy --plan`: what is deleted, what remains at which cost, and the commands that delete it.
-
-Imported by: ops.commands.
-"""
+"""`trainctl destroy --plan`: what is deleted, what remains at which cost, and the commands that delete it."""

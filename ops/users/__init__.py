@@ -1,4 +1,1 @@
-"""People of a cluster: `trainctl users` edits the file of users, `trainctl usage` sums what they used.
-
-Imported by: ops.commands, rehearsal.
-"""
+"""People of a cluster: `trainctl users` edits the file of users, `trainctl usage` sums what they used."""

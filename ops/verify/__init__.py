@@ -1,4 +1,1 @@
-"""Compares a deployed cluster with the claims that no rehearsal can prove.
-
-Imported by: ops.commands, tools.
-"""
+"""Compares a deployed cluster with the claims that no rehearsal can prove."""

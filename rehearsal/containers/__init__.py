@@ -1,4 +1,1 @@
-"""Containers of the local Slurm: an image made here, and what Pyxis and Enroot do with it on a node.
-
-Imported by: rehearsal.run.
-"""
+"""Containers of the local Slurm: an image made here, and what Pyxis and Enroot do with it on a node."""

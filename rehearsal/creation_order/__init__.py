@@ -1,4 +1,1 @@
-"""The order in which CloudFormation creates a stack's resources, and the templates that depend on luck.
-
-Imported by: rehearsal.
-"""
+"""The order in which CloudFormation creates a stack's resources, and the templates that depend on luck."""

@@ -1,4 +1,1 @@
-"""Faults of AWS, head nodes and Lambda functions; no resource of the app may be stranded or lost.
-
-Imported by: rehearsal.__main__.
-"""
+"""Faults of AWS, head nodes and Lambda functions; no resource of the app may be stranded or lost."""

@@ -1,9 +1,6 @@
 """A real Slurm on this machine with ParallelCluster's own partitions and node names.
 
 With it the job scripts of a cluster run unchanged on a laptop.
-
-Imported by: bench, rehearsal.commands, rehearsal.deployed, rehearsal.head_node, rehearsal.keep_running,
-rehearsal.people, rehearsal.prove, rehearsal.run, rehearsal.validation, rehearsal.workspace.
 """
 
 from rehearsal.local_slurm.cluster import LocalSlurm, stop_processes

@@ -1,4 +1,1 @@
-"""Metrics of a rehearsal: a real Prometheus, and a real node_exporter for each node of the local Slurm.
-
-Imported by: rehearsal.
-"""
+"""Metrics of a rehearsal: a real Prometheus, and a real node_exporter for each node of the local Slurm."""

@@ -1,4 +1,1 @@
-"""`make validate`: our flags' rules, compared with the rules of the real ParallelCluster library.
-
-Imported by: rehearsal.__main__.
-"""
+"""`make validate`: our flags' rules, compared with the rules of the real ParallelCluster library."""

@@ -17,7 +17,6 @@ from training_cluster.paths import ROOT
 
 MOST_MODULES = 20
 MOST_WORDS = 8
-NOBODY = "nobody; run by name"
 CONSTANTS = ("paths", "ports")
 """Modules of constants alone."""
 
@@ -59,20 +58,6 @@ def test_modules_of_workloads_import_in_one_direction() -> None:
     for folder in (ROOT / "assets" / "training").glob("*/"):
         imports = rooms.workload_imports(folder.relative_to(ROOT))
         assert list(TopologicalSorter(imports).static_order()), folder
-
-
-def test_each_package_says_who_imports_it() -> None:
-    for module, path in rooms.modules().items():
-        if path.name == "__init__.py" and module not in rooms.IMPORTERS:
-            text = ast.get_docstring(ast.parse((ROOT / path).read_text())) or ""
-            found = re.search(r"\n\nImported by: ([\w.,; ]+)\.$", text.replace(",\n", ", "))
-            assert found, f"{path}: its docstring ends with a paragraph 'Imported by: ...'"
-            listed = [] if found[1] == NOBODY else found[1].split(", ")
-            importers = rooms.importers(module)
-            for each in importers:
-                assert any(rooms.within(each, package) for package in listed), f"{path}: {each} imports it"
-            for package in listed:
-                assert any(rooms.within(each, package) for each in importers), f"{path}: {package} does not"
 
 
 def _names_tested(folder: Path) -> set[str]:

@@ -1,4 +1,1 @@
-"""Grafana boards of a cluster, by Grafana's own library; `python -m tools.boards` writes them.
-
-Imported by: nobody; run by name.
-"""
+"""Grafana boards of a cluster, by Grafana's own library; `python -m tools.boards` writes them."""

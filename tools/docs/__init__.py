@@ -1,6 +1,4 @@
 """Generators of the pages in docs/, and of the table of reserved keys.
 
 `python -m tools.docs` writes all of them.
-
-Imported by: bench.
 """

@@ -1,4 +1,1 @@
-"""Exporters of data from the ParallelCluster library: schema and permissions.
-
-Imported by: nobody; run by name.
-"""
+"""Exporters of data from the ParallelCluster library: schema and permissions."""

@@ -1,4 +1,1 @@
-"""Advice that `cdk synth` shows: costs, and settings that work and surprise.
-
-Imported by: ops, stacks.
-"""
+"""Advice that `cdk synth` shows: costs, and settings that work and surprise."""

@@ -2,6 +2,4 @@
 
 A new flag goes into a group: compute, cluster, network, storage or account. settings.py combines the groups;
 rules/context.py reads the CDK context into it.
-
-Imported by: ops, rehearsal, stacks, tools, training_cluster.
 """

@@ -1,4 +1,1 @@
-"""The image of compute nodes: found, checked, or built by EC2 Image Builder.
-
-Imported by: ops, stacks, training_cluster.advice.
-"""
+"""The image of compute nodes: found, checked, or built by EC2 Image Builder."""

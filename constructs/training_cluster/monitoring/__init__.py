@@ -1,4 +1,1 @@
-"""The dashboard, alarms and budget of a cluster.
-
-Imported by: stacks.
-"""
+"""The dashboard, alarms and budget of a cluster."""

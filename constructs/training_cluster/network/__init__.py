@@ -1,4 +1,1 @@
-"""The VPC, its subnets, endpoints and security group.
-
-Imported by: ops, stacks, tools, training_cluster.image, training_cluster.storage.
-"""
+"""The VPC, its subnets, endpoints and security group."""

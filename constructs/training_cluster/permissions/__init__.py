@@ -1,4 +1,1 @@
-"""The IAM statements of the provider's role, from permissions.tsv.
-
-Imported by: ops, rehearsal, tools, training_cluster.cluster.
-"""
+"""The IAM statements of the provider's role, from permissions.tsv."""

@@ -1,4 +1,1 @@
-"""Reader of the flags in the CDK context, and rules between flags: combinations that it refuses.
-
-Imported by: bench, ops, rehearsal, tools, training_cluster.network.
-"""
+"""Reader of the flags in the CDK context, and rules between flags: combinations that it refuses."""

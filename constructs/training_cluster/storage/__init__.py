@@ -1,4 +1,1 @@
-"""The bucket, FSx for Lustre, EFS and the accounting database.
-
-Imported by: ops, stacks, tools.
-"""
+"""The bucket, FSx for Lustre, EFS and the accounting database."""

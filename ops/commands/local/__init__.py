@@ -1,4 +1,1 @@
-"""Subcommands of `trainctl` that need no account.
-
-Imported by: ops.cli.
-"""
+"""Subcommands of `trainctl` that need no account."""

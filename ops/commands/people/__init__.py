@@ -1,4 +1,1 @@
-"""Subcommands about the people of a cluster.
-
-Imported by: ops.cli.
-"""
+"""Subcommands about the people of a cluster."""

@@ -1,4 +1,1 @@
-"""Checks of the account: credentials, conflicting names, budgets, and resources that the flags name.
-
-Imported by: ops.commands, ops.preflight.checks.
-"""
+"""Checks of the account: credentials, conflicting names, budgets, and resources that the flags name."""

@@ -1,4 +1,1 @@
-"""Checks of quotas, zones, instance types and reservations.
-
-Imported by: ops.preflight.checks, ops.preflight.network.
-"""
+"""Checks of quotas, zones, instance types and reservations."""

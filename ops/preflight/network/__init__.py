@@ -1,4 +1,1 @@
-"""Checks of an existing network.
-
-Imported by: ops.preflight.checks, ops.preflight.storage.
-"""
+"""Checks of an existing network."""

@@ -1,4 +1,1 @@
-"""CloudFormation's engine and its resource types.
-
-Imported by: rehearsal.
-"""
+"""CloudFormation's engine and its resource types."""

@@ -1,4 +1,1 @@
-"""Access to the internals of ministack and moto.
-
-Imported by: rehearsal.
-"""
+"""Access to the internals of ministack and moto."""

@@ -1,4 +1,1 @@
-"""A cluster's head node: its signals, Systems Manager's agent and Run Command.
-
-Imported by: rehearsal.local_aws.gateway, rehearsal.local_aws.server.
-"""
+"""A cluster's head node: its signals, Systems Manager's agent and Run Command."""

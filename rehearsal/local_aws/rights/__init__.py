@@ -1,4 +1,1 @@
-"""Checks each call of a function, and of CloudFormation on its behalf, against the rights of its role.
-
-Imported by: rehearsal, tools.
-"""
+"""Checks each call of a function, and of CloudFormation on its behalf, against the rights of its role."""
