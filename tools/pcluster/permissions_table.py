@@ -21,12 +21,10 @@ import yaml
 
 from rehearsal.local_aws.rights.registry_schemas import Handlers, UnknownTypeError, handlers, schema
 from rehearsal.recording import judged_calls
-from rehearsal.recording.provider_calls import CODE, provider_calls
 from training_cluster.paths import ROOT
 from training_cluster.permissions.overrides import MANAGED_TYPES
 from training_cluster.permissions.table import NO_ACTION, PATH, UNDECIDED, Row, dump, load
 
-OwnCall = tuple[str, str, str]
 _REQUEST = "request "
 # Attributes of a resource in a template beside its properties; no schema has them.
 _ATTRIBUTES = {"UpdatePolicy"}
@@ -77,16 +75,13 @@ def with_column(rows: Iterable[Row], column: str, found: Mapping[str, Iterable[s
     return sorted(new, key=lambda row: row.action.lower())
 
 
-def with_calls(rows: list[Row], recording: str, own: Iterable[OwnCall] = ()) -> list[Row]:
+def with_calls(rows: list[Row], recording: str) -> list[Row]:
     """Replace the calls and the list of types; `types` then reads the permissions of new ones.
 
     Args:
         recording: judged calls of the provider's role.
-        own: file, operation and action of each call in the provider's source.
     """
-    calls, provider = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
-    for file, operation, action in own:
-        provider[action].add(f"{file} {operation}")
+    calls = defaultdict[str, set[str]](set)
     for call in judged_calls.parse(recording):
         if call.by.startswith(_REQUEST):
             calls[call.need.action].add(call.by.partition(":")[2])
@@ -95,9 +90,7 @@ def with_calls(rows: list[Row], recording: str, own: Iterable[OwnCall] = ()) -> 
         types[row.action] = {each for each in row.types if each.partition(" ")[0] in recorded}
     known = {each.partition(" ")[0] for cells in types.values() for each in cells}
     types[NO_ACTION] |= recorded - known
-    for column, found in (("calls", calls), ("provider", provider), ("types", types)):
-        rows = with_column(rows, column, found)
-    return rows
+    return with_column(with_column(rows, "calls", calls), "types", types)
 
 
 def with_types(
@@ -170,7 +163,7 @@ def _changed(arguments: argparse.Namespace) -> list[Row]:
     if arguments.command == "calls":
         recording = record(ROOT / ".rehearsal")
         judged_calls.PATH.write_text(recording, encoding="utf-8")
-        return with_calls(rows, recording, provider_calls(CODE))
+        return with_calls(rows, recording)
     if arguments.command == "types":
         return with_types(rows)
     return with_policy(rows, published_statements(arguments.file))

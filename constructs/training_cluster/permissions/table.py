@@ -25,13 +25,11 @@ class Row:
     """Action as `service:Action`. Rows that are left out may have a wildcard, or - for types without any."""
     scopes: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    """Operations of the ParallelCluster library's calls, recorded on the local AWS."""
+    """Operations of calls of the provider and the ParallelCluster library, recorded on the local AWS."""
     types: tuple[str, ...] = ()
     """Resource types whose handlers take the action by the registry: `AWS::EC2::Instance create,delete`."""
     policy: tuple[str, ...] = ()
     """Statements of ParallelCluster's published policy; `Sid as s3:Get*` where a wildcard names it."""
-    provider: tuple[str, ...] = ()
-    """Calls of the provider itself: `failure_logs.py PutObject`."""
     documentation: tuple[str, ...] = ()
     """Pages of AWS's documentation, for actions without another source."""
     left_out: tuple[str, ...] = ()
@@ -54,7 +52,7 @@ class Row:
     @property
     def is_named(self) -> bool:
         """True when any source names the action."""
-        return bool(self.calls or self.types or self.policy or self.provider or self.documentation)
+        return bool(self.calls or self.types or self.policy or self.documentation)
 
     @property
     def unset(self) -> Mapping[str, tuple[str, ...]]:

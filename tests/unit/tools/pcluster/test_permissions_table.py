@@ -41,9 +41,7 @@ def test_new_action_of_a_type_is_undecided() -> None:
 def test_table_has_the_calls_of_the_recording() -> None:
     rows = load()
     recording = judged_calls.PATH.read_text(encoding="utf-8")
-    calls = [(call.partition(" "), row.action) for row in rows for call in row.provider]
-    own = [(file, operation, action) for (file, _, operation), action in calls]
-    assert dump(with_calls(rows, recording, own)) == dump(rows), "type: make permissions"
+    assert dump(with_calls(rows, recording)) == dump(rows), "type: make permissions"
 
 
 def test_table_has_the_registrys_handlers() -> None:

@@ -106,7 +106,7 @@ def test_every_row_has_scopes_or_a_reason(table: list[Row]) -> None:
             assert is_action, f"{row.action} is no action of IAM's"
             assert "*" not in row.action
             continue
-        assert not row.calls and not row.provider, row.action
+        assert not row.calls, row.action
         if row.unset:
             # Of every type that takes it, what would; that no template has it the slow tests check.
             assert {each for each in row.type_names if not row.excuses(each)} == set(row.unset), row.action
