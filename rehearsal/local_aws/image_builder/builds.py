@@ -4,7 +4,6 @@ No instance starts and no component runs. Errors before or after these steps fai
 """
 
 import datetime
-from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,107 +11,82 @@ from botocore.exceptions import ClientError
 from rehearsal.local_aws.address import REGION
 from rehearsal.local_aws.ec2.images import copy_image
 from rehearsal.local_aws.emulators.ministack_client import client
-from rehearsal.local_aws.emulators.moto_types import ec2
-from rehearsal.local_aws.image_builder.records import RECORDS, Record, RefusedError, add, find, next_number
+from rehearsal.local_aws.emulators.moto_types import Properties, ec2
+from rehearsal.local_aws.image_builder.records import Record, RefusedError, add, find, next_number
 
 # Prefixes to which Image Builder's own role may write (its policy AWSServiceRoleForImageBuilder).
 _OWN_PARAMETERS, _OWN_LOGS = "/imagebuilder/", "/aws/imagebuilder/"
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildRequest:
-    """Inputs of a build, by ARN."""
+def named(wanted: Properties) -> tuple[Record, Record]:
+    """Return the recipe and the distribution of an AWS::ImageBuilder::Image or ::ImagePipeline.
 
-    recipe: str
-    distribution: str | None
-    execution_role: str | None
-    log_group: str | None
-    tags: dict[str, str]
-    pipeline_arn: str | None = None
-
-    @classmethod
-    def from_properties(cls, properties: dict[str, Any], pipeline: Record | None = None) -> "BuildRequest":
-        """Read the properties of an AWS::ImageBuilder::Image or ::ImagePipeline, which have the same names.
-
-        Raises:
-            RefusedError: a resource that it names does not exist.
-        """
-        recipe = find(properties["ImageRecipeArn"], "image-recipe").arn
-        distribution = properties.get("DistributionConfigurationArn")
-        logs = properties.get("LoggingConfiguration") or {}
-        find(properties["InfrastructureConfigurationArn"], "infrastructure-configuration")
-        if distribution:
-            find(distribution, "distribution-configuration")
-        return cls(
-            recipe=recipe,
-            distribution=distribution,
-            execution_role=properties.get("ExecutionRole"),
-            log_group=logs.get("LogGroupName") or logs.get("ImageLogGroupName"),
-            tags=properties.get("ImageTags" if pipeline else "Tags") or {},
-            pipeline_arn=pipeline.arn if pipeline else None,
-        )
+    Raises:
+        RefusedError: a resource that it names does not exist.
+    """
+    find(wanted["InfrastructureConfigurationArn"], "infrastructure-configuration")
+    distribution = find(wanted["DistributionConfigurationArn"], "distribution-configuration")
+    return find(wanted["ImageRecipeArn"], "image-recipe"), distribution
 
 
-def build(order: BuildRequest) -> Record:
-    """Build an image; its details contain the state, available or failed."""
-    recipe = RECORDS[order.recipe]
+def build(wanted: Properties, tags: dict[str, str] | None) -> Record:
+    """Build an image; its details contain the state, available or failed.
+
+    Args:
+        wanted: properties of the AWS::ImageBuilder::Image or ::ImagePipeline.
+        tags: tags of the image.
+
+    Raises:
+        RefusedError: a resource that it names does not exist.
+    """
+    recipe, distribution = named(wanted)
     version = ".".join(str(part) for part in recipe.numbers)
     number = next_number("image", recipe.name, version)
-    image = add("image", {"Name": recipe.name}, version, str(number))
-    image.details = {"recipe": recipe.arn, "order": order, "state": {"status": "AVAILABLE"}}
+    image = add("image", {"Name": recipe.name, "Tags": tags or {}}, version, str(number))
+    image.details = {"recipe": recipe.arn, "state": {"status": "AVAILABLE"}}
     try:
-        image.details |= _make_ami(order, image)
+        image.details["ami"] = _make_ami(image, recipe.properties, distribution.properties, wanted)
     except RefusedError as error:
         image.details["state"] = {"status": "FAILED", "reason": str(error)}
     return image
 
 
-def _make_ami(order: BuildRequest, image: Record) -> dict[str, Any]:
-    recipe = RECORDS[order.recipe].properties
+def _make_ami(image: Record, recipe: Properties, distribution: Properties, wanted: Properties) -> str:
     parent = known_ami(recipe["ParentImage"])
-    distribution = _distribution(order)
-    wanted = distribution.get("AmiDistributionConfiguration") or {}
-    parameters = distribution.get("SsmParameterConfigurations") or []
-    if not order.execution_role:
-        _refuse_what_is_not_image_builders_own(order, parameters)
+    [here] = [each for each in distribution["Distributions"] if each["Region"] == REGION]
+    parameters = here.get("SsmParameterConfigurations") or []
+    logs = wanted.get("LoggingConfiguration") or {}
+    _refuse_what_is_not_image_builders_own(
+        parameters, logs.get("LogGroupName") or logs.get("ImageLogGroupName")
+    )
+    of_ami = here["AmiDistributionConfiguration"]
     ami = copy_image(
         parent,
-        name=_ami_name(wanted.get("Name"), image),
-        description=wanted.get("Description") or "",
+        name=_ami_name(of_ami["Name"]),
+        description=of_ami.get("Description") or "",
         root_gib=_root_gib(recipe, parent),
         tags={
-            **(recipe.get("AmiTags") or {}),
-            **(wanted.get("AmiTags") or {}),
+            **(of_ami.get("AmiTags") or {}),
             "CreatedBy": "EC2 Image Builder",
             "Ec2ImageBuilderArn": image.arn,
         },
     )
     for each in parameters:
         _publish(each, ami.id)
-    return {"ami": ami.id, "ami_name": ami.name}
+    return str(ami.id)
 
 
-def _refuse_what_is_not_image_builders_own(order: BuildRequest, parameters: list[dict[str, Any]]) -> None:
+def _refuse_what_is_not_image_builders_own(parameters: list[Properties], log_group: str | None) -> None:
     for each in parameters:
         if not each["ParameterName"].startswith(_OWN_PARAMETERS):
             raise RefusedError(
                 "AWSServiceRoleForImageBuilder is not authorized to perform: ssm:PutParameter on "
                 f"{each['ParameterName']}"
             )
-    if order.log_group and not order.log_group.startswith(_OWN_LOGS):
+    if log_group and not log_group.startswith(_OWN_LOGS):
         raise RefusedError(
-            "AWSServiceRoleForImageBuilder is not authorized to perform: logs:PutLogEvents on "
-            f"{order.log_group}"
+            f"AWSServiceRoleForImageBuilder is not authorized to perform: logs:PutLogEvents on {log_group}"
         )
-
-
-def _distribution(order: BuildRequest) -> dict[str, Any]:
-    """Return the distribution's settings for this region; other regions are ignored."""
-    distributions = RECORDS[order.distribution].properties["Distributions"] if order.distribution else []
-    here: list[dict[str, Any]] = [each for each in distributions if each["Region"] == REGION]
-    if distributions and not here:
-        raise RefusedError(f"{REGION}, where the image is built, is not in the distribution")
-    return here[0] if here else {}
 
 
 def known_ami(id_: str) -> Any:
@@ -125,7 +99,7 @@ def known_ami(id_: str) -> Any:
     return image
 
 
-def _root_gib(recipe: dict[str, Any], parent: Any) -> int:
+def _root_gib(recipe: Properties, parent: Any) -> int:
     [root] = parent.block_device_mappings
     least = size = int(root["Ebs"]["VolumeSize"])
     for device in recipe.get("BlockDeviceMappings") or []:
@@ -139,20 +113,17 @@ def _root_gib(recipe: dict[str, Any], parent: Any) -> int:
     return size
 
 
-def _ami_name(template: str | None, image: Record) -> str:
+def _ami_name(template: str) -> str:
     # In microseconds, where AWS uses milliseconds, since builds here take no time.
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
-    name = template or f"{image.name} {{{{ imagebuilder:buildDate }}}}"
-    for variable, value in (("buildDate", date), ("buildVersion", str(image.numbers[-1]))):
-        for form in (f"{{{{ imagebuilder:{variable} }}}}", f"{{{{imagebuilder:{variable}}}}}"):
-            name = name.replace(form, value)
+    name = template.replace("{{ imagebuilder:buildDate }}", date)
     taken = [each.id for each in ec2().amis.values() if each.name == name]
     if taken:
         raise RefusedError(f"AMI name {name} is already in use by AMI {taken[0]}")
     return name
 
 
-def _publish(wanted: dict[str, Any], ami_id: str) -> None:
+def _publish(wanted: Properties, ami_id: str) -> None:
     try:
         client("ssm").put_parameter(
             Name=wanted["ParameterName"],

@@ -1,53 +1,78 @@
 """Checks of a component's document by Image Builder's rules (pure). The document is never run.
 
-The rules are from the user guide ("Use the AWSTOE component document framework", "Action modules").
+The rules are from the user guide ("Use the AWSTOE component document framework", "Action modules"), for the
+actions of the app's document.
 """
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
-# Required inputs of each action, for the modules that work on Linux.
-_ACTIONS: dict[str, tuple[str, ...]] = {
-    "Assert": (),
-    "ExecuteBash": ("commands",),
-    "ExecuteBinary": ("path",),
-    "ExecuteDocument": ("document",),
-    "Reboot": (),
-    "UpdateOS": (),
-    "WebDownload": ("source", "destination"),
-    "S3Download": ("source", "destination"),
-    "S3Upload": ("source", "destination"),
-    "CreateFile": ("path", "content"),
-    "AppendFile": ("path", "content"),
-    "ReadFile": ("path",),
-    "DeleteFile": ("path",),
-    "ListFiles": ("path",),
-    "CopyFile": ("source", "destination"),
-    "MoveFile": ("source", "destination"),
-    "CreateSymlink": ("path", "target"),
-    "SetFileEncoding": ("path", "encoding"),
-    "SetFileOwner": ("path", "owner"),
-    "SetFilePermissions": ("path", "permissions"),
-    "CreateFolder": ("path",),
-    "DeleteFolder": ("path",),
-    "CopyFolder": ("source", "destination"),
-    "MoveFolder": ("source", "destination"),
-    "SetFolderOwner": ("path", "owner"),
-    "SetFolderPermissions": ("path", "permissions"),
-}
-_PHASES = frozenset({"build", "validate", "test"})
-_STEP_KEYS = frozenset(
-    {"name", "action", "inputs", "timeoutSeconds", "onFailure", "maxAttempts", "loop", "if"}
-)
 _REFERENCE = re.compile(r"\{\{\s*([^}]*?)\s*\}\}")
 _OF_THE_SERVICE = ("loop.", "imagebuilder:", "aws:", "global:")
 
 
 class DocumentError(Exception):
     """A document that Image Builder refuses. The message has the place and the reason."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
+
+
+class _Commands(_Part):
+    commands: list[str] = Field(min_length=1)
+
+
+class _Object(_Part):
+    source: str = Field(min_length=1)
+    destination: str = Field(min_length=1)
+    overwrite: bool = True
+
+
+class _Step(_Part):
+    name: str = Field(min_length=1)
+    timeout_seconds: int = 7200
+    max_attempts: int = 1
+    on_failure: Literal["Abort", "Continue", "Ignore"] = "Abort"
+
+
+class _Bash(_Step):
+    action: Literal["ExecuteBash"]
+    inputs: _Commands
+
+
+class _Download(_Step):
+    action: Literal["S3Download"]
+    inputs: list[_Object] = Field(min_length=1)
+
+
+def _once(parts: list[Any]) -> list[Any]:
+    names = [each.name for each in parts]
+    if len(set(names)) < len(names):
+        raise ValueError(f"a name occurs twice: {names}")
+    return parts
+
+
+class _Phase(_Part):
+    name: Literal["build", "validate", "test"]
+    steps: Annotated[
+        list[Annotated[_Bash | _Download, Field(discriminator="action")]],
+        AfterValidator(_once),
+        Field(min_length=1),
+    ]
+
+
+class _Document(_Part):
+    name: str = ""
+    description: str = ""
+    schema_version: float = Field(ge=1, le=1)
+    parameters: list[dict[str, dict[str, Any]]] = []
+    phases: Annotated[list[_Phase], AfterValidator(_once), Field(min_length=1)]
 
 
 def read(data: str) -> dict[str, Any]:
@@ -57,13 +82,14 @@ def read(data: str) -> dict[str, Any]:
         DocumentError: it is not YAML, or breaks a rule.
     """
     try:
-        document = yaml.safe_load(data)
+        document: dict[str, Any] = yaml.safe_load(data)
+        _Document.model_validate(document)
     except yaml.YAMLError as error:
         raise DocumentError(f"the document is not YAML: {error}") from None
-    if not isinstance(document, dict):
-        raise DocumentError("the document is not a mapping")
-    problem = next(_problems(document), None)
-    if problem:
+    except ValidationError as error:
+        [first, *_] = error.errors()
+        raise DocumentError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    for problem in _unknown_references(document):
         raise DocumentError(problem)
     return document
 
@@ -82,61 +108,12 @@ def missing_parameters(document: dict[str, Any], given: set[str]) -> str:
     return f"parameters without a value: {', '.join(lacking)}" if lacking else ""
 
 
-def _problems(document: dict[str, Any]) -> Iterator[str]:
-    if str(document.get("schemaVersion")) != "1.0":
-        yield f"schemaVersion is {document.get('schemaVersion')!r}, not 1.0"
-    phases = document.get("phases")
-    if not isinstance(phases, list) or not all(isinstance(each, dict) for each in phases):
-        yield "phases is not a list of phases"
-        return
-    names = [each.get("name") for each in phases]
-    if len(set(names)) < len(names):
-        yield f"a phase's name occurs twice: {names}"
-    if not _PHASES & set(names):
-        yield f"the phases are {names}; at least one of {sorted(_PHASES)} is required"
-    constants = {name for each in document.get("constants") or [] for name in each}
-    known = {*constants, *parameters(document)}
-    for phase in phases:
-        yield from _problems_of_phase(phase, known=known, phases=set(names))
-
-
-def _problems_of_phase(phase: dict[str, Any], *, known: set[str], phases: set[Any]) -> Iterator[str]:
-    steps = phase.get("steps")
-    if not isinstance(steps, list) or not steps:
-        yield f"{phase.get('name')}: it has no steps"
-        return
-    names = [each.get("name") for each in steps]
-    if len(set(names)) < len(names):
-        yield f"{phase['name']}: a step's name occurs twice: {names}"
-    for step in steps:
-        where = f"{phase['name']}.{step.get('name')}"
-        for problem in _problems_of_step(step):
-            yield f"{where}: {problem}"
-        for reference in _REFERENCE.findall(yaml.safe_dump(step, width=10_000)):
-            head = reference.partition(".")[0]
-            if reference not in known and head not in phases and not reference.startswith(_OF_THE_SERVICE):
-                yield f"{where}: {{{{ {reference} }}}} is not a parameter, constant or output of a step"
-
-
-def _problems_of_step(step: dict[str, Any]) -> Iterator[str]:
-    if not step.get("name"):
-        yield "a step has no name"
-    if unknown := set(step) - _STEP_KEYS:
-        yield f"a step cannot have {sorted(unknown)}"
-    action = step.get("action")
-    if action not in _ACTIONS:
-        yield f"there is no action {action} on Linux"
-        return
-    if step.get("onFailure", "Abort") not in ("Abort", "Continue", "Ignore"):
-        yield f"onFailure is {step['onFailure']}, not Abort, Continue or Ignore"
-    for key in ("timeoutSeconds", "maxAttempts"):
-        if not isinstance(step.get(key, 1), int):
-            yield f"{key} is {step[key]!r}, not a number"
-    inputs = step.get("inputs") or {}
-    for each in inputs if isinstance(inputs, list) else [inputs]:
-        if lacking := [name for name in _ACTIONS[str(action)] if not each.get(name)]:
-            yield f"{action} lacks {lacking}"
-    if action == "ExecuteBash":
-        commands = inputs.get("commands") if isinstance(inputs, dict) else None
-        if not isinstance(commands, list) or not all(isinstance(each, str) for each in commands):
-            yield "commands is not a list of strings"
+def _unknown_references(document: dict[str, Any]) -> Iterator[str]:
+    known = {*parameters(document), *(phase["name"] for phase in document["phases"])}
+    for phase in document["phases"]:
+        for step in phase["steps"]:
+            for reference in _REFERENCE.findall(yaml.safe_dump(step, width=10_000)):
+                head = reference.partition(".")[0]
+                if not {reference, head} & known and not reference.startswith(_OF_THE_SERVICE):
+                    where = f"{phase['name']}.{step['name']}"
+                    yield f"{where}: {{{{ {reference} }}}} is not a parameter or output of a step"

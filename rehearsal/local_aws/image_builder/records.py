@@ -9,18 +9,12 @@ from rehearsal.local_aws.address import ACCOUNT, REGION
 
 _NUMBER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 _NAME = re.compile(r"[-_A-Za-z0-9][-_A-Za-z0-9 ]{1,126}[-_A-Za-z0-9]")
-_WILD = re.compile(r"(?<=[/.])x(?=\\\.|$)")
-"""Pattern of the x of a version in an escaped ARN."""
 _LARGEST = 2**30 - 1
 """Largest number in a part of a version."""
 
 
 class RefusedError(ValueError):
-    """A request that Image Builder refuses; `code` is the error code of its API."""
-
-    def __init__(self, message: str, code: str = "InvalidParameterValueException") -> None:
-        super().__init__(message)
-        self.code = code
+    """A request that Image Builder refuses."""
 
 
 @dataclass
@@ -73,8 +67,7 @@ def add(kind: str, properties: dict[str, Any], *version: str) -> Record:
     if arn in RECORDS:
         resource = "".join(word.title() for word in kind.split("-"))
         raise RefusedError(
-            f"Resource of type 'AWS::ImageBuilder::{resource}' with identifier '{arn}' already exists.",
-            "ResourceAlreadyExistsException",
+            f"Resource of type 'AWS::ImageBuilder::{resource}' with identifier '{arn}' already exists."
         )
     RECORDS[arn] = Record(arn=arn, kind=kind, name=name, properties=properties)
     return RECORDS[arn]
@@ -89,19 +82,12 @@ def next_number(kind: str, name: str, version: str) -> int:
     return max(found, default=-1 if wild else 0) + 1
 
 
-def find(reference: str, kind: str) -> Record:
-    """Find a record by its ARN. Without a build number it is the latest build, for an x the latest version.
-
-    Raises:
-        RefusedError: there is none.
-    """
-    exact = _WILD.sub(r"\\d+", re.escape(reference))
-    found = [
-        each for each in RECORDS.values() if each.kind == kind and re.fullmatch(rf"{exact}(/\d+)?", each.arn)
-    ]
-    if not found:
-        raise RefusedError(f"The resource '{reference}' does not exist.", "ResourceNotFoundException")
-    return max(found, key=lambda each: each.numbers)
+def find(arn: str, kind: str) -> Record:
+    """Return a record by its ARN. Raises RefusedError if there is none of this kind."""
+    record = RECORDS.get(arn)
+    if record is None or record.kind != kind:
+        raise RefusedError(f"The resource '{arn}' does not exist.")
+    return record
 
 
 def remove(arn: str) -> None:
@@ -119,8 +105,7 @@ def remove(arn: str) -> None:
     if users:
         raise RefusedError(
             f"Resource dependency error: The resource ARN '{arn}' has other resources that depend on it: "
-            f"{', '.join(users)}",
-            "ResourceDependencyException",
+            f"{', '.join(users)}"
         )
     RECORDS.pop(arn, None)
 

