@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from rehearsal.local_aws.access_keys import AccessKeys
 from rehearsal.local_aws.emulators.moto_services import SERVICES, Answer, MotoServices
 from rehearsal.local_aws.head_node import run_commands
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
@@ -33,15 +32,12 @@ class Gateway:
     """ASGI application: moto for moto_services.SERVICES, ours for Image Builder, ministack for all others.
 
     Args:
-        access_keys: accepted access keys.
-        gate: judges the rights of functions' requests.
+        gate: refuses requests of strangers, and judges the rights of functions' requests.
         log: takes one line per request, `service action status`.
     """
 
-    def __init__(
-        self, *, ministack: Application, moto: MotoServices, access_keys: AccessKeys, gate: Gate, log: Path
-    ) -> None:
-        self._ministack, self._moto, self._access_keys, self._gate = ministack, moto, access_keys, gate
+    def __init__(self, *, ministack: Application, moto: MotoServices, gate: Gate, log: Path) -> None:
+        self._ministack, self._moto, self._gate = ministack, moto, gate
         self._log = log.open("a", buffering=1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +52,7 @@ class Gateway:
         match = _CREDENTIAL.search(headers.get("authorization", ""))
         service = match["service"] if match else "-"
         body = await _read(receive)
-        refusal, why = self._access_keys.refusal(scope, headers, service), "no access key of this local AWS"
+        refusal, why = self._gate.stranger(scope, headers, service), "no access key of this local AWS"
         if not refusal and self._gate.concerns(scope, headers, service):
             refusal = await asyncio.to_thread(self._gate.refusal, scope, headers, service, body)
             why = "a right is missing"

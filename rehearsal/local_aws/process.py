@@ -1,13 +1,14 @@
 """The local AWS as a child process."""
 
+import secrets
 import socket
+import string
 import subprocess
 import sys
 import time
 from pathlib import Path
 from types import TracebackType
 
-from rehearsal.local_aws.access_keys import new_access_key
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
 from rehearsal.problems import RehearsalError, tail
 from rehearsal.processes import end_group
@@ -21,6 +22,11 @@ _POLL_S, _TAIL_LINES = 0.1, 15
 
 # SDK of its Lambda functions in JavaScript; those in Python run on PCLUSTER_PYTHON.
 _NODE_MODULES = ROOT / "node_modules"
+
+
+def new_access_key() -> str:
+    """Generate an access key id of AWS's form that nobody can guess."""
+    return "AKIA" + "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(16))
 
 
 class LocalAws:

@@ -61,7 +61,7 @@ def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Applicati
     """Import the emulators, install the corrections, once in a process, and return what answers requests."""
     from ministack.app import app  # noqa: PLC0415
 
-    from rehearsal.local_aws import access_keys, functions, services  # noqa: PLC0415
+    from rehearsal.local_aws import functions, services  # noqa: PLC0415
     from rehearsal.local_aws.cloudformation import engine as cloudformation  # noqa: PLC0415
     from rehearsal.local_aws.cloudformation import handlers  # noqa: PLC0415
     from rehearsal.local_aws.emulators import moto_services  # noqa: PLC0415
@@ -82,7 +82,6 @@ def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Applicati
     return Gateway(
         ministack=app,
         moto=moto_services.MotoServices(address.port),
-        access_keys=access_keys.AccessKeys(address.access_key),
         gate=rights,
         log=address.folder / "requests.log",
     )

@@ -15,9 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rehearsal.deployed import client_options
-from rehearsal.local_aws.access_keys import new_access_key
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
-from rehearsal.local_aws.process import LocalAws
+from rehearsal.local_aws.process import LocalAws, new_access_key
 
 pytestmark = pytest.mark.slow
 
