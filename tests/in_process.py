@@ -19,7 +19,7 @@ from rehearsal.local_aws import quotas
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.ec2 import capacity_reservations, placement_groups
 from rehearsal.local_aws.emulators.ministack_client import body_of, response, text
-from rehearsal.local_aws.fsx import data_repository_associations, data_repository_tasks
+from rehearsal.local_aws.fsx import data_repositories
 from rehearsal.local_aws.image_builder import records
 from rehearsal.local_aws.publications import official_images
 from rehearsal.local_aws.server import configure, make_gateway
@@ -30,8 +30,8 @@ ACCESS_KEY = "AKIAIOSFODNN7EXAMPLE"
 _OWN_RECORDS: tuple[dict[str, Any], ...] = (
     capacity_reservations.RESERVATIONS,
     placement_groups._GROUPS,
-    data_repository_associations._ASSOCIATIONS,
-    data_repository_tasks.TASKS,
+    data_repositories._ASSOCIATIONS,
+    data_repositories.TASKS,
     records.RECORDS,
 )
 """Records of the corrections, in addition to the emulators' own."""

@@ -1,4 +1,4 @@
-"""Six corrections to ministack's CloudFormation engine."""
+"""Corrections to ministack's CloudFormation engine."""
 
 import asyncio
 import json
@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.creation_order.needs import missing
-from rehearsal.creation_order.orders import unlucky_order
-from rehearsal.creation_order.template import Dependencies
+from rehearsal.creation_order.template import Dependencies, unlucky_order
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.ministack_client import client
 
 _VIRTUAL_HOST = re.compile(
     r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$"
 )
 _POLL_S = 0.05
+Resolved = tuple[list[dict[str, Any]], dict[str, dict[str, str]]]
 _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 _NO_USERS = (
     "users: this rehearsal cannot make users, whose files it has no copy of. Nothing was changed. "
@@ -24,13 +25,14 @@ _NO_USERS = (
 
 
 def install() -> None:
-    """Install the corrections: templates, order and needs, deletions, missing parameters, descriptions."""
+    """Install the corrections: templates, order, needs, deletions, parameters, descriptions, exports."""
     hooks.replace(ministack_hooks.DELETE_STACK, _delete_at_rest)
     hooks.replace(ministack_hooks.TEMPLATE_URL, _accept_virtual_hosts)
     hooks.replace(ministack_hooks.CREATION_ORDER, _needs_are_dependencies)
     hooks.replace(ministack_hooks.CREATION_ORDER, _wait_conditions_last)
     hooks.replace(ministack_hooks.PARAMETER_VALUE, _name_missing_parameter)
     hooks.replace(ministack_hooks.EXECUTE_CHANGE_SET, _describe_stacks_of_change_sets)
+    hooks.replace(ministack_hooks.STACK_OUTPUTS, _keep_used_exports)
 
 
 def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,3 +153,33 @@ def _name_missing_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
         return value
 
     return resolve
+
+
+def _keep_used_exports(original: Callable[..., Resolved]) -> Callable[..., Resolved]:
+    """Roll back a change of an export in use, which the engine accepts."""
+
+    def resolve(*arguments: Any) -> Resolved:
+        outputs, wanted = original(*arguments)
+        *_, stack_name, stack_id = arguments
+        pages = client("cloudformation").get_paginator("list_exports").paginate()
+        for former in pages.search("Exports[]"):
+            name = former["Name"]
+            if former["ExportingStackId"] != stack_id:
+                continue
+            value = str(wanted[name]["Value"]) if name in wanted else None
+            users = _users(name, stack_name) if value != former["Value"] else []
+            if users:
+                change = "deleted" if value is None else "updated"
+                raise ValueError(f"Export {name} cannot be {change} as it is in use by {' and '.join(users)}")
+        return outputs, wanted
+
+    return resolve
+
+
+def _users(export: str, exporter: str) -> list[str]:
+    stacks, imports = hooks.find(ministack_hooks.STACKS), hooks.find(ministack_hooks.IMPORTED_EXPORTS)
+    return [
+        name
+        for name, stack in stacks.items()
+        if name != exporter and stack["StackStatus"] != "DELETE_COMPLETE" and export in imports(stack, name)
+    ]

@@ -3,14 +3,13 @@
 import functools
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple
 from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
-from rehearsal.local_aws.fsx import security_groups
 
 # Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem), as do these
 # keys of its LustreConfiguration, which UpdateFileSystem does not accept (FSx's API reference).
@@ -18,6 +17,16 @@ _IN_PLACE = {"StorageCapacity", "LustreConfiguration", "Tags"}
 _LUSTRE_CREATE_ONLY = ("CopyTagsToBackups", "DeploymentType", "DriveCacheType", "EfaEnabled")
 _OLD_MOUNT_NAME = "fsx"
 """Mount name of SCRATCH_1 file systems; all others have random ones."""
+_PORT = 988
+_REFUSED = (
+    "The file system cannot be created because the default security group in the subnet provided or the "
+    f"provided security groups do not permit Lustre LNET network traffic on port {_PORT}"
+)
+# FSx for Lustre guide, troubleshooting: "Cannot create an EFA-enabled file system".
+_REFUSED_EFA = (
+    "Insufficient security group permissions to create an EFA-enabled file system. Update security group to "
+    "allow all internal inbound and outbound traffic."
+)
 
 
 def fsx() -> Any:
@@ -73,7 +82,7 @@ def _complete(original: Callable[..., Any]) -> Callable[..., Any]:
         if lustre.get("EfaEnabled") and not lustre.get("MetadataConfiguration"):
             words = "EFA is only supported for PERSISTENT_2 filesystems with metadata configuration"
             raise moto_actions.json_error("BadRequest", words)
-        security_groups.check(wanted["security_group_ids"] or (), efa=bool(lustre.get("EfaEnabled")))
+        check_groups(wanted["security_group_ids"] or (), efa=bool(lustre.get("EfaEnabled")))
         old = lustre["DeploymentType"] == "SCRATCH_1"
         lustre["MountName"] = _OLD_MOUNT_NAME if old else uuid.uuid4().hex[:8]
         system = original(self, **{**wanted, "lustre_configuration": lustre})
@@ -165,3 +174,35 @@ def _refuse_what_fsx_cannot_change(system: Any, new: Properties) -> None:
 def _delete(id_: str, _: Properties) -> None:
     if id_ in fsx().file_systems:
         fsx().delete_file_system(id_, "", None, None, None)
+
+
+def check_groups(group_ids: Collection[str], *, efa: bool) -> None:
+    """Check the groups' rules, as CreateFileSystem does at once, without waiting for them.
+
+    Args:
+        group_ids: security groups of the new file system.
+        efa: True for a file system with EFA, whose traffic no rule about addresses permits.
+
+    Raises:
+        FSx's InvalidNetworkSettings: the groups have no inbound or no outbound rule for Lustre's port; with
+            efa, for all traffic among the groups.
+    """
+    groups = [ec2().get_security_group_from_id(each) for each in group_ids]
+    permits, words = (_permits_all, _REFUSED_EFA) if efa else (_permits, _REFUSED)
+    for direction in ("ingress_rules", "egress_rules"):
+        rules = [rule for group in groups for rule in getattr(group, direction)]
+        if groups and not any(permits(rule, group_ids) for rule in rules):
+            raise moto_actions.json_error("InvalidNetworkSettings", words)
+
+
+def _permits(rule: Any, group_ids: Collection[str]) -> bool:
+    """Return True for a rule about Lustre's port, between these groups or with addresses."""
+    about_port = rule.ip_protocol == "-1" or (
+        rule.ip_protocol == "tcp" and rule.from_port <= _PORT <= rule.to_port
+    )
+    return about_port and bool(rule.ip_range or rule.source_group.get("GroupId") in group_ids)
+
+
+def _permits_all(rule: Any, group_ids: Collection[str]) -> bool:
+    """Return True for a rule about all traffic between these groups."""
+    return rule.ip_protocol == "-1" and rule.source_group.get("GroupId") in group_ids

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from rehearsal.creation_order.needs import missing
-from rehearsal.creation_order.orders import unlucky_order
-from rehearsal.creation_order.template import Dependencies
+from rehearsal.creation_order.template import Dependencies, unlucky_order
 
 
 def _found(resources: dict[str, dict[str, Any]]) -> list[tuple[str, str, list[str]]]:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.creation_order.orders import unlucky_order
-from rehearsal.creation_order.template import Dependencies
+from rehearsal.creation_order.template import Dependencies, unlucky_order
 from tests.slow.account import Account
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.local_aws.fsx import security_groups
+from rehearsal.local_aws.fsx.lustre import check_groups
 
 
 def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) -> None:
@@ -20,7 +20,7 @@ def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) ->
     lustre = itself | {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988}
     everywhere = {"IpRanges": [{"CidrIp": "0.0.0.0/0"}]}  # no address covers EFA's traffic
     with pytest.raises(Exception, match="port 988"):
-        security_groups.check([group], efa=False)
+        check_groups([group], efa=False)
     for call, rule in (
         (ec2.authorize_security_group_ingress, lustre),
         (ec2.authorize_security_group_ingress, everywhere),
@@ -28,7 +28,7 @@ def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) ->
         (ec2.authorize_security_group_egress, itself),
     ):
         with pytest.raises(Exception, match="Insufficient security group permissions"):
-            security_groups.check([group], efa=True)
+            check_groups([group], efa=True)
         call(GroupId=group, IpPermissions=[{"IpProtocol": "-1", **rule}])
-        security_groups.check([group], efa=False)
-    security_groups.check([group], efa=True)
+        check_groups([group], efa=False)
+    check_groups([group], efa=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.local_aws.fsx import data_repository_associations as associations
+from rehearsal.local_aws.fsx import data_repositories as associations
 
 CREATION_S = 60.0
 

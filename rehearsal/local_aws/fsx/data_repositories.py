@@ -1,7 +1,7 @@
-"""FSx data repository associations, which moto lacks, as records; no file is imported or exported.
+"""FSx data repository associations and tasks, which moto lacks, as records; no file is imported or exported.
 
-While one is being created, another one of its file system fails, as on AWS (terraform-provider-aws issue
-24678).
+While an association is being created, another one of its file system fails, as on AWS (terraform-provider-aws
+issue 24678). Each task has succeeded at once.
 """
 
 import json
@@ -38,6 +38,7 @@ Association = dict[str, Any]
 _ASSOCIATIONS: dict[str, Association] = {}
 _AVAILABLE_AT: dict[str, float] = {}
 """End of each creation in progress, on the monotonic clock."""
+TASKS: dict[str, dict[str, Any]] = {}
 
 
 def install() -> None:
@@ -47,6 +48,8 @@ def install() -> None:
         create_data_repository_association,
         describe_data_repository_associations,
         delete_data_repository_association,
+        create_data_repository_task,
+        describe_data_repository_tasks,
     )
     register(
         "AWS::FSx::DataRepositoryAssociation",
@@ -66,10 +69,14 @@ def describe_data_repository_associations(self: Any) -> str:
     found = [_find(id_) for id_ in request.get("AssociationIds") or []] or [
         a for a in _ASSOCIATIONS.values() if a["FileSystemId"] in fsx().file_systems
     ]
+    return json.dumps({"Associations": _filtered(found, request)})
+
+
+def _filtered(records: list[dict[str, Any]], request: dict[str, Any]) -> list[dict[str, Any]]:
     for wanted in request.get("Filters") or []:
         if wanted["Name"] == "file-system-id":
-            found = [a for a in found if a["FileSystemId"] in wanted["Values"]]
-    return json.dumps({"Associations": found})
+            records = [each for each in records if each["FileSystemId"] in wanted["Values"]]
+    return records
 
 
 def delete_data_repository_association(self: Any) -> str:
@@ -77,6 +84,23 @@ def delete_data_repository_association(self: Any) -> str:
     id_ = json.loads(self.body)["AssociationId"]
     del _ASSOCIATIONS[_find(id_)["AssociationId"]]
     return json.dumps({"AssociationId": id_, "Lifecycle": "DELETING", "DeleteDataInFileSystem": False})
+
+
+def create_data_repository_task(self: Any) -> str:
+    """Answer CreateDataRepositoryTask."""
+    request = json.loads(self.body)
+    existing(request["FileSystemId"])
+    id_ = f"task-{uuid.uuid4().hex[:17]}"
+    kept = {key: request[key] for key in ("Type", "FileSystemId", "Paths", "Report") if key in request}
+    TASKS[id_] = {"TaskId": id_, "Lifecycle": "SUCCEEDED", "CreationTime": time.time(), **kept}
+    return json.dumps({"DataRepositoryTask": TASKS[id_]})
+
+
+def describe_data_repository_tasks(self: Any) -> str:
+    """Answer DescribeDataRepositoryTasks, by id or by the filter file-system-id."""
+    request = json.loads(self.body)
+    found = [each for id_, each in TASKS.items() if id_ in request.get("TaskIds", TASKS)]
+    return json.dumps({"DataRepositoryTasks": _filtered(found, request)})
 
 
 def _find(id_: str) -> Association:
