@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from bench.measuring.environments import ABSENT, find_baseline
 from bench.measuring.programs import Watched, ratios
-from bench.measuring.result import Result, Row, at_least, at_most, not_run, spread
+from bench.measuring.result import Result, Row, at_least, at_most, spread
 from bench.subjects.preparations import Preparations, Text, make_text, make_vocabulary
 
 TITLE = "preparing data, with one vocabulary"
@@ -43,7 +43,7 @@ def measure() -> Result:
     ]
     middle = {workload: grown[workload][GROWTH[1]] for workload in WORKLOADS}
     for other, workload in AGAINST.items():
-        rows += _against(workload, other, middle[workload], theirs.get(other))
+        rows += _against(workload, other, middle[workload], theirs.get(other, []))
     return Result(
         rows=rows,
         figures={
@@ -116,16 +116,12 @@ def _beyond_start(runs: dict[int, list[Watched]]) -> list[float]:
     return [large - start for large in _seconds(runs[GROWTH[-1]])]
 
 
-def _against(workload: str, other: str, ours: list[Watched], theirs: list[Watched] | None) -> list[Row]:
-    speed, memory = f"{workload} against {other}, bytes/s", f"{workload} against {other}, peak memory"
-    if theirs is None:
-        return [
-            not_run(speed, f">= {_AS_FAST[other]:g}x", ABSENT),
-            not_run(memory, f"<= {_AS_GOOD:g}x", ABSENT),
-        ]
+def _against(workload: str, other: str, ours: list[Watched], theirs: list[Watched]) -> list[Row]:
+    against = f"{workload} against {other}"
+    speeds, peaks = ratios(_seconds(theirs), _seconds(ours)), ratios(_peaks(ours), _peaks(theirs))
     return [
-        at_least(speed, ratios(_seconds(theirs), _seconds(ours)), _AS_FAST[other]),
-        at_most(memory, ratios(_peaks(ours), _peaks(theirs)), _AS_GOOD),
+        at_least(f"{against}, bytes/s", speeds, _AS_FAST[other], absent=ABSENT),
+        at_most(f"{against}, peak memory", peaks, _AS_GOOD, absent=ABSENT),
     ]
 
 

@@ -6,7 +6,7 @@ import sys
 
 from bench.measuring import page
 from bench.measuring.programs import BaselineError
-from bench.measuring.result import Result, Row, at_least, at_most, not_run
+from bench.measuring.result import Result, Row, at_least, at_most
 
 SCALED, PARALLELCLUSTER = (1, 180), (181, 200)
 """First and last seed with Slurm's time-outs a tenth of ParallelCluster's, and with its own."""
@@ -46,7 +46,7 @@ def _rows(seeds: tuple[int, int], *constants: str) -> list[Row]:
     time_outs = "as ParallelCluster's" if constants else "a tenth"
     named = f"{len(results)} of {last - first + 1} seeds with Slurm's time-outs {time_outs}"
     if not results:
-        return [not_run(named, "all", "their turn has not come")]
+        return [Row(name=named, goal="all", measured="not run: their turn has not come", verdict="not run")]
     wrong = [row["seed"] for row in results if row["wrong"]]
     rare = [row for row in results if float(row["between_s"]) >= _RARE * float(row["restart_s"])]
     shares = [float(row["goodput"]) / float(row["bound"]) for row in rare]

@@ -6,13 +6,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench.measuring.environments import ABSENT, Baseline, find_baseline, workload_python
 from bench.measuring.machine import describe_machine
 from bench.measuring.programs import BaselineError, Command, ratios, turns, watch
-from bench.measuring.result import Result, Row, at_least, not_run, spread
+from bench.measuring.result import Result, Row, at_least, spread
 from bench.subjects.gpt2_programs import Programs, Sizes
 from bench.subjects.workloads import TIMEOUT_S, Settings, Workload
 from training_cluster.catalog.families import family_names, load_family
@@ -57,8 +57,6 @@ _AS_FAST = 1.0
 _AS_TORCHTITAN = 0.98
 """Goal of titan's speed over that of torchtitan alone."""
 _TORCHTITAN_ALONE = ROOT / "bench" / "baselines" / "torchtitan_alone.py"
-_TITAN_AGAINST = f"{_TITAN} against torchtitan alone, tokens/s"
-_NO_GPU = "no GPU"
 _WHAT = (
     "MFU of gpt2 counts 6N + 12LHQT operations a token (PaLM, arXiv 2204.02311, appendix B). That of titan "
     "counts attention within documents alone, as the attention mask does: T is the mean over tokens of the "
@@ -71,10 +69,8 @@ _WHAT = (
 def measure() -> Result:
     """Measure all rows; without a GPU they are marked as not run."""
     gpu = describe_machine()["gpu"]
-    if gpu is None:
-        return Result(rows=_not_run(_NO_GPU), notes=[_WHAT])
-    if why := _unready():
-        return Result(rows=_not_run(why), notes=[_WHAT])
+    if why := _unready() if gpu else "no GPU":
+        return Result(rows=list(_rows({}, {}, why)), notes=[_WHAT])
     peak = peak_tflops(gpu)
     nanogpt = find_baseline("nanoGPT")
     speeds: dict[str, list[float]] = {}
@@ -89,17 +85,29 @@ def measure() -> Result:
         speeds |= turns({_TITAN: titan.ours, _ALONE: titan.alone}, rounds=ROUNDS)
         mfus[_TITAN] = titan.mfus
     return Result(
-        rows=[
-            *(_mfu_row(name, values) for name, values in mfus.items()),
-            *_against(speeds, there=bool(nanogpt)),
-            at_least(_TITAN_AGAINST, ratios(speeds[_TITAN], speeds[_ALONE]), _AS_TORCHTITAN),
-        ],
+        rows=list(_rows(speeds, mfus, ABSENT)),
         figures={"tokens_per_s": speeds, "mfu_percent": mfus, "peak_tflops": peak},
-        notes=[
-            _WHAT,
-            *([nanogpt.note] if nanogpt else []),
-        ],
+        notes=[_WHAT, *([nanogpt.note] if nanogpt else [])],
     )
+
+
+def _rows(speeds: Mapping[str, list[float]], mfus: Mapping[str, list[float]], why: str) -> Iterator[Row]:
+    """Yield all rows; `why` is the reason of those without figures."""
+    for name, goal in GOALS.items():
+        title, found = f"{name}, MFU on one GPU", mfus.get(name, [])
+        if goal is not None:
+            yield at_least(title, found, goal, " %", absent=why)
+        elif found:
+            yield Row(name=title, measured=spread(found, " %", 1))
+        else:
+            yield Row(name=title, measured=f"not run: {why}", verdict="not run")
+    pairs = {(f"gpt2 {size}", f"nanoGPT {size}", "nanoGPT with compile"): _AS_FAST for size in GPT2}
+    for (ours, theirs, shown), goal in {
+        **pairs,
+        (_TITAN, _ALONE, "torchtitan alone"): _AS_TORCHTITAN,
+    }.items():
+        found = ratios(speeds.get(ours, []), speeds.get(theirs, []))
+        yield at_least(f"{ours} against {shown}, tokens/s", found, goal, absent=why)
 
 
 def peak_tflops(gpu: str) -> float:
@@ -138,39 +146,6 @@ def _unready() -> str:
     return ""
 
 
-def _not_run(why: str) -> list[Row]:
-    mfu = [not_run(_mfu_name(name), f">= {goal:g} %" if goal else "", why) for name, goal in GOALS.items()]
-    return [
-        *mfu,
-        *(not_run(_against_name(size), f">= {_AS_FAST:g}x", why) for size in GPT2),
-        not_run(_TITAN_AGAINST, f">= {_AS_TORCHTITAN:g}x", why),
-    ]
-
-
-def _mfu_name(name: str) -> str:
-    return f"{name}, MFU on one GPU"
-
-
-def _against_name(size: str) -> str:
-    return f"gpt2 {size} against nanoGPT with compile, tokens/s"
-
-
-def _mfu_row(name: str, values: list[float]) -> Row:
-    goal = GOALS[name]
-    if goal is None:
-        return Row(name=_mfu_name(name), measured=spread(values, " %", 1))
-    return at_least(_mfu_name(name), values, goal, " %")
-
-
-def _against(speeds: dict[str, list[float]], *, there: bool) -> list[Row]:
-    if not there:
-        return [not_run(_against_name(size), f">= {_AS_FAST:g}x", ABSENT) for size in GPT2]
-    return [
-        at_least(_against_name(size), ratios(speeds[f"gpt2 {size}"], speeds[f"nanoGPT {size}"]), _AS_FAST)
-        for size in GPT2
-    ]
-
-
 def _gpt2(folder: Path, size: str, nanogpt: Baseline | None) -> dict[str, list[float]]:
     workload = Workload(name="gpt2", shared=folder)
     threads = os.cpu_count() or 1
@@ -184,7 +159,7 @@ def _gpt2(folder: Path, size: str, nanogpt: Baseline | None) -> dict[str, list[f
 class Titan:
     """Runs of the workload titan, and of torchtitan without it; each returns tokens/s."""
 
-    def __init__(self, folder: Path, peak: float, *, settings: Settings = TITAN) -> None:
+    def __init__(self, folder: Path, peak: float) -> None:
         """Prepare data and tokenizer.
 
         Args:
@@ -193,7 +168,7 @@ class Titan:
         self.mfus: list[float] = []
         """Median MFU of each run of the workload, in percent."""
         self._workload = Workload(name="titan", shared=folder)
-        self._settings = {**settings, "accelerator_peak_tflops": peak}
+        self._settings: Settings = {**TITAN, "accelerator_peak_tflops": peak}
         self._workload.prepare("data", self._settings)
         self._note = self._workload.run_dir("data") / "data.json"
         self._runs = 0

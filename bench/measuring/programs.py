@@ -1,9 +1,7 @@
 """Programs that run to their end and alternate, so that other load on the machine affects all of them."""
 
 import itertools
-import os
 import re
-import signal
 import statistics
 import subprocess
 import threading
@@ -15,9 +13,12 @@ from pathlib import Path
 
 import psutil
 
+from rehearsal.processes import end_group
+
 Command = list[str | Path]
 _TAIL_LINES = 20
 _SAMPLE_EVERY_S = 0.1
+_GRACE_S = 5.0
 
 
 class BaselineError(Exception):
@@ -124,22 +125,13 @@ def run(
 @contextmanager
 def limited(process: subprocess.Popen[str], timeout_s: float) -> Iterator[None]:
     """End a program and what it started after the block, or when its time is over."""
-    late = threading.Timer(timeout_s, _end_group, [process])
+    late = threading.Timer(timeout_s, end_group, [process], {"grace_s": _GRACE_S})
     late.start()
     try:
         yield
     finally:
         late.cancel()
-        _end_group(process)
-
-
-def _end_group(process: subprocess.Popen[str]) -> None:
-    """End the remaining processes of a program that has a process group of its own."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    process.wait()
+        end_group(process, grace_s=_GRACE_S)
 
 
 def turns(
@@ -159,8 +151,8 @@ def turns(
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Return the ratio of the app's figure to the baseline's in each round."""
-    return [a / b for a, b in zip(ours, theirs, strict=True)]
+    """Return the ratio of the app's figure to the baseline's in each round; none if one did not run."""
+    return [a / b for a, b in zip(ours, theirs, strict=bool(ours and theirs))]
 
 
 def _sample(pid: int, peak: list[int], ended: threading.Event) -> None:

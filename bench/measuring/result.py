@@ -1,5 +1,6 @@
 """Results of a benchmark: rows of the page, and the raw figures."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,11 +31,6 @@ class Result:
     """Sentences about the comparison, and about what the figures do not show."""
 
 
-def not_run(name: str, goal: str, why: str) -> Row:
-    """Return a row for a measurement that is not possible here."""
-    return Row(name=name, goal=goal, measured=f"not run: {why}", verdict="not run")
-
-
 def spread(values: Sequence[float], unit: str = "", digits: int = 2) -> str:
     """Format values as `median unit (lowest to highest, number of runs)`, and one value as `value unit`."""
     figures = (statistics.median(values), min(values), max(values))
@@ -43,15 +39,21 @@ def spread(values: Sequence[float], unit: str = "", digits: int = 2) -> str:
     return f"{median}{unit}{runs}"
 
 
-def at_most(name: str, ratios: Sequence[float], goal: float, unit: str = "x") -> Row:
-    """Return a row whose median must not exceed the goal."""
-    return _compared(name, ratios, f"<= {goal:g}{unit}", unit, statistics.median(ratios) <= goal)
+def at_most(name: str, values: Sequence[float], goal: float, unit: str = "x", *, absent: str = "") -> Row:
+    """Return a row whose median must not exceed the goal; without values, `absent` is the reason."""
+    return _compared(name, values, f"<= {goal:g}{unit}", unit, met=_median(values) <= goal, absent=absent)
 
 
-def at_least(name: str, ratios: Sequence[float], goal: float, unit: str = "x") -> Row:
-    """Return a row whose median must not fall below the goal."""
-    return _compared(name, ratios, f">= {goal:g}{unit}", unit, statistics.median(ratios) >= goal)
+def at_least(name: str, values: Sequence[float], goal: float, unit: str = "x", *, absent: str = "") -> Row:
+    """Return a row whose median must not fall below the goal; without values, `absent` is the reason."""
+    return _compared(name, values, f">= {goal:g}{unit}", unit, met=_median(values) >= goal, absent=absent)
 
 
-def _compared(name: str, ratios: Sequence[float], goal: str, unit: str, met: bool) -> Row:
-    return Row(name=name, goal=goal, measured=spread(ratios, unit), verdict="met" if met else "missed")
+def _median(values: Sequence[float]) -> float:
+    return statistics.median(values or [math.nan])
+
+
+def _compared(name: str, values: Sequence[float], goal: str, unit: str, *, met: bool, absent: str) -> Row:
+    if not values:
+        return Row(name=name, goal=goal, measured=f"not run: {absent}", verdict="not run")
+    return Row(name=name, goal=goal, measured=spread(values, unit), verdict="met" if met else "missed")
