@@ -1,8 +1,15 @@
-"""Boards as JSON, by Grafana's foundation SDK; the data source is chosen in Grafana ($datasource)."""
+"""Boards as JSON, by Grafana's foundation SDK, from the queries in panels.tsv.
 
+The data source is chosen in Grafana ($datasource), and so is the job of a board whose queries have $job. A
+row is a query with its legend; a panel without legends is a table. Rows of one name are one panel.
+"""
+
+import csv
 import json
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from grafana_foundation_sdk.builders import common, dashboard, prometheus, table, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
@@ -10,40 +17,63 @@ from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacem
 from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefresh
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from tools.boards.of_cluster import CLUSTER, COST, HEALTH, NETWORK
-from tools.boards.of_jobs import GPUS, JOBS
-from tools.boards.panel import Board, Panel
 from tools.json_text import json_text
 from training_cluster.paths import ROOT
 
 FOLDER = ROOT / "ops" / "dashboards" / "boards"
-BOARDS = (CLUSTER, JOBS, GPUS, NETWORK, COST, HEALTH)
+_UIDS = {
+    "Cluster": "training-cluster",
+    "Jobs and users": "training-cluster-jobs",
+    "One job's GPUs": "training-cluster-gpus",
+    "Network": "training-cluster-network",
+    "Cost": "training-cluster-cost",
+    "Node health": "training-cluster-health",
+}
+# Metrics of a job's nodes: the job's labels from the nodes' own metric, which is many to one on shared nodes.
+_OF_JOB = ("OF_JOB", 'slurm_node_job_info{job=~"$job"} * on (node) group_left ()')
 _SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 _HEIGHT, _WIDTH = 8, 12
 
 
+class Query(NamedTuple):
+    """A row of the table."""
+
+    board: str
+    panel: str
+    unit: str
+    legend: str
+    query: str
+    about: str
+
+
+def _read() -> list[Query]:
+    with Path(__file__).with_name("panels.tsv").open(encoding="utf-8", newline="") as file:
+        rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [Query(*(cell.replace(*_OF_JOB) for cell in row)) for row in rows][1:]
+
+
 def render() -> dict[str, str]:
     """Return the text of each board by its file's name."""
-    return {f"{board.uid}.json": _text(board) for board in BOARDS}
+    boards = groupby(_read(), key=lambda query: query.board)
+    return {f"{_UIDS[title]}.json": _text(title, [*queries]) for title, queries in boards}
 
 
-def write(folder: Path = FOLDER) -> None:
+def write() -> None:
     """Write all boards."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in render().items():
-        (folder / name).write_text(text)
+        (FOLDER / name).write_text(text)
 
 
-def _text(board: Board) -> str:
+def _text(title: str, queries: Sequence[Query]) -> str:
     made = (
-        dashboard.Dashboard(f"Training Cluster: {board.title}")
-        .uid(board.uid)
+        dashboard.Dashboard(f"Training Cluster: {title}")
+        .uid(_UIDS[title])
         .tags(["training-cluster"])
         .time("now-3h", "now")
         .refresh("30s")
         .with_variable(dashboard.DatasourceVariable("datasource").label("Prometheus").type("prometheus"))
     )
-    if board.of_one_job:
+    if any("$job" in each.query for each in queries):
         made = made.with_variable(
             dashboard.QueryVariable("job")
             .label("Job")
@@ -51,30 +81,30 @@ def _text(board: Board) -> str:
             .query("label_values(slurm_node_job_info, job)")
             .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         )
-    for panel in board.panels:
-        made = made.with_panel(_panel(panel))
+    for _, panel in groupby(queries, key=lambda query: query.panel):
+        made = made.with_panel(_panel([*panel]))
     built = json.dumps(made.build(), cls=JSONEncoder, sort_keys=True)
     return json_text(json.loads(built), levels=2)
 
 
-def _panel(panel: Panel) -> Any:
-    form: Any
-    if panel.kind == "table":
-        form = table.Panel()
-    else:
+def _panel(queries: Sequence[Query]) -> Any:
+    form: Any = table.Panel()
+    first, is_table = queries[0], not queries[0].legend
+    if not is_table:
         legend = common.VizLegendOptions()
         legend = (
             legend.show_legend(True).display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM)
         )
         form = timeseries.Panel().legend(legend).min(0)
-    form = form.title(panel.title).unit(panel.unit).datasource(_SOURCE).height(_HEIGHT).span(_WIDTH)
-    if panel.about:
-        form = form.description(panel.about)
-    for number, (query, legend_format) in enumerate(panel.queries):
-        target = prometheus.Dataquery().expr(query).ref_id(chr(ord("A") + number)).datasource(_SOURCE)
-        if legend_format:
-            target = target.legend_format(legend_format)
-        if panel.kind == "table":
+    form = form.title(first.panel).unit(first.unit or "short").datasource(_SOURCE)
+    form = form.height(_HEIGHT).span(_WIDTH)
+    if first.about:
+        form = form.description(first.about)
+    for number, each in enumerate(queries):
+        target = prometheus.Dataquery().expr(each.query).ref_id(chr(ord("A") + number)).datasource(_SOURCE)
+        if is_table:
             target = target.instant().format(PromQueryFormat.TABLE)
+        else:
+            target = target.legend_format(each.legend)
         form = form.with_target(target)
     return form
