@@ -11,6 +11,12 @@ from region import Region, Zone
 AUTO = "auto"
 # A custom resource's answer is 4096 bytes at most, and queues may have many instance types.
 _MOST_NAMED = 5
+POOL = (
+    "aws resource-groups create-group --name NAME --configuration Type=AWS::EC2::CapacityReservationPool "
+    "'Type=AWS::ResourceGroups::Generic,"
+    "Parameters=[{Name=allowed-resource-types,Values=AWS::EC2::CapacityReservation}]'"
+)
+"""Command that makes a resource group into which instances launch (EC2's guide, "Create a group")."""
 
 
 class RefusedError(Exception):
@@ -128,6 +134,8 @@ def _limits(request: ZoneRequest, region: Region) -> Iterator[tuple[str, list[Zo
             if places == []:
                 problem = f"has no reservation of {_some(each['Types'])}"
             raise RefusedError(f"{what[0].upper()}{what[1:]} {problem} for this account in {region.name}.")
+        if not region.launches_into(each["Id"]):
+            raise RefusedError(f"Instances cannot launch into {what}. Another one: {POOL}")
         yield f"{what} is in {_joined(zones)}", zones
 
 

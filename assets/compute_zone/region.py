@@ -92,6 +92,22 @@ class Region:
         found: list[dict[str, Any]] = answer["CapacityReservations"]
         return found
 
+    def launches_into(self, id_: str) -> bool:
+        """Return False for a resource group without the configuration by which instances launch into it.
+
+        ParallelCluster refuses it (CapacityReservationResourceGroupValidator).
+        """
+        if not id_.startswith("arn:"):
+            return True
+        try:
+            answer = self._client("resource-groups").get_group_configuration(Group=id_)
+        except ClientError as error:
+            if error.response["Error"]["Code"].startswith(_UNKNOWN):
+                return False
+            raise
+        types = [each["Type"] for each in answer["GroupConfiguration"].get("Configuration", [])]
+        return any("CapacityReservationPool" in each for each in types)
+
     def zones_of_reservation(self, id_: str, instance_types: Iterable[str]) -> list[str] | None:
         """Return ids or names of the zones of a reservation, or of a group's that serve an instance type."""
         found, types = self.reservations(id_), set(instance_types)

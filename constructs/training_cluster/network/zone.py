@@ -40,7 +40,7 @@ class ComputeZone(FunctionResource):
             actions=[
                 *("ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypeOfferings"),
                 *("ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources"),
-                "rds:DescribeOrderableDBInstanceOptions",
+                *("resource-groups:GetGroupConfiguration", "rds:DescribeOrderableDBInstanceOptions"),
             ],
             purpose="Asks AWS which zone has the instance types, reservations and databases",
         )

@@ -48,14 +48,18 @@ def check_reservations(
     queue: Queue, settings: Settings, existing: ExistingNetwork, client: ClientOf
 ) -> Iterator[Finding]:
     """Check the reservations of a queue; zone.py checks their zone like the deploy, in NetworkStack."""
-    region = asset_code("compute_zone", "region", "choice").region.Region(client)
+    code = asset_code("compute_zone", "region", "choice")
+    region = code.region.Region(client)
     now, zones = datetime.datetime.now(datetime.UTC), _zones(queue, settings, existing, client("ec2"))
     for reserved in reserved_nodes(queue):
         found = region.reservations(reserved.id)
         if found is None:
             yield _missing(reserved, settings)
             continue
-        if reserved.is_group:
+        if not region.launches_into(reserved.id):
+            words, mend = "instances cannot launch into this group", f"another one: {code.choice.POOL}"
+            yield Finding(check=f"capacity {reserved.id}", found=words, verdict="problem", mend=mend)
+        elif reserved.is_group:
             yield _group(reserved, found)
         else:
             yield from _one(reserved, found[0], settings, now)

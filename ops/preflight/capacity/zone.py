@@ -43,7 +43,9 @@ def choose_zone(settings: Settings, existing: ExistingNetwork, client: ClientOf)
     needs = zone_needs(settings, config_before_deploy(settings))
     # Another check reports reservations that do not exist or do not suit.
     needs["Reservations"] = [
-        each for each in needs["Reservations"] if region.zones_of_reservation(each["Id"], each["Types"])
+        each
+        for each in needs["Reservations"]
+        if region.zones_of_reservation(each["Id"], each["Types"]) and region.launches_into(each["Id"])
     ]
     request, types = code.choice.read_request(needs), tuple(needs["InstanceTypes"])
     kept = code.choice.find(existing.zone_id, region) if existing.zone_id else None

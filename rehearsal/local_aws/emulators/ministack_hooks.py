@@ -121,3 +121,5 @@ LOAD_BALANCER_ATTRIBUTES = Hook("ministack.services.alb:_lb_attrs")
 TAG_COLLECTORS = Hook("ministack.services.tagging:_COLLECTORS")
 # A group's instances are moto's.
 SCALING_GROUPS = Hook("ministack.services.autoscaling:_asgs")
+# The resource type of a group's members, which ministack reads from their ARNs.
+GROUPED_TYPE = Hook("ministack.services.resource_groups:_resource_type_from_arn(arn)")

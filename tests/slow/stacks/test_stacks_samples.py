@@ -14,6 +14,7 @@ from ops.importing.flags import OPEN_ROLE
 from ops.preflight.config_ids import known_ids
 from ops.preflight.existing_network import read_existing_network
 from rehearsal.deployed import read_deployed_cluster
+from rehearsal.local_aws.address import ACCOUNT
 from rehearsal.local_aws.rights.denied import denied_calls
 from rehearsal.validation.cases import FEATURES, NOT_THERE
 from rehearsal.validation.foundation import register_image
@@ -30,8 +31,6 @@ IMPORTS = import_samples()
 NOT_DEPLOYED = {
     # moto/fsx/responses.py answers neither DescribeVolumes nor DescribeFileCaches, which the library asks.
     **dict.fromkeys(("file-cache", "own-storage", "template"), "the emulator has no FSx volumes"),
-    # moto/resourcegroups/responses.py: list_group_resources raises NotImplementedError.
-    **dict.fromkeys(("reservation-group", "reservation-each"), "the emulator lists no group's resources"),
 }
 OVERRIDES = [name for name in FEATURES if name.startswith("overrides: ")]
 NEW_LUSTRE = ("lustre", "older-lustre", "scratch-lustre")
@@ -40,6 +39,7 @@ SAMPLES = [
     *(("", name) for name in (*OVERRIDES, *IMPORTS) if name not in {*NOT_DEPLOYED, *NEW_LUSTRE}),
     *((name, name) for name in NEW_LUSTRE),
 ]
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/reserved"
 SECRET = r"arn:aws:secretsmanager:us-east-1:\d+:secret:(\w+)-AbCdEf"
 ROLES = ("arn:aws:iam::123456789012:role/head", OPEN_ROLE)
 
@@ -91,10 +91,10 @@ def there(cloud: Cloud) -> dict[str, str]:
     }
 
 
-def _reserve(cloud: Cloud, subnet: str, config: Mapping[str, Any]) -> str:
-    """Buy the Capacity Block, or make the reservation, of the first compute resource; return its id."""
+def _reserve(cloud: Cloud, subnet: str, config: Mapping[str, Any], number: int = 0) -> str:
+    """Buy the Capacity Block, or make the reservation, of a compute resource; return its id."""
     ec2, queue = cloud.client("ec2"), config["Scheduling"]["SlurmQueues"][0]
-    resource = queue["ComputeResources"][0]
+    resource = queue["ComputeResources"][number]
     of, count = resource["InstanceType"], resource["MaxCount"]
     zone = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["AvailabilityZone"]
     if queue.get("CapacityType") == "CAPACITY_BLOCK":
@@ -109,6 +109,16 @@ def _reserve(cloud: Cloud, subnet: str, config: Mapping[str, Any]) -> str:
     return str(made["CapacityReservation"]["CapacityReservationId"])
 
 
+def _group(cloud: Cloud, name: str, reservation: str) -> str:
+    """Make a resource group of a reservation, as EC2's guide does; return its ARN."""
+    groups = cloud.client("resource-groups")
+    pool = {"Type": "AWS::EC2::CapacityReservationPool"}
+    arn: str = groups.create_group(Name=name, Configuration=[pool])["Group"]["GroupArn"]
+    member = f"arn:aws:ec2:us-east-1:{ACCOUNT}:capacity-reservation/{reservation}"
+    groups.group_resources(Group=arn, ResourceArns=[member])
+    return arn
+
+
 def _flags(cloud: Cloud, sample: str, there: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Import a sample that names what is in the account; return its flags, without those of the network."""
     config, known = IMPORTS[sample].config, dict(there)
@@ -120,6 +130,10 @@ def _flags(cloud: Cloud, sample: str, there: Mapping[str, str], folder: Path) ->
         known[arn] = made["ARN"]
     if "cr-0123456789abcdef0" in text:
         known["cr-0123456789abcdef0"] = _reserve(cloud, there["subnet-0123456789abcdef1"], config)
+    if GROUP in text:
+        subnet, queue = there["subnet-0123456789abcdef1"], config["Scheduling"]["SlurmQueues"][0]
+        id_ = _reserve(cloud, subnet, config, 0 if "CapacityReservationTarget" in queue else 1)
+        known[GROUP] = _group(cloud, sample, id_)
     files = import_config(yaml.safe_load(_named(text, known)), folder).files
     for file in files:
         file.write_text(_named(file.read_text(), known))

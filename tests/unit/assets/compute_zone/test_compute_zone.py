@@ -11,6 +11,7 @@ from tests.unit.assets.functions import FunctionAccount, load, refusal
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Network/1"
 RESERVATION, OTHER = "cr-0123456789abcdef0", "cr-0123456789abcdef1"
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/mine"
+POOL = "AWS::EC2::CapacityReservationPool"
 LOCAL = {"ZoneId": "use1-atl1-az1", "ZoneName": "us-east-1-atl-1a", "ZoneType": "local-zone"}
 # Of moto's us-east-1: trn1 is in 1a, 1d and 1f (use1-az6, -az4, -az5), and P6 in 1a alone.
 C5, TRN1, P6, NOWHERE = "c5.4xlarge", "trn1.32xlarge", "p6-b200.48xlarge", "hpc7a.96xlarge"
@@ -52,6 +53,7 @@ def reserve(region: FunctionAccount, group: tuple[str, ...] = (), **places: dict
     members = [{"Identifier": {"ResourceArn": each}} for each in arns]
     region.answers["DescribeCapacityReservations"] = describe
     region.answers["ListGroupResources"] = {"Resources": members}
+    region.answers["GetGroupConfiguration"] = {"GroupConfiguration": {"Configuration": [{"Type": POOL}]}}
 
 
 def reserve_one(region: FunctionAccount, **place: str) -> None:
@@ -200,6 +202,8 @@ def test_a_group_leaves_the_zones_of_its_types(ask: Ask, refuse: Refuse, region:
     reserve(region, ("cr-1", "cr-2", "cr-3"), **places)
     assert ask(C5, reserved=GROUP)["PhysicalResourceId"] == "use1-az6"
     assert f"{GROUP} of queue block is in use1-az6" in refuse(C5, reserved=GROUP, kept="use1-az4")
+    region.answers["GetGroupConfiguration"] = {"GroupConfiguration": {}}
+    assert f"cannot launch into the group {GROUP} of queue block. Another one: aws" in refuse(reserved=GROUP)
     reserve(region)
     assert f"{GROUP} of queue block has no reservation of {P6}" in refuse(C5, reserved=GROUP)
 

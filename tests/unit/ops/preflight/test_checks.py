@@ -83,14 +83,18 @@ def answered(operation: str, answer: Any) -> Step:
     return lambda own: own.account.answers.update({operation: answer})
 
 
-def reserved_group(*ids: str, **members: Any) -> Step:
+def reserved_group(*ids: str, of: str = "AWS::EC2::CapacityReservationPool", **members: Any) -> Step:
     """Answer with a group of these reservations, of which one has these members."""
     arns = [f"arn:aws:ec2:us-east-1:{ACCOUNT}:capacity-reservation/{each}" for each in ids]
     said = {"Resources": [{"Identifier": {"ResourceArn": each}} for each in arns]}
     found = {"CapacityReservationId": NO_RESERVATION, "InstanceType": "g5.48xlarge", "State": "active"}
     counts = {"TotalInstanceCount": 4, "AvailableInstanceCount": 0, "AvailabilityZoneId": "use1-az6"}
     one = {"CapacityReservations": [found | counts | members]}
-    return all_of(answered("ListGroupResources", said), answered("DescribeCapacityReservations", one))
+    return all_of(
+        answered("ListGroupResources", said),
+        answered("DescribeCapacityReservations", one),
+        answered("GetGroupConfiguration", {"GroupConfiguration": {"Configuration": [{"Type": of}]}}),
+    )
 
 
 def block(**members: Any) -> Step:
@@ -308,6 +312,13 @@ NEW = (
             reserved_group(),
             reserved_group(NO_RESERVATION, State="expired"),
             reserved_group(NO_RESERVATION, InstanceType="p4d.24xlarge"),
+        )
+    ),
+    *(
+        case(step, f"capacity {IN_A_GROUP}", "create-group", **GROUPED)
+        for step in (
+            reserved_group(NO_RESERVATION, of="AWS::ResourceGroups::Generic"),
+            all_of(reserved_group(NO_RESERVATION), refused("GetGroupConfiguration", "BadRequestException")),
         )
     ),
     case(endpoints(sts="us-east-1z"), "endpoints=private in us-", "-c endpoints=none", endpoints="private"),
