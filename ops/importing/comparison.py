@@ -9,7 +9,15 @@ from ops.importing.translation import Config, Translation
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders, with_existing
 from training_cluster.flags.settings import Settings
-from training_cluster.overrides.merge import ADDED_TO, SETTINGS, UNITED, are_named, contrary_items, scripts_of
+from training_cluster.overrides.merge import (
+    ADDED_TO,
+    SETTINGS,
+    UNITED,
+    are_named,
+    contrary_items,
+    scripts_of,
+    without_words,
+)
 from training_cluster.overrides.nodes import MORE_GROUPS, placed_nodes
 from training_cluster.overrides.reserved import flag_for, is_off_without, reserved_reason
 from training_cluster.pcluster.config_diff import shown
@@ -153,16 +161,20 @@ def overrides_of(found: Iterable[Unlike], to: Translation) -> dict[str, Any]:
             continue
         if each.is_united and each.path[-1] in _CONTRARY:
             contrary = contrary_items(each.ours or [], value)
-            for name, given in (pair for item in value for pair in _missing(item, [])):
-                if name in contrary:
-                    to.lose(f"{each.key}[{name}]", given, contrary[name])
-            left = [{key: of for key, of in item.items() if key not in contrary} for item in value]
-            value = [item for item in left if item and item.get("Key") not in contrary]
+            for name, (words, reason) in contrary.items():
+                to.lose(f"{each.key}[{name}]", ",".join(words), reason)
+            left = [{key: _without(key, of, contrary) for key, of in item.items()} for item in value]
+            kept = ({key: of for key, of in item.items() if of != ""} for item in left)
+            value = [item for item in kept if item and item.get("Key") not in contrary]
         elif not each.is_united and (reserved_reason(value, each.key) or each.is_contrary):
             continue
         if value != []:
             _put(overrides, each.path, value)
     return overrides
+
+
+def _without(name: str, value: Any, contrary: Mapping[str, tuple[list[str], str]]) -> Any:
+    return without_words(value, contrary[name][0]) if name in contrary else value
 
 
 def _put(place: Any, path: tuple[str, ...], value: Any) -> None:

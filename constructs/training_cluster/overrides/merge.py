@@ -1,7 +1,7 @@
 """Merge of a file of overrides into a rendered cluster config. Pure."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,24 +99,33 @@ def _named(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
     return list(merged.values())
 
 
-def contrary_items(ours: Any, theirs: Any) -> dict[str, str]:
-    """Return why items cannot be set, by name: tags and settings of slurm.conf that ours has otherwise."""
+def contrary_items(ours: Any, theirs: Any) -> dict[str, tuple[list[str], str]]:
+    """Return the words of items that cannot be set, and why, by name of the tag or setting of slurm.conf.
+
+    These are the words of a list that ours has otherwise, else all of the value.
+    """
     mine = _by_name(ours)
     return {
-        name: f"the app sets {mine[name.lower()]}"
+        name: (words, f"the app sets {mine[name.lower()]}")
         for line in _lines(theirs)
         for name, value in line.items()
-        if name.lower() in mine and _joined(name, mine[name.lower()], value) is None
+        if name.lower() in mine and (words := _joined(name, mine[name.lower()], value)[1])
     }
+
+
+def without_words(value: Any, words: Collection[str]) -> str:
+    """Return a list of words without some of them."""
+    return ",".join(each for each in _words(value) if each not in words)
 
 
 def _united(ours: Any, theirs: Any, path: str) -> Any:
     if contrary := contrary_items(ours, theirs):
-        lines = "".join(f"\n    {name}: {reason}; remove it" for name, reason in contrary.items())
-        raise ConfigurationError(f"overrides: {path}: items that are not to be changed:{lines}")
+        items = [f"{name}: {','.join(words)}: {why}; remove it" for name, (words, why) in contrary.items()]
+        lines = "\n    ".join([f"overrides: {path}: items that are not to be changed:", *items])
+        raise ConfigurationError(lines)
     mine, given = _by_name(ours), _by_name(theirs)
     kept = [
-        {name: _joined(name, value, given.get(name.lower(), value)) for name, value in line.items()}
+        {name: _joined(name, value, given.get(name.lower(), value))[0] for name, value in line.items()}
         for line in _lines(ours)
     ]
     added = [
@@ -131,23 +140,31 @@ def _united(ours: Any, theirs: Any, path: str) -> Any:
     return united
 
 
-def _joined(name: str, ours: Any, theirs: Any) -> Any:
-    """Return ours with the words of theirs, where Slurm reads a list of words; None if they are contrary.
+def _joined(name: str, ours: Any, theirs: Any) -> tuple[Any, list[str]]:
+    """Return ours with the words of theirs, where Slurm reads a list of words, and those that are contrary.
 
     A word of theirs that begins with "no" takes others away: PrologFlags=NoHold starts jobs before the health
     checks of their nodes have passed. Of two values of one word, Slurm would take ours.
     """
     if str(ours) == str(theirs):
-        return ours
-    mine, words = (
-        {each.strip().lower(): each.strip() for each in str(of).split(",")} for of in (ours, theirs)
-    )
+        return ours, []
     lists = (each.lower() for each in slurm_keys()["manual"]["lists"][SLURM_CONF])
-    is_list = theirs is not None and name.lower() in lists
-    added = {key: word for key, word in words.items() if key not in mine}
-    takes_away = any(each.startswith("no") and each != "node" for each in added)
-    has_other = {each.partition("=")[0] for each in mine} & {each.partition("=")[0] for each in added}
-    return ",".join((mine | added).values()) if is_list and not takes_away and not has_other else None
+    if theirs is None or name.lower() not in lists:
+        return ours, _words(theirs)
+    mine = {each.lower(): each for each in _words(ours)}
+    added = {each.lower(): each for each in _words(theirs) if each.lower() not in mine}
+    set_ = {each.partition("=")[0] for each in mine}
+    contrary = [
+        word
+        for key, word in added.items()
+        # no_env_cache and the like are names.
+        if key.partition("=")[0] in set_ or (key.startswith("no") and not key.startswith(("node", "no_")))
+    ]
+    return ",".join((mine | added).values()), contrary
+
+
+def _words(value: Any) -> list[str]:
+    return [each.strip() for each in str(value).split(",")]
 
 
 def _by_name(items: Any) -> dict[str, Any]:

@@ -369,12 +369,15 @@ def test_what_aws_refuses_is_replaced(tmp_path: Path) -> None:
 
 
 def test_settings_that_the_app_keeps_are_lost(tmp_path: Path) -> None:
-    lines = [{"KillWait": 5, "SlurmdTimeout": 600}, {"PrologFlags": "x11"}]
+    words = "bf_continue,BF_INTERVAL=60,max_rpc_cnt=150"
+    lines = [{"KillWait": 5, "SlurmdTimeout": 600}, {"PrologFlags": "x11"}, {"SchedulerParameters": words}]
     found = import_config(changed(Scheduling={"SlurmSettings": {"CustomSlurmSettings": lines}}), tmp_path)
     path = "Scheduling.SlurmSettings.CustomSlurmSettings"
-    assert [each.partition(": ")[0] for each in found.lost] == [f"{path}[KillWait]"]
+    lost = [f"{path}[KillWait]: 5", f"{path}[SchedulerParameters]: BF_INTERVAL=60"]
+    assert [each.partition(": the app sets")[0] for each in found.lost] == lost
     overrides = yaml.safe_load((tmp_path / "overrides.yaml").read_text())
-    assert value_at(overrides, path) == [{"SlurmdTimeout": 600}, {"PrologFlags": "x11"}]
+    left = {"SchedulerParameters": "bf_continue,max_rpc_cnt=150"}
+    assert value_at(overrides, path) == [{"SlurmdTimeout": 600}, {"PrologFlags": "x11"}, left]
 
 
 def _template(folder: Path, config: Any) -> Path:

@@ -73,7 +73,7 @@ MERGED: tuple[tuple[dict[str, Any], ...], ...] = (
         _slurm(
             {"jobrequeue": 1, "SlurmdTimeout": 9},
             {"prologflags": "alloc, X11", "AccountingStorageTRES": "license/x,node"},
-            {"NodeSet": 1, "Nodes": 2, "SchedulerParameters": "bf_continue,bf_interval=10"},
+            {"NodeSet": 1, "Nodes": 2, "SchedulerParameters": "bf_continue,bf_interval=10,no_env_cache"},
         )
         | {"Tags": [*OURS["Tags"], {"Key": "team", "Value": "nlp"}]},
         _slurm(
@@ -82,7 +82,7 @@ MERGED: tuple[tuple[dict[str, Any], ...], ...] = (
                 "PrologFlags": "Alloc,DeferBatch,X11",
                 "AccountingStorageTRES": "gres/gpu,license/x,node",
             },
-            {"SchedulerParameters": "nohold,bf_interval=10,bf_continue"},
+            {"SchedulerParameters": "nohold,bf_interval=10,bf_continue,no_env_cache"},
             {"SlurmdTimeout": 9},
             {"NodeSet": 1, "Nodes": 2},
         )
@@ -100,12 +100,15 @@ def test_each_kind_of_value_is_merged() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    ["JobRequeue: 0", "jobrequeue: null", "PrologFlags: NoHold", "SchedulerParameters: bf_interval=9"],
+    [
+        *("JobRequeue: 0", "jobrequeue: None", "PrologFlags: NoHold"),
+        "SchedulerParameters: bf_interval=9, no_env_cache",
+    ],
 )
 def test_a_setting_of_the_app_is_kept(given: str) -> None:
-    name = given.partition(":")[0]
-    with pytest.raises(ConfigurationError, match=f"{name}: the app sets .*; remove it"):
-        merge(OURS, _slurm(yaml.safe_load(given)))
+    name, value = given.partition(",")[0].split(": ")
+    with pytest.raises(ConfigurationError, match=f" {name}: {value}: the app sets .*; remove it"):
+        merge(OURS, _slurm(yaml.safe_load(given.replace("None", "null"))))
 
 
 @pytest.mark.parametrize("given", ["exclusiveuser: 'NO'", "TRESBillingWeights: Node=0", "ExclusiveUser: "])
