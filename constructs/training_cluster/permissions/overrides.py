@@ -32,9 +32,10 @@ _TYPES = {
     "FsxLustre": ("AWS::FSx::FileSystem", *_GROUP),
     "DataRepositoryAssociations": ("AWS::FSx::DataRepositoryAssociation",),
     "ElasticIp": ("AWS::EC2::EIP", "AWS::EC2::EIPAssociation"),
+    "PlacementGroup": ("AWS::EC2::PlacementGroup",),
 }
 MANAGED_TYPES = frozenset(name for names in _TYPES.values() for name in names)
-"""Resource types that only keys of overrides put into a cluster's template."""
+"""Resource types that only some keys put into a cluster's template."""
 _KEY = ("DescribeKey", "CreateGrant", "Decrypt", "GenerateDataKeyWithoutPlaintext", "ReEncrypt*")
 _READ = {
     "BackupId": ("fsx:DescribeBackups",),  # FsxBackupIdValidator
@@ -80,6 +81,11 @@ def managed_types(config: Config) -> frozenset[str]:
         added.add("Efs")
     if head.get("Networking", {}).get("ElasticIp"):
         added.add("ElasticIp")
+    queues = config.get("Scheduling", {}).get("SlurmQueues", ())
+    nodes = [each for queue in queues for each in (queue, *queue.get("ComputeResources", ()))]
+    groups = [(each.get("Networking") or {}).get("PlacementGroup") or {} for each in nodes]
+    if any(each.get("Enabled") and not each.get("Name") for each in groups):
+        added.add("PlacementGroup")
     return frozenset(name for each in added for name in _TYPES[each])
 
 

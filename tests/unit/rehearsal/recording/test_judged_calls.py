@@ -22,6 +22,7 @@ from rehearsal.local_aws.rights.need import Need, arn
 from rehearsal.local_aws.rights.registry_handlers import OPERATIONS, Resource, needs
 from rehearsal.recording import judged_calls
 from rehearsal.recording.judged_calls import RecordedCall
+from tests.unit.training_cluster.monitoring.monitored import LIBRARY
 from training_cluster.permissions import statements
 from training_cluster.permissions.overrides import MANAGED_TYPES, managed_types
 from training_cluster.permissions.scopes import Target, scopes
@@ -119,9 +120,11 @@ def test_each_recorded_row_is_needed(policy: Policy) -> None:
 
 KEY = arn("kms", "key/mine")
 LUSTRE = {"KmsKeyId": KEY, "ImportPath": "s3://mine/x", "DataRepositoryAssociations": [{}]}
+GROUPED = {"Networking": {"PlacementGroup": {"Enabled": True}}}
 MANAGED: list[tuple[Mapping[str, Any], dict[str, Any]]] = [
     ({"HeadNode": {"SharedStorageType": "Efs"}}, {}),
     ({"HeadNode": {"Networking": {"ElasticIp": True}}}, {}),
+    ({"Scheduling": {"SlurmQueues": [{"ComputeResources": [GROUPED]}]}}, {}),
     ({"SharedStorage": [{"StorageType": "Efs", "EfsSettings": {"KmsKeyId": KEY}}]}, {"KmsKeyId": KEY}),
     ({"SharedStorage": [{"StorageType": "Ebs", "EbsSettings": {"KmsKeyId": KEY}}]}, {"KmsKeyId": KEY}),
     (
@@ -149,6 +152,14 @@ def test_without_its_keys_no_type_is_managed(table: list[Row], policy: Policy) -
     assert {name for config, _ in MANAGED for name in managed_types(config)} == MANAGED_TYPES
     extra = {row.action for row in table if row.scopes} - {name for each in policy for name in each.actions}
     assert {"ec2:DescribeSecurityGroupRules", "elasticfilesystem:CreateFileSystem"} <= extra
+
+
+def test_the_table_has_each_type_of_the_library(table: list[Row]) -> None:
+    """What its templates of a cluster can contain, read from its source."""
+    sources = [each for each in (LIBRARY / "templates").glob("*.py") if "image" not in each.name]
+    found = {name for each in sources for name in re.findall(r"\bCfn(\w+)\(", each.read_text())}
+    known = {name.rpartition("::")[2] for row in table for name in row.type_names}
+    assert found - known == {"Output", "Parameter", "Tag"}
 
 
 def reasons() -> dict[str, str]:
