@@ -19,10 +19,8 @@ from ops.parts import Parts
 from ops.plan.deployed import read_cluster_config
 from ops.teardown.adopt import adopt
 from ops.teardown.commands import steps
-from ops.teardown.costs import read_costs
 from ops.teardown.images import images_that_wait
-from ops.teardown.read_remaining import read_remaining
-from ops.teardown.remaining import Remaining
+from ops.teardown.remaining import Remaining, read_costs, read_remaining
 from ops.teardown.step import Step
 from training_cluster.catalog.charges import Charge, render_charges
 from training_cluster.catalog.families import load_base

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ops.account.image_stacks import destroy_image_stack_command, image_stacks
-from ops.teardown.remaining_images import PARAMETERS
+from ops.teardown.images import PARAMETERS
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from tests.unit.ops.own_account import OURS, OwnAccount, Resources
 from tests.unit.ops.teardown.test_remaining import untagged

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ops.account.stacks import DESCRIPTION
-from ops.teardown.remaining_accounting import DATABASE_PREFIX
-from ops.teardown.remaining_accounting import GROUP_PREFIX as ACCOUNTING_GROUPS
-from ops.teardown.remaining_storage import GROUP_PREFIX as STORAGE_GROUPS
+from ops.teardown.accounting import DATABASE_PREFIX
+from ops.teardown.accounting import GROUP_PREFIX as ACCOUNTING_GROUPS
+from ops.teardown.storage import GROUP_PREFIX as STORAGE_GROUPS
 from tests.unit.ops.own_account import BUCKET, OURS, OwnAccount
 from tests.unit.ops.teardown.test_teardown import DATABASE, in_order, make_database, make_log_group, plan
 from training_cluster.flags.account import CLUSTER_TAG
