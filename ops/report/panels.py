@@ -42,6 +42,7 @@ class Panel:
 PANELS = (
     Panel(series="loss", title="Loss", kind="number", shown="{:.4g}".format, from_zero=False),
     Panel(series="val_loss", title="Validation loss", kind="number", shown="{:.4g}".format, from_zero=False),
+    Panel(series="grad_norm", title="Gradient norm", kind="number", shown="{:.3g}".format),
     Panel(series="tokens_per_s", title="Tokens per second", kind="count", shown=count),
     Panel(series="seq_per_s", title="Sequences per second", kind="count", shown=count),
     Panel(series="mfu", title="Model FLOPs utilisation (MFU)", kind="share", shown=share),

@@ -235,6 +235,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         steps.add(
             step=trainer.step,
             loss=loss,
+            grad_norm=norm,
             learning_rate=trainer.learning_rate(),
             tokens=trainer.tokens,
             tokens_per_s=tokens_a_step / step_s,

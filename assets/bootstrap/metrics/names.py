@@ -80,6 +80,7 @@ NAMES = {
     "training_step": (GAUGE, "Step of the newest row of a run."),
     "training_loss": (GAUGE, "Loss of the newest row of a run."),
     "training_loss_is_finite": (GAUGE, "1 if the newest row has a finite loss, else 0."),
+    "training_gradient_norm": (GAUGE, "Norm of the gradients in the newest row of a run, before clipping."),
     "training_tokens_per_second": (GAUGE, "Tokens a second of all ranks of a run."),
     "training_mfu_ratio": (GAUGE, "Model FLOPs utilization of a run."),
     "training_step_seconds": (GAUGE, "Seconds of the newest step."),

@@ -27,6 +27,7 @@ _LONGEST_OWNER = 32
 _GAUGES = {
     "step": "training_step",
     "loss": "training_loss",
+    "grad_norm": "training_gradient_norm",
     "tokens_per_s": "training_tokens_per_second",
     "mfu": "training_mfu_ratio",
     "step_s": "training_step_seconds",

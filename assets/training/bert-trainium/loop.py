@@ -152,6 +152,7 @@ def train_steps(
         rows.add(
             step=step,
             loss=loss,
+            grad_norm=norm,
             learning_rate=learning_rate(step, settings),
             tokens=taken * settings.bert_context,
             tokens_per_s=tokens_a_step / step_s,

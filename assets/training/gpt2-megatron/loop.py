@@ -102,6 +102,7 @@ def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
         rows.add(
             step=step,
             loss=loss,
+            grad_norm=norm,
             learning_rate=rank.optimizer.param_groups[0]["lr"],
             tokens=step * tokens_a_step,
             tokens_per_s=tokens_a_step / step_s,

@@ -213,6 +213,7 @@ def record_step(rank: Rank, rows: Steps, step: Step, loss: float, norm: float, *
     rows.add(
         step=step.number,
         loss=loss,
+        grad_norm=norm,
         learning_rate=step.learning_rate,
         tokens=step.tokens,
         tokens_per_s=tokens_a_step / step.seconds,

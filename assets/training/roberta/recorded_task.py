@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq import utils
+from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters, shape
@@ -97,7 +98,7 @@ class Recorder:
     def _since_idle(self) -> float:
         return 0.0 if self._idle_since is None else time.perf_counter() - self._idle_since
 
-    def end(self, outputs: Sequence[Mapping[str, Any]]) -> None:
+    def end(self, outputs: Sequence[Mapping[str, Any]], *, grad_norm: float | None) -> None:
         """Record an update, and end the training if any rank was asked to stop."""
 
         def total(key: str) -> float:
@@ -118,6 +119,7 @@ class Recorder:
         self._rows.add(
             step=self.step,
             loss=loss,
+            grad_norm=grad_norm,
             learning_rate=self.learning_rate,
             tokens=self.tokens,
             tokens_per_s=tokens / step_s,
@@ -218,7 +220,9 @@ class RecordedMaskedLM(MaskedLMTask):
         """Record the sums of an update; fairseq also calls it with sums of validation batches."""
         super().reduce_metrics(logging_outputs, criterion)
         if any("stop" in output for output in logging_outputs):
-            self.recorder.end(logging_outputs)
+            # fairseq has just logged it, unless it is not finite.
+            norm = metrics.get_meter("train_inner", "gnorm")
+            self.recorder.end(logging_outputs, grad_norm=float(norm.val) if norm else None)
             if self.sentinel and self.sentinel.due(self.recorder.step) and not self.recorder.stopped:
                 self.sentinel.compare(self.recorder.step)
                 self.recorder.restart_clock()

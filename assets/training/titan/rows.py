@@ -93,6 +93,7 @@ class Rows(MetricsProcessor):
         self._steps.add(
             step=step,
             loss=global_avg_loss,
+            grad_norm=grad_norm,
             learning_rate=next((float(v) for name, v in extra.items() if "lr" in name.lower()), 0.0),
             tokens=int(extra.get("n_tokens_seen", 0)),
             tokens_per_s=rate,

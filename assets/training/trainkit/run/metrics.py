@@ -28,6 +28,7 @@ NUMBERS = {
     "loss",
     "val_loss",
     "val_s",
+    "grad_norm",
     "learning_rate",
     "tokens",
     "tokens_per_s",
@@ -113,20 +114,29 @@ class Metrics:
         # Ranks of an older start that are left on a node write into the file that this one has replaced.
         self._rows = file.open("a", encoding="utf-8")
 
-    def add(self, *, mfu: float | None = None, seq_per_s: float | None = None, **row: float) -> str:
+    def add(
+        self,
+        *,
+        mfu: float | None = None,
+        seq_per_s: float | None = None,
+        grad_norm: float | None = None,
+        **row: float,
+    ) -> str:
         """Append one step; return it as a line for people.
 
         `row` has the step and its loss (the mean over ranks), learning_rate, tokens (of the whole run),
         tokens_per_s (of all ranks together), step_s, data_s (the part of step_s that this rank waited for
         data), memory_bytes (its peak) and world_size; `mfu` is a share (0.4 is 40 %), `seq_per_s` the
-        sequences of all ranks, for models that are compared by them.
+        sequences of all ranks, for models that are compared by them, `grad_norm` the norm of the exchanged
+        gradients before they are clipped.
         """
-        more = {"mfu": mfu, "seq_per_s": seq_per_s}
+        more = {"grad_norm": grad_norm, "mfu": mfu, "seq_per_s": seq_per_s}
         self._write(row | {name: value for name, value in more.items() if value is not None})
+        norm = "" if grad_norm is None else f", gradient norm {grad_norm:.3g}"
         used = "" if mfu is None else f", MFU {mfu:.1%}"
         waited = row["data_s"] / row["step_s"] if row["step_s"] else 0
         return (
-            f"step {row['step']}: loss {row['loss']:.4f}, {row['tokens_per_s']:,.0f} tokens/s{used}, "
+            f"step {row['step']}: loss {row['loss']:.4f}{norm}, {row['tokens_per_s']:,.0f} tokens/s{used}, "
             f"{row['step_s']:.3f} s a step ({waited:.0%} data), {row['memory_bytes'] / 2**30:.1f} GiB, "
             f"learning rate {row['learning_rate']:.2e}"
         )

@@ -31,6 +31,7 @@ WARM_UP_ROWS = 3
 SERIES = (
     "loss",
     "val_loss",
+    "grad_norm",
     "tokens_per_s",
     "seq_per_s",
     "mfu",

@@ -43,6 +43,7 @@ class Steps:
         flops_per_token: float | None = None,
         memory_bytes: int | None = None,
         seq_per_s: float | None = None,
+        grad_norm: float | None = None,
     ) -> None:
         """Write a step, as Metrics.add describes it; print the first, the last, and each log_every-th.
 
@@ -64,6 +65,7 @@ class Steps:
             world_size=run.world_size,
             mfu=mfu(tokens_per_s, flops, run.peak_tflops, run.world_size) if flops else None,
             seq_per_s=seq_per_s,
+            grad_norm=grad_norm,
         )
         if step % self.settings.log_every == 0 or step in {self.after + 1, self.settings.max_steps}:
             print(line if seq_per_s is None else f"{line}, {seq_per_s:,.1f} seq/s")

@@ -283,6 +283,7 @@ def check_whole_run(training: Training, *, steps: int, falls_by: float = 0.5) ->
     rows = training.metrics("whole")
     assert [row["step"] for row in rows] == list(range(1, steps + 1))
     assert {row["world_size"] for row in rows} == {2}
+    assert min(row["grad_norm"] for row in rows) > 0
     assert rows[-1]["loss"] < rows[0]["loss"] - falls_by
     assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
     assert (training.checkpoints("whole") / "latest_step").read_text() == f"{steps}\n"

@@ -86,6 +86,7 @@ def write_training(
                 "loss": round(
                     2.95 + 7.9 * math.exp(-step * rate / 0.09) + noise.gauss(0, 0.05) + 40 / (step + 40), 4
                 ),
+                "grad_norm": round(0.3 + 2 * math.exp(-step / 80), 4),
                 "learning_rate": rate
                 * min(1, step / int(settings["WARMUP_STEPS"]))
                 * (1 - 0.9 * step / steps),

@@ -128,7 +128,7 @@ def test_without_javascript_its_tables_have_the_values(runs: list[Run]) -> None:
 def test_each_chart_has_heading_label_and_table(runs: list[Run]) -> None:
     page = Page(render_page(runs))
     charts = [value for tag, name, value in page.attributes if (tag, name) == ("figure", "id")]
-    names = "loss val_loss tokens_per_s mfu data_share memory_bytes learning_rate busbw_gb_per_s"
+    names = "loss val_loss grad_norm tokens_per_s mfu data_share memory_bytes learning_rate busbw_gb_per_s"
     assert charts == [f"chart-{name}" for name in names.split()]
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("div", "aria-label")]
     assert sum(label.startswith("Loss: gpt2/job-17 from 11.") for label in labels) == 1

@@ -378,8 +378,8 @@ def _run(node: Node, path: str, *rows: str, owner: str = "") -> Path:
 
 def _row(step: int, second: int, loss: str = "2.5") -> str:
     return (
-        f'{{"step": {step}, "loss": {loss}, "tokens_per_s": 1000.5, "step_s": 2.0, "data_s": 0.5, '
-        f'"mfu": 0.4, "time": "2026-01-01T00:00:{second:02}+00:00"}}'
+        f'{{"step": {step}, "loss": {loss}, "grad_norm": 0.5, "tokens_per_s": 1000.5, "step_s": 2.0, '
+        f'"data_s": 0.5, "mfu": 0.4, "time": "2026-01-01T00:00:{second:02}+00:00"}}'
     )
 
 
@@ -400,6 +400,7 @@ def test_each_running_jobs_newest_row_is_published(node: Node) -> None:
     assert (found[f"training_step{{{seven}}}"], found[f"training_loss{{{seven}}}"]) == (3, 2.5)
     assert found[f"training_row_interval_seconds{{{seven}}}"] == 2
     assert found[f"training_data_wait_seconds{{{seven}}}"] == 0.5
+    assert found[f"training_gradient_norm{{{seven}}}"] == 0.5
     eight = 'job="8",user="ann",workload="gpt2",run="my-run"'
     assert found[f"training_loss_is_finite{{{eight}}}"] == 0
     assert f"training_loss{{{eight}}}" not in found
