@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 from megatron.core import parallel_state
+from trainkit.resuming import own_options
 from trainkit.run import checkpoints
 from trainkit.run.files import sync
 from trainkit.run.run import die
@@ -87,7 +88,8 @@ def resume(rank: Rank, core: Any, data: str) -> int:
     # It contains the optimizer's settings, which are not tensors, so the file may contain code.
     if (owner := piece(found).stat().st_uid) not in {0, os.geteuid()}:
         die(f"{piece(found)} belongs to the user {owner}, who could run code by it: give another RUN_NAME.")
-    with checkpoints.loading(found):
+    # Megatron's schedule takes the highest and the lowest rate from these options.
+    with checkpoints.loading(found), own_options(rank.optimizer):
         loaded = torch.load(piece(found), map_location="cpu", weights_only=False)
         core.load_state_dict(loaded["model"])
         rank.optimizer.load_state_dict(loaded["optimizer"])

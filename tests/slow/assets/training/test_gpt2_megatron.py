@@ -1,6 +1,7 @@
 """The gpt2-megatron workload on two nodes of a real Slurm, with the rehearsal's shim for CPUs."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,14 @@ def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[s
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
     check_that_a_killed_run_resumes(training, GPT2_DROPOUT="0.1")
+
+
+def test_a_resume_has_its_own_settings(training: Training, whole_run: list[dict[str, Any]]) -> None:
+    kept = f"step-{2 * SAVED_EVERY:06d}"
+    shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints("slower") / kept)
+    said = training.run("slower", LEARNING_RATE="1e-6", MIN_LEARNING_RATE="1e-7", EVAL_BATCHES="0")
+    assert "\n0: LEARNING_RATE 0.004 -> 1e-06 from step 7\n" in said
+    assert max(row["learning_rate"] for row in training.metrics("slower")) <= 1e-6
 
 
 def test_a_run_that_diverges_ends(training: Training) -> None:
