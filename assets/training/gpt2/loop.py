@@ -296,15 +296,15 @@ def resume(rank: Rank) -> tuple[int, int]:
         return 0, 0
     with checkpoints.loading(found):
         progress = json.loads((found / "progress.json").read_text(encoding="utf-8"))
-    if progress["shape"] != dataclasses.asdict(rank.shape):
-        die(f"{found} holds another model ({progress['shape']}): give its settings, or another RUN_NAME.")
-    if progress["data"] != rank.manifest.sum_of_tokens:
-        die(
-            f"{found} was trained on other data than {rank.prepared.shards}: give its CORPUS and text, or "
-            f"begin another RUN_NAME with its weights (INIT_FROM={found})."
-        )
-    rank.order("train").check(found, progress.get("order"))
-    with checkpoints.loading(found):
+        step, tokens = int(progress["step"]), int(progress["tokens"])
+        if progress["shape"] != dataclasses.asdict(rank.shape):
+            die(f"{found} holds another model ({progress['shape']}): give its settings, or another RUN_NAME.")
+        if progress["data"] != rank.manifest.sum_of_tokens:
+            die(
+                f"{found} was trained on other data than {rank.prepared.shards}: give its CORPUS and text, "
+                f"or begin another RUN_NAME with its weights (INIT_FROM={found})."
+            )
+        rank.order("train").check(found, progress.get("order"))
         rank.accelerator.load_state(str(found))
     rank.run.say(f"resuming from {found}")
-    return progress["step"], progress["tokens"]
+    return step, tokens

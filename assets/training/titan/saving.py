@@ -201,11 +201,7 @@ class Checkpoints(CheckpointManager):
                     f"{self.initial_load_path} cannot be loaded into this model ({reason(error, line=-1)}): "
                     "give its MODEL and SIZE, or other weights as INIT_FROM."
                 )
-            die(
-                f"{newest} cannot be loaded ({reason(error, line=-1)}). If it is of another model, give its "
-                "MODEL and SIZE or another RUN_NAME; if it is damaged, move it away, and the run continues "
-                "from the one before."
-            )
+            checkpoints.give_up(newest, error)
 
     def dcp_load(
         self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from trainkit import label
 from trainkit.run import checkpoints, outcome
 from trainkit.run.run import Run, die
 from trainkit.run.settings import AccumulatingSettings, TrainSettings, ranks_of_node
@@ -60,7 +61,7 @@ def kept_batch(checkpoint: Path, settings: TrainSettings) -> int:
     """Return the global batch that a run keeps; 0 if its checkpoint names none, or no step is left to do."""
     if checkpoints.step_of(checkpoint) >= settings.max_steps:
         return 0
-    return int(checkpoints.noted(checkpoint).get("settings", {}).get("global_batch", 0))
+    return int(label.noted(checkpoint).get("settings", {}).get("global_batch", 0))
 
 
 def _does_not_divide(batch: int, micro_step: int, instead: str) -> str:
@@ -88,7 +89,7 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
     now = dataclasses.replace(settings, global_batch=sequences)
     if not (found := checkpoints.resume_from(run)):
         return now
-    before, step = checkpoints.noted(found).get("settings", {}), checkpoints.step_of(found)
+    before, step = label.noted(found).get("settings", {}), checkpoints.step_of(found)
     was = before.get("global_batch", sequences)
     if was != sequences and not settings.global_batch and step < settings.max_steps:
         _refuse(

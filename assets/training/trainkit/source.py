@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainkit import sums
+from trainkit import label, sums
 from trainkit.run import checkpoints
 from trainkit.run.run import Run, die
 
@@ -67,7 +67,7 @@ def find_source(settings: ExportSettings, run: Run, *, needs: str) -> Source | N
         there = ", ".join(map(str, checkpoints.steps(saved))) or "none"
         of_step = f" of step {settings.export_step}" if settings.export_step else ""
         die(f"EXPORT_RUN={settings.export_run} has no checkpoint{of_step} in {saved}; there are: {there}.")
-    if fault := checkpoints.fault_of(found):
+    if fault := label.fault_of(found):
         die(f"{found} is incomplete ({fault}): give another EXPORT_STEP.")
     noted, ranks = sums.noted_sums(found), run.world_size
     if changed := sums.changed_files(found, noted, share=run.rank, shares=ranks):

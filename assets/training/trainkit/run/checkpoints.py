@@ -25,6 +25,7 @@ from stat import S_ISREG
 from typing import Any, NoReturn
 
 from trainkit import sums
+from trainkit.label import DAMAGED, fault_of, noted, sum_of_label
 from trainkit.run import metrics
 from trainkit.run.files import sync, write_whole
 from trainkit.run.run import Run, die, reason
@@ -33,8 +34,9 @@ from trainkit.run.settings import TrainSettings
 from trainkit.sums import LABEL
 
 LATEST_STEP = "latest_step"
-# File of a checkpoint whose bytes have changed, with the reason; it is then not read again at each start.
-DAMAGED = "damaged"
+_UNLOADABLE = "the ranks could not load it"
+# Parts of the messages about ranks that have ended meanwhile.
+_PEER_ERRORS = ("onnection", "imed out", "remote process exited")
 # Parts of torch's and safetensors' messages about a file that they cannot write.
 WRITE_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error", "os error")
 # Step of the checkpoint that job.slurm checked before it started the ranks; 0 without a checkpoint.
@@ -55,35 +57,6 @@ def path_of(folder: Path, step: int) -> Path:
 def step_of(checkpoint: Path) -> int:
     """Return the step in the name of a checkpoint."""
     return int(checkpoint.name.removeprefix("step-"))
-
-
-def fault_of(checkpoint: Path) -> str | None:
-    """Return the reason why a checkpoint is incomplete; None if all files have their sizes.
-
-    Checkpoints of older versions have no list of files and are used unchecked.
-    """
-    try:
-        sizes = _label(checkpoint).get("files", {})
-    except FileNotFoundError:
-        return f"{LABEL} is missing"
-    except (OSError, ValueError) as error:
-        return f"{LABEL} is damaged: {error}"
-    if (checkpoint / DAMAGED).is_file():
-        return (checkpoint / DAMAGED).read_text(encoding="utf-8").strip()
-    return _fault_of_sizes(checkpoint, sizes)
-
-
-def _fault_of_sizes(checkpoint: Path, sizes: dict[str, int]) -> str | None:
-    for name, size in sizes.items():
-        try:
-            found = (checkpoint / name).stat().st_size
-        except (FileNotFoundError, NotADirectoryError):
-            return f"{name} is missing"
-        except OSError as error:
-            return f"{name} cannot be read: {error.strerror}"
-        if found != size:
-            return f"{name} has {found:,} bytes instead of {size:,}"
-    return None
 
 
 def find_complete(folder: Path) -> tuple[Path | None, list[str]]:
@@ -152,14 +125,46 @@ def resume_from(run: Run) -> Path | None:
 
 @contextlib.contextmanager
 def loading(checkpoint: Path) -> Iterator[None]:
-    """Die with one sentence if the block, which loads a checkpoint, fails."""
+    """Die with one sentence if the block, which loads a checkpoint, fails; give_up decides what follows."""
     try:
         yield
     except Exception as error:
+        give_up(checkpoint, error)
+
+
+def give_up(checkpoint: Path, error: BaseException) -> NoReturn:
+    """Die, since a checkpoint cannot be loaded; each rank that fails calls it.
+
+    The run's next start takes the checkpoint before. If that one cannot be loaded either, the fault is not
+    theirs (a node, the versions of packages), and the start after that takes the newest again.
+    """
+    folder, why = checkpoint.parent, f"{type(error).__name__}: {reason(error, line=-1)}"
+    sentence = f"{checkpoint} cannot be loaded ({why})"
+    is_of_run = str(folder) == os.environ.get("CHECKPOINT_DIR")  # else it is exported
+    if not is_of_run or any(words in str(error) for words in _PEER_ERRORS):
+        die(f"{sentence}.")
+    faults = {(path := path_of(folder, step)): fault_of(path) for step in steps(folder)}
+    # Another rank may have removed the mark already.
+    later = [
+        path
+        for path, fault in faults.items()
+        if step_of(path) > step_of(checkpoint) and _UNLOADABLE in (fault or _UNLOADABLE)
+    ]
+    for path in later:
+        (path / DAMAGED).unlink(missing_ok=True)
+    if later:
         die(
-            f"{checkpoint} cannot be loaded ({error!r}). If it is damaged, move it away: the run then "
-            "continues from the one before."
+            f"{sentence}, nor could {later[-1]}: look for another cause. The next start takes that one again."
         )
+    before = [path for path, fault in faults.items() if step_of(path) < step_of(checkpoint) and not fault]
+    if not before:
+        die(f"{sentence}, and no complete one is before it. To begin at step 0, move it away.")
+    mark = checkpoint / DAMAGED
+    try:
+        mark.write_text(f"{_UNLOADABLE} ({why}); to try it again, remove {DAMAGED}\n", encoding="utf-8")
+    except OSError as failed:
+        die(f"{sentence}. {mark} cannot be written ({failed.strerror}): move the folder away.")
+    die(f"{sentence}: the next start takes {before[-1]}, unless you remove {mark}.")
 
 
 @contextlib.contextmanager
@@ -260,7 +265,7 @@ def publish(
     sync_files(written)
     if started is not None:
         label["seconds"] = round(time.monotonic() - started, 2)
-    write_whole(written / LABEL, json.dumps(label) + "\n")
+    write_whole(written / LABEL, json.dumps(label | {"sum": sum_of_label(label)}) + "\n")
     # A resume does not write the rows up to this step again.
     if (rows := run.run_dir / metrics.FILE).is_file():
         sync(rows)
@@ -312,27 +317,6 @@ def check_is_newest() -> None:
             return
         if job.isdigit() and latest.isdigit() and (job, latest) != (os.environ.get("SLURM_JOB_ID"), number):
             die(f"start {latest} of job {job} has the run now: these older ranks save nothing, and end.")
-
-
-def _label(checkpoint: Path) -> dict[str, Any]:
-    """Read the label of a checkpoint. Raises OSError, and ValueError if it is damaged."""
-    label = json.loads((checkpoint / LABEL).read_text(encoding="utf-8"))
-    sizes = label.get("files", {}) if isinstance(label, dict) else None
-    if not isinstance(sizes, dict) or not all(isinstance(size, int) for size in sizes.values()):
-        raise ValueError("it is not a list of files")
-    return dict(label)
-
-
-def noted(checkpoint: Path) -> dict[str, Any]:
-    """Return the label of a checkpoint: its step, the run that made it, its files; none if it is damaged.
-
-    `settings` are those of the start that wrote it, and `seconds` are what writing took; older versions wrote
-    neither.
-    """
-    try:
-        return _label(checkpoint)
-    except (OSError, ValueError):
-        return {}
 
 
 def check_space(folder: Path, bytes_needed: int) -> None:

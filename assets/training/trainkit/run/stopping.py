@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from statistics import median
 
+from trainkit import label
 from trainkit.run import checkpoints, metrics
 from trainkit.run.run import Run
 from trainkit.run.settings import TrainSettings
@@ -156,7 +157,7 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_low
 def expected_save(run: Run, checkpoint_bytes: int) -> tuple[float, str] | None:
     """Return the seconds that a checkpoint takes and their source; None if unknown."""
     if newest := checkpoints.find_complete(run.checkpoint_dir)[0]:
-        measured_s = checkpoints.noted(newest).get("seconds")
+        measured_s = label.noted(newest).get("seconds")
         if isinstance(measured_s, (int, float)):
             return float(measured_s), f"measured at step {checkpoints.step_of(newest)}"
     if mbps := float(os.environ.get("SHARED_MBPS") or 0.0):

@@ -35,6 +35,7 @@ JOBS = {
     "whole": {},
     # As if submitted from a step of one task, whose variables sbatch passes on.
     "killed": {"DIES_AFTER": "5", "SLURM_NTASKS": "1", **NOTIFIED},
+    "torn": {"DIES_AFTER": "5", "TORN_AT": "4"},
     "hangs-torchrun": HANGS,
     "hangs-srun": HANGS | {"LAUNCHER": "srun"},
     "early": {"DIES_AFTER": "1", "DEATHS": "9", "MAX_RESTARTS": "2", **NOTIFIED},
@@ -112,6 +113,15 @@ def test_a_killed_rank_restarts_the_job(training: Training, jobs: dict[str, int]
     assert restarts(training, "killed") == ["0", "0"], "Slurm gave the nodes to no other job"
     assert events(webhook, jobs["killed"]) == ["started", "started again", "finished"], output
     assert SECRET not in output
+
+
+def test_the_checkpoint_before_a_torn_one_is_loaded(training: Training, jobs: dict[str, int]) -> None:
+    output = training.wait(jobs["torn"], state="COMPLETED")
+    assert [step for _, step in starts(training, "torn")] == ["0", "4", "2"], output
+    torn, good = (training.checkpoints("torn") / f"step-{step:06d}" for step in (4, 2))
+    assert f"{torn} cannot be loaded (JSONDecodeError: " in output
+    assert f"the next start takes {good}, unless you remove {torn}/damaged." in output
+    assert_whole(training, "torn")
 
 
 def test_ranks_without_checkpoint_end_job(training: Training, jobs: dict[str, int], webhook: Webhook) -> None:

@@ -28,6 +28,8 @@ DIES_BY = signal.Signals[os.environ.get("DIES_BY", "SIGKILL")]
 HOLD_AT = int(os.environ.get("HOLD_AT", "0"))
 # How many starts end like that.
 DEATHS = int(os.environ.get("DEATHS", "1"))
+# Step whose checkpoint cannot be loaded, until a start has ended like that.
+TORN_AT = int(os.environ.get("TORN_AT", "0"))
 # Seconds that a disk takes for the checkpoint of a stop.
 STOP_SAVE_S = float(os.environ.get("STOP_SAVE_S", "0"))
 # 1: ranks do not notice that another is gone, as with NCCL over EFA.
@@ -77,7 +79,8 @@ def save(run: Run, step: int, loss: float, *, disk_s: float = 0.0) -> None:
     written = checkpoints.partial(run.checkpoint_dir, step)
     checkpoints.clear_partials(run.checkpoint_dir)
     written.mkdir()
-    (written / "state.json").write_text(json.dumps({"loss": loss}))
+    state = "torn" if step == TORN_AT and not deaths(run) else json.dumps({"loss": loss})
+    (written / "state.json").write_text(state)
     time.sleep(disk_s)
     checkpoints.publish(written, step, run=run, keep=2, started=started)
 
@@ -112,7 +115,10 @@ def main() -> None:
     (run.run_dir / f"world-{run.rank}").write_text(f"{os.environ['LOCAL_RANK']} {os.environ['WORLD_SIZE']}")
     resumed = checkpoints.resume_from(run)
     first = checkpoints.step_of(resumed) if resumed else 0
-    loss = float(json.loads(Path(resumed, "state.json").read_text())["loss"]) if resumed else 8.0
+    loss = 8.0
+    if resumed:
+        with checkpoints.loading(resumed):
+            loss = float(json.loads((resumed / "state.json").read_text())["loss"])
     warn_of_short_notice(run, checkpoint_bytes=10, every=CHECKPOINT_EVERY, may_lower=False)
     metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=first) if run.is_first else None
     for step in range(first + 1, MAX_STEPS + 1):

@@ -39,4 +39,6 @@ def save(run: Run, step: int, *, keep: int = 2, made_with: settings.TrainSetting
     written = checkpoints.partial(run.checkpoint_dir, step)
     written.mkdir()
     (written / "weights").write_text(str(step))
+    (written / "part").mkdir()
+    (written / "part" / "0").touch()
     return checkpoints.publish(written, step, run=run, keep=keep, settings=made_with)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from trainkit.run import checkpoints, outcome
+from trainkit.run.run import Run
 
 from tests.unit.assets.training.trainkit.run.runs import a_run, save
 from training_cluster.paths import TRAINING
@@ -57,7 +58,8 @@ def truncate(checkpoint: Path) -> None:
 DAMAGE = {
     "truncate -s 0 weights": "weights has 0 bytes instead of 2",
     "rm weights": "weights is missing",
-    "sed -i s,weights,weights/part, checkpoint.json": "weights/part is missing",
+    "rm part/0; rmdir part; touch part": "part/0 is missing",
+    "sed -i s,20,21, checkpoint.json": "checkpoint.json is damaged: it has other bytes than when",
     "rm weights; ln -s weights weights": "weights cannot be read: Too many levels of symbolic links",
     "rm checkpoint.json": "checkpoint.json is missing",
     "f=checkpoint.json; rm $f; ln -s $f $f": "checkpoint.json is damaged: [Errno 40] Too many levels",
@@ -143,9 +145,46 @@ def test_ranks_take_the_checkpoint_of_the_job(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("START_STEP", "10")
     monkeypatch.setattr(checkpoints, "fault_of", lambda _: pytest.fail("each rank looks at all files"))
     assert checkpoints.resume_from(run) == checked
-    sentence = r"step-000010 cannot be loaded \(EOFError\('torn'\)\)\. If it is damaged, move it away"
-    with pytest.raises(SystemExit, match=sentence), checkpoints.loading(checked):
-        raise EOFError("torn")
+
+
+def fails_to_load(run: Run, *, error: Exception) -> str:
+    """Have both ranks fail to load the checkpoint from which they continue; what they say."""
+    found, said = checkpoints.resume_from(run), set()
+    assert found
+    for _ in range(2):
+        with pytest.raises(SystemExit) as ended, checkpoints.loading(found):
+            raise error
+        said.add(str(ended.value).partition(": ")[2])
+    (sentence,) = said
+    return sentence
+
+
+def test_a_checkpoint_that_fails_to_load_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[[], tuple[str, str]]
+) -> None:
+    run, torn = a_run(tmp_path), EOFError("torn")
+    old, good, bad = save(run, 10, keep=3), save(run, 20, keep=3), save(run, 30, keep=3)
+    assert fails_to_load(run, error=torn) == f"{bad} cannot be loaded (EOFError: torn).", "an export"
+    monkeypatch.setenv("CHECKPOINT_DIR", str(run.checkpoint_dir))
+    assert fails_to_load(run, error=RuntimeError("Connection closed by peer")).endswith("closed by peer).")
+    assert start() == ("30\n", ""), "another rank was lost"
+    said = fails_to_load(run, error=torn)
+    assert said.endswith(f"(EOFError: torn): the next start takes {good}, unless you remove {bad}/damaged.")
+    step, said = start()
+    assert step == "20\n"
+    assert f"{bad} is incomplete (the ranks could not load it (EOFError: torn); to try it again, " in said
+    assert f", nor could {bad}: look for another cause." in fails_to_load(run, error=torn)
+    assert start()[0] == "30\n", "the fault is not the checkpoints'"
+    fails_to_load(run, error=torn)
+    assert save(run, 30, keep=3) == bad
+    assert start()[0] == "30\n", "the run has replaced it"
+    # One that has lost its bytes says nothing about the one before.
+    truncate(bad)
+    assert start()[0] == "20\n"
+    assert f"the next start takes {old}" in fails_to_load(run, error=torn)
+    shutil.rmtree(bad)
+    shutil.rmtree(good)
+    assert "To begin at step 0, move it away" in fails_to_load(run, error=torn)
 
 
 def test_an_older_start_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
