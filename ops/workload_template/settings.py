@@ -32,9 +32,9 @@ class Settings(AccumulatingSettings):
     weight_decay: float = 0.01
 
     @property
-    def shape(self) -> dict[str, int]:
-        """Sizes of the model; a checkpoint fits only a model of the same sizes."""
-        return {name: value for name, value in vars(self).items() if name.startswith("model_")}
+    def kept(self) -> tuple[str, ...]:
+        """Names of the settings of the model, which checkpoints have to share."""
+        return ("model_layers", "model_heads", "model_width", "model_context")
 
 
 def read_settings(arguments: Sequence[str] | None = None) -> Settings:

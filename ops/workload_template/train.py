@@ -181,19 +181,16 @@ class Trainer:
             return
         with checkpoints.loading(found):
             state = torch.load(found / "state.pt", map_location=self._device, weights_only=True)
-        if state["shape"] != self._settings.shape:
-            die(f"{found} holds another model ({state['shape']}): give its settings, or another RUN_NAME.")
-        order.check(found, state.get("order"))
-        self.model.load_state_dict(state["model"])
-        with own_options(self._optimizer):
-            self._optimizer.load_state_dict(state["optimizer"])
-        self._scaler.load_state_dict(state["scaler"])
-        self.step, self.tokens = state["step"], state["tokens"]
+            order.check(found, state.get("order"))
+            self.model.load_state_dict(state["model"])
+            with own_options(self._optimizer):
+                self._optimizer.load_state_dict(state["optimizer"])
+            self._scaler.load_state_dict(state["scaler"])
+            self.step, self.tokens = state["step"], state["tokens"]
         self._run.say(f"resuming from {found}")
 
     def _state(self) -> dict[str, Any]:
         return {
-            "shape": self._settings.shape,
             "step": self.step,
             "tokens": self.tokens,
             "model": self.model.state_dict(),

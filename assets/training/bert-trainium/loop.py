@@ -67,12 +67,6 @@ class Rank:
         generator = np.random.default_rng([settings.seed, first, micro_step, rank])
         return mask(found, generator, special=self.special, vocab_size=self.manifest.vocab_size)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the values that a checkpoint has to share: the model's sizes and the content of the data."""
-        names = ("bert_layers", "bert_heads", "bert_width", "bert_context", "vocab_size")
-        shape = {name: getattr(self.settings, name) for name in names}
-        return {"shape": shape, "data": self.manifest.sum_of_tokens}
-
     def sequences_a_step(self) -> int:
         """Return the number of rows that all ranks read in a step."""
         settings = self.settings
@@ -235,7 +229,8 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int,
             save_file(to_host(weights_of(model)), folder / WEIGHTS, metadata={"format": "pt"})
             torch.save(to_host(optimizer.state_dict()), folder / OPTIMIZER)
             order = rank.order("train").note()
-            progress = {"step": step, "sequences": taken, "order": order, **rank.identity()}
+            data = rank.manifest.sum_of_tokens
+            progress = {"step": step, "sequences": taken, "order": order, "data": data}
             (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
     rank.device.wait_for_everyone()
 
@@ -247,12 +242,10 @@ def resume(rank: Rank, model: Any) -> tuple[int, int, dict[str, Any] | None]:
         return 0, 0, None
     with checkpoints.loading(found):
         progress = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
-        step, taken = int(progress.pop("step")), int(progress.pop("sequences", 0))
-        order = progress.pop("order", None)
-        if (wanted := rank.identity()) != progress:
-            what = "another model" if progress.get("shape") != wanted["shape"] else "a model of other data"
-            die(f"{found} holds {what}: give its settings and text, or another RUN_NAME.")
-        rank.order("train").check(found, order)
+        step, taken = int(progress["step"]), int(progress.get("sequences", 0))
+        if progress["data"] != rank.manifest.sum_of_tokens:
+            die(f"{found} holds a model of other data: give its text, or another RUN_NAME.")
+        rank.order("train").check(found, progress.get("order"))
         load_weights(model, load_file(found / WEIGHTS))
         state: dict[str, Any] = torch.load(found / OPTIMIZER, map_location="cpu", weights_only=True)
     rank.run.say(f"resuming from {found}")

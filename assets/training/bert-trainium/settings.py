@@ -61,6 +61,11 @@ class Settings(AccumulatingSettings):
     precompile_steps: int = 4
     """Steps of a precompilation: the first, a later one and the last cover all graphs."""
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Names of the settings of the model."""
+        return ("bert_layers", "bert_heads", "bert_width", "bert_context", "vocab_size")
+
 
 def read_settings(arguments: list[str] | None = None) -> Settings:
     """Read the settings of this run; dies if one is invalid. 0 steps only validate."""

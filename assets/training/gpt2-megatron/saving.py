@@ -6,7 +6,6 @@ waited forever on CPUs (megatron-core 0.16.1), so this module uses a format that
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from pathlib import Path
@@ -26,20 +25,6 @@ if TYPE_CHECKING:
     from settings import Settings
 
 PROGRESS = "progress.json"
-# The settings that determine the pieces of a checkpoint, and the samples after a step.
-KEPT = (
-    "gpt2_layers",
-    "gpt2_heads",
-    "gpt2_width",
-    "gpt2_context",
-    "vocab_size",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "mixed_precision",
-    "transformer_impl",
-    "seed",
-    "global_batch_size",
-)
 
 
 def piece(folder: Path) -> Path:
@@ -63,9 +48,8 @@ def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
 
 
 def kept(settings: Settings) -> dict[str, Any]:
-    """Return the settings that must not change during a run."""
-    own = {name: value for name, value in dataclasses.asdict(settings).items() if name in KEPT}
-    return own | {"gelu": "tanh"}
+    """Return the settings that must not change during a run, for an export of its weights."""
+    return {name: getattr(settings, name) for name in settings.kept} | {"gelu": "tanh"}
 
 
 def resume(rank: Rank, core: Any, data: str) -> int:
@@ -75,14 +59,8 @@ def resume(rank: Rank, core: Any, data: str) -> int:
         return 0
     with checkpoints.loading(found):
         noted = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
-    for name, value in kept(rank.settings).items():
-        if name == "gelu" and name not in noted:
-            die(f"{found} is of an older version, which had another GELU: begin another RUN_NAME.")
-        if noted[name] != value:
-            die(
-                f"{found} was trained with {name.upper()}={noted[name]} and this run has {value}: "
-                "give the same, or another RUN_NAME."
-            )
+    if "gelu" not in noted:
+        die(f"{found} is of an older version, which had another GELU: begin another RUN_NAME.")
     if noted["data"] != data:
         die(f"{found} was trained on other data: give its CORPUS and text, or another RUN_NAME.")
     # It contains the optimizer's settings, which are not tensors, so the file may contain code.

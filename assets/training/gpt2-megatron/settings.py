@@ -65,6 +65,15 @@ class Settings(TrainSettings, ExportSettings):
     """transformer_engine or local; empty for transformer_engine on GPUs and local on CPUs."""
 
     @property
+    def kept(self) -> tuple[str, ...]:
+        """Names of the settings that determine the pieces of a checkpoint, and the samples after a step."""
+        return (
+            *("gpt2_layers", "gpt2_heads", "gpt2_width", "gpt2_context", "vocab_size"),
+            *("tensor_parallel", "pipeline_parallel", "mixed_precision", "transformer_impl"),
+            *("seed", "global_batch_size"),
+        )
+
+    @property
     def padded_vocab_size(self) -> int:
         """Number of rows of the word embeddings."""
         multiple = VOCAB_MULTIPLE * self.tensor_parallel

@@ -64,10 +64,7 @@ def main() -> None:
         if run.is_first:
             export(source, run)
         return
-    batch = settings.global_batch_size
-    # As if given: saving.py refuses another one, and names its own variable, GLOBAL_BATCH_SIZE.
-    given = dataclasses.replace(settings, global_batch=settings.global_batch or batch)
-    settings = resumed_settings(run, given, sequences=batch)
+    settings = resumed_settings(run, settings, sequences=settings.global_batch_size)
     sizes = sizes_of_job(settings, run)
     weights = weights_file(settings, run)
     data = open_data(run, settings)

@@ -14,7 +14,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed
 from fairseq_cli import train as program
 from gradient_norms import finite_norms
-from recorded_task import CHECKPOINT, PROGRESS, RecordedMaskedLM, Recorder, made_of
+from recorded_task import CHECKPOINT, PROGRESS, RecordedMaskedLM, Recorder
 from settings import DICTIONARY, Settings, check_checkpoint, fairseq_arguments
 from trainkit import network
 from trainkit.data.indexed import Indexed
@@ -26,15 +26,20 @@ from trainkit.run.world import check_world
 
 def train(settings: Settings, run: Run, *, device: torch.device, data: Indexed) -> None:
     """Train one rank, from the newest checkpoint to the last step, or to the step when SIGTERM arrives."""
-    symbols = data.noted["symbols"]
-    own = made_of(settings, symbols=symbols, dictionary_sha256=data.files[DICTIONARY][1])
+    dictionary = data.files[DICTIONARY][1]
     newest = checkpoints.resume_from(run)
     progress: dict[str, Any] = {}
     if newest:
         with checkpoints.loading(newest):
             progress = json.loads((newest / PROGRESS).read_text(encoding="utf-8"))
-        check_checkpoint(newest, progress, own)
-    recorder = Recorder(run=run, settings=settings, symbols=symbols, progress=progress, made_of=own)
+            check_checkpoint(newest, progress, dictionary_sha256=dictionary)
+    recorder = Recorder(
+        run=run,
+        settings=settings,
+        symbols=data.noted["symbols"],
+        progress=progress,
+        dictionary_sha256=dictionary,
+    )
     if recorder.step < settings.max_steps:
         recorder.cfg = configuration(settings, run, data=data.folder, newest=newest)
         call_fairseq(recorder, run, device=device, newest=newest)
@@ -89,6 +94,8 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
     """Run fairseq-train's own main with our task and our saving, once all ranks have arrived."""
     RecordedMaskedLM.recorder = recorder
     iterators.EpochBatchIterator.load_state_dict = load_position
+    if newest:
+        checkpoint_utils.load_checkpoint = checkpoints.loading(newest)(checkpoint_utils.load_checkpoint)
     checkpoint_utils.save_checkpoint = patient(run, "saving", recorder.save)
     program.validate = patient(run, "validating", program.validate)
 

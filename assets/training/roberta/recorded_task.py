@@ -19,7 +19,7 @@ from fairseq import utils
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
-from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters, shape
+from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters
 from trainkit.run import checkpoints, process_group
 from trainkit.run.mfu import flops_per_token
 from trainkit.run.run import Run
@@ -41,7 +41,7 @@ class Recorder:
         settings: Settings,
         symbols: int,
         progress: Mapping[str, Any],
-        made_of: Mapping[str, Any],
+        dictionary_sha256: str,
     ) -> None:
         self.run, self.settings = run, settings
         self.cfg: Any = None
@@ -51,7 +51,7 @@ class Recorder:
         self._saved = self.step
         self.stopped = False
         self.learning_rate = 0.0
-        self._made_of = made_of
+        self._dictionary_sha256 = dictionary_sha256
         self._stop = Stop()
         size = parameters(settings, symbols) * CHECKPOINT_BYTES
         self._saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
@@ -159,16 +159,15 @@ class Recorder:
                 position = epoch_itr.state_dict() | {"micro_step": micro_step}
                 state = {"train_iterator": position, "val_loss": val_loss}
                 trainer.save_checkpoint(str(folder / CHECKPOINT), state)
-                progress = {"step": self.step, "tokens": self.tokens, **self._made_of}
+                progress = {
+                    "step": self.step,
+                    "tokens": self.tokens,
+                    "dictionary_sha256": self._dictionary_sha256,
+                }
                 (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
         self._rows.saved(time.perf_counter() - begin)
         self.restart_clock()
         return path
-
-
-def made_of(settings: Settings, *, symbols: int, dictionary_sha256: str) -> dict[str, Any]:
-    """Return the values of the model that a checkpoint has, for a resume to compare."""
-    return {"shape": shape(settings, symbols), "dictionary_sha256": dictionary_sha256}
 
 
 @dataclass

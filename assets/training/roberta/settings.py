@@ -74,6 +74,11 @@ class Settings(AccumulatingSettings):
     eval_batches: int = 20
     """Batches of a rank in a validation, which follows each checkpoint and EVAL_EVERY steps; 0 for none."""
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Names of the settings of the model."""
+        return ("roberta_layers", "roberta_heads", "roberta_width", "roberta_context")
+
 
 def read_settings(arguments: Sequence[str] | None = None) -> Settings:
     """Read the settings of this run; dies if one is invalid or contradicts another."""
@@ -116,19 +121,9 @@ def computing_parameters(settings: Settings, symbols: int) -> int:
     return layer_parameters(settings) + round(MASKED_SHARE * (width**2 + symbols * width))
 
 
-def shape(settings: Settings, symbols: int) -> dict[str, int]:
-    """Return the sizes of the model; a checkpoint fits only a model of the same sizes."""
-    names = ("roberta_layers", "roberta_heads", "roberta_width", "roberta_context")
-    return {name: getattr(settings, name) for name in names} | {"symbols": symbols}
-
-
-def check_checkpoint(checkpoint: Path, progress: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Die unless the checkpoint is of this model and this dictionary."""
-    if progress["shape"] != own["shape"]:
-        die(
-            f"{checkpoint} holds another model ({progress['shape']}): give its settings, or another RUN_NAME."
-        )
-    if progress["dictionary_sha256"] != own["dictionary_sha256"]:
+def check_checkpoint(checkpoint: Path, progress: Mapping[str, Any], *, dictionary_sha256: str) -> None:
+    """Die unless the checkpoint is of this dictionary."""
+    if progress["dictionary_sha256"] != dictionary_sha256:
         die(
             f"{checkpoint} was trained with another dict.txt, so its token numbers mean other words: give "
             "its CORPUS and VOCAB_SIZE, or another RUN_NAME."

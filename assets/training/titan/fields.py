@@ -74,6 +74,11 @@ class Settings(TrainSettings, ExportSettings):
     """yes: write the weights in Hugging Face's format after the last step."""
 
     @property
+    def kept(self) -> tuple[str, ...]:
+        """Names of the settings of the model."""
+        return ("model", "size", "config", "lora_rank")
+
+    @property
     def is_cpu(self) -> bool:
         """True for ranks on CPUs."""
         return self.device == "cpu"

@@ -74,8 +74,9 @@ def _does_not_divide(batch: int, micro_step: int, instead: str) -> str:
 def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Settings:
     """Return the settings with this start's global batch, and print their differences from the checkpoint's.
 
-    Dies if the global batch changes and the user has not given it: with the same learning rate, the run would
-    train differently from there on. Every rank calls it; the first one prints.
+    Dies if a setting changes that the run keeps (`settings.kept`), or if the global batch changes and the
+    user has not given it: with the same learning rate, the run would train differently from there on. Every
+    rank calls it; the first one prints.
 
     Args:
         sequences: number of sequences of a step over all ranks.
@@ -90,6 +91,13 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
     if not (found := checkpoints.resume_from(run)):
         return now
     before, step = label.noted(found).get("settings", {}), checkpoints.step_of(found)
+    for name in settings.kept:
+        if before.get(name, value := getattr(settings, name)) != value:
+            _refuse(
+                run,
+                f"{found} was trained with {name.upper()}={_word(before[name])}, and this start has "
+                f"{_word(value)}: give the same, or another RUN_NAME.",
+            )
     was = before.get("global_batch", sequences)
     if was != sequences and not settings.global_batch and step < settings.max_steps:
         _refuse(

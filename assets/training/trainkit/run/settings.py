@@ -41,6 +41,11 @@ class TrainSettings:
     mixed_precision: Literal["bf16", "fp16", "no"] = "no"
     """bf16, fp16 or no; job.slurm sets the precision of the instance family."""
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Names of the settings that a run keeps: its checkpoints fit a model of the same values alone."""
+        return ()
+
     def validates_after(self, step: int) -> bool:
         """Return True if a validation follows a step; one always follows the last step."""
         return self.eval_every > 0 and step % self.eval_every == 0 and step < self.max_steps

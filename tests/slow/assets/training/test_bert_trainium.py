@@ -80,9 +80,9 @@ def test_a_cancelled_run_refuses_another_model(training: Training, whole_run: li
     training.end(job_id)
     at = int((training.checkpoints("ended") / "latest_step").read_text())
     assert (training.run_dir("ended") / "outcome").read_text() == f"stopped {at}\n"
-    job_id = training.submit("ended", BERT_LAYERS="3", MAX_RESTARTS="0")
-    said = training.wait(job_id, state="FAILED")
-    assert f"{training.checkpoints('ended') / f'step-{at:06d}'} holds another model" in said
+    said = training.wait(training.submit("ended", BERT_LAYERS="3"), state="FAILED")
+    found = training.checkpoints("ended") / f"step-{at:06d}"
+    assert f"not started again: {found} was trained with BERT_LAYERS=2, and this start has 3" in said
 
 
 def test_a_checkpoint_is_a_folder_that_transformers_reads(

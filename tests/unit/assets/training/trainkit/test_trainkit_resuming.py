@@ -52,6 +52,26 @@ def test_another_global_batch_is_refused_unless_given(
         resuming.resumed_settings(run, given, sequences=24)
 
 
+class OfAModel(TrainSettings):
+    """Settings of a trainer whose runs keep their SEED."""
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        return ("seed",)
+
+
+def test_a_setting_of_the_model_is_kept(tmp_path: Path) -> None:
+    run, settings = a_run(tmp_path), OfAModel()
+    save(run, 40)
+    resuming.resumed_settings(run, settings, sequences=24)  # one of an older version has no settings
+    save(run, 50, made_with=resuming.resumed_settings(run, settings, sequences=24))
+    resuming.resumed_settings(run, settings, sequences=24)
+    sentence = "step-000050 was trained with SEED=1337, and this start has 7: give the same, or another"
+    with pytest.raises(SystemExit, match=sentence):
+        resuming.resumed_settings(run, dataclasses.replace(settings, seed=7), sequences=24)
+    assert (run.run_dir / "outcome").read_text().startswith("refused ")
+
+
 def test_another_number_of_ranks_keeps_the_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = a_run(tmp_path)
     settings = AccumulatingSettings(batch_size=4, gradient_accumulation=3)
