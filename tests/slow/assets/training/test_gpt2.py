@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.slow.assets.training.training import (
     NODES,
     Training,
     check_that_a_killed_run_resumes,
+    check_that_each_file_has_a_sum,
     check_that_fewer_nodes_go_on,
     check_whole_run,
     hooked,
@@ -77,6 +79,12 @@ def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[
         first, other = (next((logs / name).glob("*/attempt_0/0/stdout.log")).read_text() for name in NODES)
         assert f"\nstep {step}: loss " in first
         assert "loss" not in other
+
+
+def test_a_changed_bit_costs_a_checkpoint(
+    training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    check_that_each_file_has_a_sum(training, tmp_path)
 
 
 def test_a_resume_has_its_own_settings(training: Training, whole_run: list[dict[str, Any]]) -> None:

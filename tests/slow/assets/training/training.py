@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from trainkit.run import checkpoints
 
 from rehearsal.local_slurm import LocalSlurm, NodeShape, SlurmError, parse_partitions
 from rehearsal.prove import Proof
@@ -276,6 +277,20 @@ def check_that_divergence_ends_a_run(training: Training, *, says: str = "the los
     assert not (folder / f"step-{step:06d}").exists()
     assert (training.run_dir("diverged") / "outcome").read_text() == f"diverged {step}\n"
     assert len((training.run_dir("diverged") / "starts").read_text().splitlines()) == 1
+
+
+def check_that_each_file_has_a_sum(training: Training, folder: Path) -> None:
+    """Change a bit in each file of the newest checkpoint of `whole`: a start takes the one before."""
+    saved = training.checkpoints("whole")
+    before, newest = (checkpoints.path_of(saved, step) for step in checkpoints.steps(saved)[-2:])
+    files = [file.relative_to(saved) for file in newest.rglob("*") if file.is_file()]
+    assert len(files) > 2
+    for file in files:
+        copy = shutil.copytree(saved, folder / str(file).replace("/", "-"))
+        content = bytearray((copy / file).read_bytes())
+        content[len(content) // 2] ^= 1
+        (copy / file).write_bytes(content)
+        assert checkpoints.find_unchanged(copy) == copy / before.name, file
 
 
 def check_whole_run(training: Training, *, steps: int, falls_by: float = 0.5) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_a_killed_run_resumes,
     check_that_divergence_ends_a_run,
+    check_that_each_file_has_a_sum,
     check_whole_run,
     in_environment,
     losses,
@@ -220,6 +221,12 @@ def test_fewer_ranks_train_on_the_same_sequences(training: Training, whole_run: 
     assert [(row["step"], row["world_size"]) for row in rows] == [(11, 1), (12, 1)]
     assert [row["tokens"] for row in rows] == [row["tokens"] for row in whole_run[10:]]
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in whole_run[10:]], rel=1e-5)
+
+
+def test_a_changed_bit_costs_a_checkpoint(
+    training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    check_that_each_file_has_a_sum(training, tmp_path)
 
 
 def test_a_resume_steps_with_own_learning_rate(training: Training, whole_run: list[dict[str, Any]]) -> None:
