@@ -2,7 +2,7 @@
 # Makes the Python environment that measures, or checks that nccl-tests are installed (MEASURE_WITH=nccl-tests).
 #
 # Called by: job.slurm, as the user, on the job's first node, one at a time. Safe to run again.
-# Needs: TRAINING_VENVS, ACCELERATOR_KIND. Reads: what device.sh and environment.sh read.
+# Needs: TRAINING_VENVS, ACCELERATOR_KIND. Reads: EXPECTED_WORLD_SIZE, PREPARE_ONLY, what device.sh and environment.sh read.
 # Writes: $TRAINING_VENVS/nccl-tests, or the environment of the workload ENVIRONMENT_OF.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -16,6 +16,11 @@ device="$(measured_device)"
 readonly device
 if [[ $device == neuron ]]; then
   printf 'prepare.sh: nccl-tests are for GPUs and CPUs. On Trainium, nccom-test of the Neuron tools measures the same.\n' >&2
+  exit 1
+fi
+if [[ ${EXPECTED_WORLD_SIZE:-} == 1 && ${PREPARE_ONLY:-0} != 1 ]]; then
+  printf 'prepare.sh: one rank exchanges with nobody, so there is nothing to measure.\n  %s\n' \
+    'Give --nodes 2, or a type with more GPUs.' >&2
   exit 1
 fi
 program="$(measuring_program)"

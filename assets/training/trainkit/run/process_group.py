@@ -105,6 +105,7 @@ def leave() -> NoReturn:
 def _set_timeout(timeout: timedelta) -> None:
     """Set the timeout of the collectives that are called from here on, in all groups of this rank."""
     if dist.is_initialized():
-        for group in list(distributed_c10d._world.pg_map):
-            if group not in _BACKGROUND:
+        for group, (backend, _) in list(distributed_c10d._world.pg_map.items()):
+            # torchtitan's groups of one rank exchange nothing ("fake"), and torch warns about their timeout.
+            if group not in _BACKGROUND and "fake" not in backend:
                 distributed_c10d._set_pg_timeout(timeout, group)

@@ -58,7 +58,8 @@ class Saves:
 
     EC2 may take a spot node before a checkpoint is written. There the number is lowered once, unless the user
     has set it: to the lowest one with which saving takes SAVING_SHARE of the time. A run's first start dies
-    without the space for the checkpoints that are kept, and for one that is being written.
+    without the space for the checkpoints that are kept, and for one that is being written, or for as many as
+    it writes.
 
     Args:
         checkpoint_bytes: size of a checkpoint of all ranks.
@@ -68,15 +69,17 @@ class Saves:
     def __init__(
         self, run: Run, settings: TrainSettings, *, checkpoint_bytes: int, agree: Callable[[int], int]
     ) -> None:
+        self.every = every = settings.checkpoint_every
+        self._may_lower = is_spot() and not _is_set()
         if run.is_first:
             checkpoints.clear_partials(run.checkpoint_dir)  # of a start that was killed while saving
             # A resume waits for the space of one, and again after a failed save (space.sh).
             more = 1 if checkpoints.steps(run.checkpoint_dir) else settings.keep_checkpoints + 1
+            if not self._may_lower:
+                more = min(more, math.ceil(settings.max_steps / every))
             checkpoints.check_space(run.checkpoint_dir, checkpoint_bytes * more)
         self._run, self._bytes, self._last, self._agree = run, checkpoint_bytes, settings.max_steps, agree
-        self.every = every = settings.checkpoint_every
         self._ends: list[float] = []
-        self._may_lower = is_spot() and not _is_set()
         warn_of_short_notice(run, checkpoint_bytes=checkpoint_bytes, every=every, may_lower=self._may_lower)
 
     def due(self, step: int) -> bool:

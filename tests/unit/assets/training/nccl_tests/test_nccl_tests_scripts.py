@@ -29,7 +29,7 @@ class Node:
             "MASTER_ADDR": "node-1",
             "SLURM_PROCID": "0",
             "SLURM_LOCALID": "0",
-            "EXPECTED_WORLD_SIZE": "1",
+            "EXPECTED_WORLD_SIZE": "2",
             "NPROC_PER_NODE": "1",
             "RUN_DIR": str(folder / "run"),
             "TRAINING_VENVS": str(folder / "venvs"),
@@ -49,6 +49,8 @@ class Node:
 
 def test_compiled_tests_measure_between_gpus(tmp_path: Path) -> None:
     node = Node(tmp_path)
+    alone = node.run("prepare.sh", EXPECTED_WORLD_SIZE="1")
+    assert (alone.returncode, "Give --nodes 2, or a type with more GPUs." in alone.stderr) == (1, True)
     refused = node.run("prepare.sh", **COMPILED).stderr
     assert "has no all_reduce_perf: the image build compiles it" in refused
     assert "Deploy with -c image=build, or measure with torch: MEASURE_WITH=torch sbatch" in refused

@@ -147,6 +147,12 @@ def train(folder: Path, *, rank: int = 0, after: int = 0, last: int = 8) -> list
     return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
 
 
+def test_memory_of_a_gpu_is_what_torch_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = SimpleNamespace(max_memory_allocated=lambda _: 37, max_memory_reserved=lambda _: 44)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))  # type: ignore[arg-type]
+    assert steps.peak_bytes("cuda:0") == 44
+
+
 def test_each_step_is_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, rank=1) == []
     assert capsys.readouterr().out == ""

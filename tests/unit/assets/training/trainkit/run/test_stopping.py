@@ -147,6 +147,10 @@ def test_a_run_without_space_ends(tmp_path: Path, job: pytest.MonkeyPatch) -> No
     with pytest.raises(SystemExit, match=r"checkpoints need 10002\.0 GB .* has 10000\.0 GB free"):
         saved_after(tmp_path, job, size=3_334_000_000_000)
     saved_after(tmp_path, job, size=3_334_000_000_000, rank=1)
+    saved_after(tmp_path, job, size=5_000_000_000_000, steps=2000)
+    with job.context() as spot, pytest.raises(SystemExit, match="need 15000"):
+        spot.setenv("CAPACITY", "spot")
+        saved_after(tmp_path, spot, size=5_000_000_000_000, steps=2000)
     (tmp_path / "checkpoints" / "run" / "step-000004").mkdir(parents=True)
     # job.slurm has waited for the space of one, and does so again after a failed save.
     saved_after(tmp_path, job, size=9_000_000_000_000)
