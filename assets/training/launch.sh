@@ -190,12 +190,17 @@ start_ranks() {
 }
 
 # supervise COMMAND...: runs it, passes a SIGTERM on to its ranks, and exits with its exit code, or with 143 if a SIGTERM
-# ended them. It records an unrequested failure in $RUN_DIR/failed, since the ranks of other nodes then get a SIGTERM too,
-# and job.slurm reports the first failure.
+# ended them. It records an unrequested failure in $RUN_DIR/failed, with the sentence of the first rank that had one
+# (trainkit's die, by REASON_FILE), since the ranks of other nodes then get a SIGTERM too, and job.slurm reports the first
+# failure.
 #
 # Slurm signals only the process that it started (proctrack/cgroup), which is this shell.
 supervise() {
-  local status told="" fence child
+  local status told="" why="" fence child
+  if [[ -n ${RUN_DIR:-} ]]; then
+    REASON_FILE="$(log_folder)/reason"
+    export REASON_FILE
+  fi
   trap 'told=yes; stop' TERM
   "$@" &
   child=$!
@@ -213,7 +218,8 @@ supervise() {
     if [[ -n $told ]]; then
       status=143               # torchrun ends with 1 if SIGTERM ended its ranks
     elif is_newest_start; then # an older one must not end the ranks of the newest
-      note_failure "${SLURMD_NODENAME:-$(hostname)}: exit code $status"
+      if [[ -f ${REASON_FILE:-} ]]; then read -r why <"$REASON_FILE" || true; fi
+      note_failure "${why:-${SLURMD_NODENAME:-$(hostname)}: exit code $status}"
     fi
   fi
   finish_output

@@ -24,6 +24,7 @@ from settings import Settings, read_settings
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from trainkit.data.order import Order
+from trainkit.memory import enough_memory, smaller_micro_steps
 from trainkit.resuming import accumulated, own_options
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
@@ -275,10 +276,12 @@ def main() -> None:
     device = open_device(settings, run)
     process_group.join(run, "nccl" if device.type == "cuda" else "gloo")
     check_world(device)
-    trainer = Trainer(settings, run, device)
-    where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
-    run.say(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
-    train(trainer, settings, run, device)
+    used = f"BATCH_SIZE={settings.batch_size} and MODEL_CONTEXT={settings.model_context}"
+    with enough_memory(used, lambda: smaller_micro_steps(settings, "a smaller MODEL_CONTEXT or model")):
+        trainer = Trainer(settings, run, device)
+        where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
+        run.say(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
+        train(trainer, settings, run, device)
     process_group.leave()
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from settings import DATA_FOLDER, Settings, read_settings, sizes_of_job, weights_file
 from trainkit.data.indexed import Indexed, read_indexed
 from trainkit.data.shards import ShardError, check_lengths
+from trainkit.memory import enough_memory
 from trainkit.resuming import resumed_settings
 from trainkit.run import outcome
 from trainkit.run.precision import check_precision
@@ -78,7 +79,11 @@ def main() -> None:
     check_precision(settings.mixed_precision, device)
     from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)
 
-    train(run, settings, sizes, data, weights)
+    micro = settings.micro_batch_size
+    smaller = f"MICRO_BATCH_SIZE={micro // 2}, which makes the same step, or " if micro % 2 == 0 else ""
+    used = f"MICRO_BATCH_SIZE={micro} and GPT2_CONTEXT={settings.gpt2_context}"
+    with enough_memory(used, lambda: f"{smaller}a larger TENSOR_PARALLEL or PIPELINE_PARALLEL"):
+        train(run, settings, sizes, data, weights)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from settings import Prepared, Shape, highest_learning_rate, read_prepared, read_settings, shape_of
 from trainkit.data.shards import Manifest, ShardError, check_lengths, read_manifest, sha256_of
+from trainkit.memory import enough_memory, smaller_micro_steps
 from trainkit.resuming import accumulated
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
@@ -95,7 +96,10 @@ def main() -> None:
         pin(run.local_rank, int(os.environ.get("NPROC_PER_NODE", "1")))
     from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)
 
-    train(run, settings, shape, prepared, manifest)
+    used = f"BATCH_SIZE={settings.batch_size} and GPT2_CONTEXT={shape.context}"
+    otherwise = "a shorter GPT2_CONTEXT, a smaller model, or GPUs with more memory"
+    with enough_memory(used, lambda: smaller_micro_steps(settings, otherwise)):
+        train(run, settings, shape, prepared, manifest)
 
 
 if __name__ == "__main__":

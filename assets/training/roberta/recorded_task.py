@@ -12,6 +12,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,8 @@ from fairseq import utils
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
-from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters
+from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters, shape
+from trainkit.memory import enough_memory, smaller_micro_steps
 from trainkit.run import checkpoints, process_group
 from trainkit.run.mfu import flops_per_token
 from trainkit.run.run import Run
@@ -199,8 +201,15 @@ class RecordedMaskedLM(MaskedLMTask):
         self.recorder.begin()
         if self.recorder.settings.sentinel_every and not self.sentinel:
             self.sentinel = self._make_sentinel(**named)
-        loss, sample_size, output = super().train_step(**named)
+        with self.enough_memory():  # fairseq would go on without this batch, while other ranks wait
+            loss, sample_size, output = super().train_step(**named)
         return loss, sample_size, {**output, "stop": int(self.recorder.asked_to_stop)}
+
+    def enough_memory(self) -> AbstractContextManager[None]:
+        """Die with one sentence if the block runs out of a GPU's memory."""
+        given, otherwise = self.recorder.settings, "a smaller ROBERTA_CONTEXT or model"
+        used = f"BATCH_SIZE={given.batch_size} and ROBERTA_CONTEXT={given.roberta_context}"
+        return enough_memory(used, lambda: smaller_micro_steps(given, otherwise))
 
     def _make_sentinel(self, *, sample: Any, model: Any, criterion: Any, **_: Any) -> Sentinel:
         """Return a sentinel whose batch is the first rank's first one."""
@@ -212,7 +221,8 @@ class RecordedMaskedLM(MaskedLMTask):
     def optimizer_step(self, optimizer: Any, *arguments: Any, **named: Any) -> None:
         """Make the update, and record its learning rate."""
         learning_rate = optimizer.get_lr()
-        super().optimizer_step(optimizer, *arguments, **named)
+        with self.enough_memory():
+            super().optimizer_step(optimizer, *arguments, **named)
         self.recorder.updated(learning_rate)
 
     def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: Any) -> None:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fields import Settings
 from trainkit.data.hf_weights import config_of
@@ -19,6 +20,7 @@ from trainkit.fitting import (
     Model,
     Nodes,
     choose,
+    memory_gib,
     read_models,
     sizes_like,
 )
@@ -192,6 +194,45 @@ def known_model(settings: Settings, weights: str | None = None) -> Model | None:
     return MODELS[settings.model][size_of(settings, weights)]
 
 
+def nodes_of_job(count: int) -> Nodes:
+    """Return the nodes of a job by the variables of its partition; their memory is 0 where it is unknown."""
+    memory = float(os.environ.get("ACCELERATOR_MEMORY_GIB") or 0)
+    name = os.environ.get("INSTANCE_TYPE", "this partition")
+    return Nodes(count=count, gpus=ranks_of_node(), memory_gib=memory, name=name)
+
+
+def training_of(settings: Settings) -> dict[str, Any]:
+    """Return what else decides on memory, as named arguments of `choose`."""
+    return {
+        "seq_len": settings.seq_len,
+        "lora": bool(settings.lora_rank),
+        "compiled": settings.compile == "yes",
+    }
+
+
+def needing_less(settings: Settings, *, count: int, weights: str | None) -> str:
+    """Return the settings that `fit` would choose on the same nodes if they had less memory.
+
+    Args:
+        count: number of nodes of the job.
+        weights: folder of the weights to start from.
+    """
+    otherwise = "a smaller SIZE or SEQ_LEN, more nodes, or a family with more memory"
+    model, choice = known_model(settings, weights), Choice(**settings.of_memory)  # type: ignore[arg-type]
+    if not model:
+        return f"BATCH_SIZE={choice.batch_size // 2}" if choice.batch_size > 1 else otherwise
+    faults = partial(faults_of, model, seq_len=settings.seq_len, global_batch=settings.global_batch)
+    nodes, training = nodes_of_job(count), training_of(settings)
+    # Its own need, which the estimate leaves out in part, is then the memory that is not enough.
+    nodes = dataclasses.replace(nodes, memory_gib=memory_gib(model, choice, nodes, **training))
+    try:
+        less, _ = choose(model, {}, nodes, faults=faults, **training)
+    except DoesNotFitError:
+        return otherwise
+    given = " ".join(f"{n.upper()}={value}" for n, value in vars(less).items() if value != getattr(choice, n))
+    return f"{given}, or {otherwise}" if given else otherwise
+
+
 def fit(settings: Settings, *, count: int, weights: str | None = None) -> tuple[Settings, list[str]]:
     """Fill the settings that decide on memory, and the sequences of a step.
 
@@ -204,26 +245,16 @@ def fit(settings: Settings, *, count: int, weights: str | None = None) -> tuple[
     Returns:
         The settings, and a sentence for each that was chosen; none where the memory is unknown.
     """
-    memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
-    name = os.environ.get("INSTANCE_TYPE", "this partition")
-    nodes = Nodes(count=count, gpus=ranks_of_node(), memory_gib=float(memory or 0), name=name)
+    nodes = nodes_of_job(count)
     model, reasons = known_model(settings, weights), list[str]()
     if model and settings.trains_tokenizer:
         check_vocabulary(settings.vocab_size, model.vocabulary)
 
     faults = partial(faults_of, model, seq_len=settings.seq_len, global_batch=settings.global_batch)
     choice = Choice(**settings.of_memory)  # type: ignore[arg-type]
-    if memory and model and not settings.is_cpu:
+    if nodes.memory_gib and model and not settings.is_cpu:
         try:
-            choice, reasons = choose(
-                model,
-                settings.of_memory,
-                nodes,
-                faults=faults,
-                seq_len=settings.seq_len,
-                lora=bool(settings.lora_rank),
-                compiled=settings.compile == "yes",
-            )
+            choice, reasons = choose(model, settings.of_memory, nodes, faults=faults, **training_of(settings))
         except DoesNotFitError as error:
             die(f"{settings.model} {settings.size or ''} does not fit: {error}")
     for fault in faults(choice, nodes):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fields import FILE, Settings
-from nodes import fit
+from nodes import fit, needing_less
 from settings import (
     describe_length,
     read_settings,
@@ -31,6 +31,7 @@ from settings import (
     split_arguments,
     usual_learning_rate,
 )
+from trainkit.memory import enough_memory
 from trainkit.resuming import resumed_settings
 from trainkit.run.checkpoints import resume_from
 from trainkit.run.precision import check_precision
@@ -38,6 +39,11 @@ from trainkit.run.run import Run, data_note
 from trainkit.run.settings import ranks_of_node
 from trainkit.run.world import check_world
 from trainkit.source import find_source
+
+
+def nodes_of(run: Run) -> int:
+    """Return the number of nodes of this job."""
+    return run.world_size // ranks_of_node()
 
 
 def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
@@ -48,7 +54,7 @@ def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     reasons = [f"{name.upper()}={getattr(settings, name)}: the value of the run so far" for name in kept]
     rate = settings.learning_rate or usual_learning_rate(settings)
     settings = dataclasses.replace(settings, learning_rate=rate)
-    settings, chosen = fit(settings, count=run.world_size // ranks_of_node(), weights=data.get("weights"))
+    settings, chosen = fit(settings, count=nodes_of(run), weights=data.get("weights"))
     if run.is_first:
         for each in [*reasons, *chosen, describe_length(settings, data.get("sequences", []))]:
             print(each, flush=True)
@@ -100,11 +106,14 @@ def main() -> None:
     written = hf_config(config.model_spec, data.get("weights"))
     if run.is_first and settings.export == "yes" and not written:
         print(NO_CONFIG, flush=True)
-    trainer = ClusterTrainer(config, run, settings)
-    if source:
-        load_model(trainer, source.checkpoint)
-    else:
-        trainer.train()
+    used = f"BATCH_SIZE={settings.batch_size} and SEQ_LEN={settings.seq_len}"
+    nodes, weights = nodes_of(run), data.get("weights")
+    with enough_memory(used, lambda: needing_less(settings, count=nodes, weights=weights)):
+        trainer = ClusterTrainer(config, run, settings)
+        if source:
+            load_model(trainer, source.checkpoint)
+        else:
+            trainer.train()
     is_done = bool(source) or trainer.finish()
     if is_done and settings.export == "yes":
         with process_group.patient(run, "exporting"):

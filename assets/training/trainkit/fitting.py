@@ -18,7 +18,7 @@ import dataclasses
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -191,21 +191,56 @@ def choose(
     Raises:
         DoesNotFitError: nothing fits, even if the estimate is too high by all of its error.
     """
-    allowed = partial(candidates, model, asked, faults=faults, seq_len=seq_len)
-    every = list(allowed(nodes))
-    if not every:
-        return Choice(**asked), []  # type: ignore[arg-type]
     size_of = partial(memory_gib, model, seq_len=seq_len, lora=lora, compiled=compiled)
-    sizes = [size_of(each, nodes) for each in every]
-    limit = USABLE * nodes.memory_gib
-    surely = (at for at, size in enumerate(sizes) if size * (1 + ERROR) <= limit)
-    at = next(surely, sizes.index(min(sizes)))
-    if sizes[at] * (1 - ERROR) > limit:
+
+    def allowed(given: Mapping[str, int | str], nodes: Nodes) -> Iterator[Choice]:
+        return candidates(model, given, nodes, faults=faults, seq_len=seq_len)
+
+    def find(given: Mapping[str, int | str]) -> tuple[Choice, float] | None:
+        return fastest(list(allowed(given, nodes)), nodes, size_of)
+
+    if not (found := find(asked)):
+        return Choice(**asked), []  # type: ignore[arg-type]
+    choice, size = found
+    if size * (1 - ERROR) > USABLE * nodes.memory_gib:
+        remedy = own_settings(asked, nodes, find)
         raise DoesNotFitError(
-            f"it needs about {sizes[at]:,.0f} GiB (+-{ERROR:.0%}) of each GPU on {nodes.count} node(s), and "
-            f"a GPU of {nodes.name} has {nodes.memory_gib:g}: {smallest(nodes, allowed, size_of)}"
+            f"it needs about {size:,.0f} GiB (+-{ERROR:.0%}) of each GPU on {nodes.count} node(s), and "
+            f"a GPU of {nodes.name} has {nodes.memory_gib:g}: "
+            f"{remedy or smallest(nodes, partial(allowed, asked), size_of)}"
         )
-    return every[at], reasons(every[at], asked, model, nodes, size=sizes[at], seq_len=seq_len)
+    return choice, reasons(choice, asked, model, nodes, size=size, seq_len=seq_len)
+
+
+def fastest(
+    every: Sequence[Choice], nodes: Nodes, size_of: Callable[[Choice, Nodes], float]
+) -> tuple[Choice, float] | None:
+    """Return the first choice that surely fits, else the smallest, and its GiB; None without any choice."""
+    sized = [(each, size_of(each, nodes)) for each in every]
+    surely = (each for each in sized if each[1] * (1 + ERROR) <= USABLE * nodes.memory_gib)
+    return next(surely, min(sized, key=lambda each: each[1], default=None))
+
+
+def own_settings(
+    asked: Mapping[str, int | str],
+    nodes: Nodes,
+    find: Callable[[Mapping[str, int | str]], tuple[Choice, float] | None],
+) -> str:
+    """Name the user's own settings with whose other values the model fits; empty if none helps.
+
+    Args:
+        find: returns the fastest choice with other settings of the user, and its GiB.
+    """
+    batch = int(asked.get("batch_size", 1))
+    smaller = [{**asked, "batch_size": batch >> n} for n in range(1, batch.bit_length())]
+    without = [{name: asked[name] for name in asked if name != each} for each in asked]
+    for given in [*smaller, *without, {}]:
+        found = find(given)
+        if found and found[1] <= USABLE * nodes.memory_gib:
+            other = {name: value for name, value in vars(found[0]).items() if value != asked.get(name, value)}
+            values = " ".join(f"{name.upper()}={value}" for name, value in other.items())
+            return f"give {values}, or leave {'it' if len(other) == 1 else 'them'} out."
+    return ""
 
 
 def smallest(

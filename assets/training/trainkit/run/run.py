@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -12,9 +13,16 @@ from typing import Any, NoReturn
 
 
 def die(sentence: str) -> NoReturn:
-    """End this process, and so the job, with one reason on stderr and exit code 1."""
+    """End this process, and so the job, with one reason on stderr and exit code 1.
+
+    job.slurm repeats that of the first rank that ends, which torchrun's own report follows on stderr.
+    """
     rank = f", rank {os.environ['RANK']}" if "RANK" in os.environ else ""
-    sys.exit(f"{Path(sys.argv[0]).name or 'python'} on {socket.gethostname()}{rank}: {sentence}")
+    said = f"{Path(sys.argv[0]).name or 'python'} on {socket.gethostname()}{rank}: {sentence}"
+    if file := os.environ.get("REASON_FILE"):
+        with contextlib.suppress(OSError), Path(file).open("x", encoding="utf-8") as note:  # stderr has it
+            note.write(f"{said}\n")
+    sys.exit(said)
 
 
 def reason(error: BaseException, *, line: int) -> str:

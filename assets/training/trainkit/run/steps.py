@@ -84,8 +84,8 @@ class Steps:
 def peak_bytes(device: Any) -> int:
     """Return the peak that torch reserved of a GPU's memory, else of resident memory (getrusage(2)).
 
-    nvidia-smi shows 1.6 GiB more on an H100, of the CUDA context and NCCL; 6.7 GiB of what is reserved were not
-    allocated there, and are not free for anything else.
+    On an H100, nvidia-smi showed 1.6 GiB more (the CUDA context, and NCCL), and torch had allocated 6.7 GiB
+    less, which are not free for anything else.
     """
     if str(device).startswith("cuda"):
         import torch  # noqa: PLC0415 (loads for seconds, and some trainers have none)

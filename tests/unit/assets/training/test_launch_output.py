@@ -221,6 +221,19 @@ def test_a_failed_rank_of_mpirun_names_its_node(node: Node) -> None:
     assert (process.wait(timeout=LONG_S), (node.run_dir / "failed").read_text()) == (3, "n2: exit code 3\n")
 
 
+def test_a_failed_ranks_sentence_is_kept(node: Node) -> None:
+    """torchrun's report of 25 lines follows it in the job's output."""
+    node.rank("from trainkit.run.run import die", then="os.environ['RANK'] = '3'; die('give BATCH_SIZE=6.')")
+    node.install_torchrun("subprocess.call(RANK)\nsys.exit('ChildFailedError')")
+    (node.run_dir / "logs" / "17-1").mkdir(parents=True)  # torchrun's own
+    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0")
+    output = process.communicate(timeout=LONG_S)[1]
+    failed = (node.run_dir / "failed").read_text()
+    assert failed.startswith("train.py on ")
+    assert failed.endswith(", rank 3: give BATCH_SIZE=6.\n")
+    assert output == f"{failed}ChildFailedError\n"
+
+
 def test_a_deaf_rank_ends_after_anothers_failure(node: Node) -> None:
     """NCCL over EFA may wait for a dead peer, and Slurm's SIGKILL comes after KillWait."""
     node.rank("signal.signal(signal.SIGTERM, signal.SIG_IGN)")

@@ -213,6 +213,14 @@ def test_ranks_take_what_fits_their_memory(load: Import, monkeypatch: pytest.Mon
     settings, reasons = fit(read(["--size", "8B", "--tp", "2"]), count=2)
     assert (settings.tp, settings.cp, settings.shard) == (2, 1, "node")
     assert any(each.startswith("SHARD=node: ") for each in reasons)
+    # What they would choose after CUDA's "out of memory".
+    needing_less = load("nodes").needing_less
+    for given, less in (
+        (["--size", "8B"], "BATCH_SIZE=1, or a smaller SIZE or"),
+        (["--size", "8B", "--seq-len", "131072", "--activation-checkpointing", "full"], "CP=4, or a"),
+        (["--config", "a:b"], "a smaller SIZE or SEQ_LEN, more nodes"),
+    ):
+        assert needing_less(fit(read(given), count=2)[0], count=2, weights=None).startswith(less)
     with pytest.raises(SystemExit, match="llama3 405B does not fit: it needs about"):
         fit(read(["--size", "405B"]), count=2)
     monkeypatch.delenv("ACCELERATOR_MEMORY_GIB")

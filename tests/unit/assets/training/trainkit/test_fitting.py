@@ -129,3 +129,19 @@ def test_what_the_user_sets_wins(nodes: ModuleType) -> None:
     assert choice.batch_size == 1, "a batch of all ranks is a multiple of it"
     with pytest.raises(DoesNotFitError, match=r"a GPU of p5.48xlarge has 80: take (\d+) nodes"):
         choose(nodes, LLAMA["70B"], {}, H100, seq_len=4096)
+
+
+def test_a_refusal_names_the_users_own_setting(nodes: ModuleType) -> None:
+    gpu = Nodes(count=1, gpus=1, memory_gib=80, name="p5.4xlarge")
+    none, long = {"activation_checkpointing": "none"}, 65536
+    for asked, seq_len, remedy in (
+        ({"batch_size": 32, **none}, 8192, "give BATCH_SIZE=4, or leave it out."),
+        (none, long, "give ACTIVATION_CHECKPOINTING=full, or leave it out."),
+        (
+            {"batch_size": 8, **none, "tp": 1},
+            *(long, "give ACTIVATION_CHECKPOINTING=full BATCH_SIZE=1, or leave them out."),
+        ),
+    ):
+        with pytest.raises(DoesNotFitError) as refused:
+            choose(nodes, LLAMA["1B"], asked, gpu, seq_len=seq_len)
+        assert str(refused.value).endswith(f": {remedy}")
