@@ -13,8 +13,6 @@ _MEASURES = {
     "mfu": "mfu",
     "busbw_gb_per_s": "busbw_gb_per_s",
 }
-# Measures that depend on the number of nodes: they are compared only if it is the same.
-_GROWS = ("tokens_per_s", "seq_per_s", "busbw_gb_per_s")
 _GIB = 2**30
 
 
@@ -43,7 +41,8 @@ def compare(run: Run) -> list[Comparison]:
 
 
 def _beside(run: Run, figure: Figure) -> Comparison:
-    own, obstacle = _own(run, figure), _obstacle(run, figure)
+    own = _own(run, figure)
+    obstacle = "a rehearsal on other hardware: not comparable" if run.is_rehearsal else ""
     again = "" if figure.reproduced else "not reproduced here"
     nodes = f", {figure.nodes} node{'s' * (figure.nodes > 1)}" if figure.nodes else ""
     return Comparison(
@@ -68,13 +67,3 @@ def _own(run: Run, figure: Figure) -> float | None:
         return None
     by_size = dict(zip(run.axes["message_bytes"], run.series[figure.metric].mean, strict=True))
     return by_size.get(figure.message_gib * _GIB)
-
-
-def _obstacle(run: Run, figure: Figure) -> str:
-    """Return the reason why the figures cannot be compared; empty if they can."""
-    if run.is_rehearsal:
-        return "a rehearsal on other hardware: not comparable"
-    nodes = run.starts[-1].node_count if run.starts else None
-    if figure.nodes and nodes and nodes != figure.nodes and figure.metric in _GROWS:
-        return f"this run has {nodes} nodes: not comparable"
-    return ""

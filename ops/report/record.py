@@ -116,6 +116,8 @@ class Figure(_Record):
     reproduced: bool
     message_gib: float | None = None
     """Message size of an all-reduce."""
+    settings: dict[str, str | int] = {}
+    """Settings of a run, and what its preparation noted, with which the figure can be compared."""
 
 
 class Series(_Record):

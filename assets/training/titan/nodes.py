@@ -234,7 +234,7 @@ def needing_less(settings: Settings, *, count: int, weights: str | None) -> str:
 
 
 def fit(settings: Settings, *, count: int, weights: str | None = None) -> tuple[Settings, list[str]]:
-    """Fill the settings that decide on memory, and the sequences of a step.
+    """Fill the settings that decide on memory, the size of the model, and the sequences of a step.
 
     Dies if the model cannot fit, or torchtitan cannot divide it.
 
@@ -260,4 +260,5 @@ def fit(settings: Settings, *, count: int, weights: str | None = None) -> tuple[
     for fault in faults(choice, nodes):
         die(fault)
     sequences = settings.global_batch or micro_step(choice, nodes)
-    return dataclasses.replace(settings, **vars(choice), global_batch=sequences), reasons
+    size = size_of(settings, weights) if model else settings.size
+    return dataclasses.replace(settings, **vars(choice), size=size, global_batch=sequences), reasons

@@ -124,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(pack(record, reading.buckets, points=given.points))
         return 0
     summary = summarize(given.run_dir)
-    figures = published(given.figures, given.family)
+    figures = published(given.figures, given.family, given.run_dir, run_files.starts(given.run_dir)[0])
     print(json.dumps({**summary, "figures": figures}) if given.json else render(summary, figures))
     return 0
 

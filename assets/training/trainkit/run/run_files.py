@@ -5,7 +5,9 @@ Only the standard library, and Python 3.9: the head node's python3 runs it.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -103,6 +105,22 @@ def _start(run_dir: Path, line: str, ends: Mapping[tuple[str, str], tuple[float,
 def read_settings(file: Path) -> dict[str, str]:
     """Read `NAME=value` lines, as job.slurm writes them."""
     return {name: value for line in lines_of(file) for name, is_one, value in [line.partition("=")] if is_one}
+
+
+def checkpoints_of(run_dir: Path) -> Path:
+    """Return the folder of a run's checkpoints."""
+    return run_dir.parent.parent.parent / "checkpoints" / run_dir.parent.name / run_dir.name
+
+
+def trained_with(run_dir: Path) -> dict[str, Any]:
+    """Return what prepare.py noted, and the settings of the newest checkpoint by their fields' names."""
+    found: dict[str, Any] = {}
+    labels = sorted(checkpoints_of(run_dir).glob("step-*/checkpoint.json"))
+    for file in (run_dir / "data.json", *labels[-1:]):
+        with contextlib.suppress(OSError, ValueError):  # none, or a damaged one, which a start names
+            noted = json.loads(file.read_text(encoding="utf-8"))
+            found.update(noted if file.name == "data.json" else noted.get("settings", {}))
+    return found
 
 
 def saved(folder: Path) -> list[dict[str, Any]]:

@@ -116,8 +116,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
     goodput = split(starts, reading.stretches)
     share = goodput["node_s"]["training"] / (sum(goodput["node_s"].values()) or 1.0) if goodput else None
     settings = starts[-1]["settings"] if starts else {}
-    checkpoint_dir = run_dir.parent.parent.parent / "checkpoints" / run_dir.parent.name / run_dir.name
-    found = run_files.saved(checkpoint_dir)
+    found = run_files.saved(run_files.checkpoints_of(run_dir))
     record = {
         "version": 1,
         "workload": run_dir.parent.name,
@@ -140,7 +139,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
         "damaged_rows": damaged,
         "network": nccl.noted(run_dir),
         "not_finite": reading.wrong,
-        "figures": published(figures, settings.get("FAMILY")),
+        "figures": published(figures, settings.get("FAMILY"), run_dir, starts),
     }
     return record, reading
 
@@ -169,12 +168,25 @@ def summary_of(reading: Reading, *, start_count: int, goodput: float | None) -> 
     return {name: value for name, value in found.items() if value is not None}
 
 
-def published(figures: Path | None, family: str | None) -> list[dict[str, Any]]:
-    """Read the published figures of a family from a workload's figures.json, if there is one."""
+def published(
+    figures: Path | None, family: str | None, run_dir: Path, starts: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Read a family's published figures from a figures.json, if any, that compare with the run's settings.
+
+    Their number of nodes is the run's, except of a loss, which does not depend on it.
+    """
     if figures is None or not figures.is_file():
         return []
+    nodes = {None, starts[-1]["node_count"]} if starts else {None}
+    own = run_files.trained_with(run_dir).items()
     found: list[dict[str, Any]] = json.loads(figures.read_text(encoding="utf-8"))
-    return [figure for figure in found if figure["family"] == family]
+    return [
+        figure
+        for figure in found
+        if figure["family"] == family
+        and (figure.get("nodes") in nodes or "loss" in figure["metric"])
+        and figure.get("settings", {}).items() <= own
+    ]
 
 
 def pack(record: Mapping[str, Any], buckets: Buckets, *, points: int) -> str:

@@ -30,6 +30,7 @@ P4D = {
     "WARMUP_STEPS": "100",
     "CHECKPOINT_EVERY": "250",
 }
+SHAPE = {"gpt2_layers": 12, "gpt2_heads": 12, "gpt2_width": 768, "gpt2_context": 1024}
 # Steps after which a rank dies; the run resumes from the checkpoint before.
 _DEATHS = (640, 1410)
 
@@ -108,6 +109,7 @@ def write_training(
     (folder / "starts").write_text("".join(starts))
     (folder / "ends").write_text("".join(ends))
     (folder / "outcome").write_text("finished\n")
+    (folder / "data.json").write_text(json.dumps({"corpus": "openwebtext", "init_from": "scratch"}))
     _write_settings(folder, settings, restarts=restart, job=job)
     return folder
 
@@ -133,9 +135,11 @@ def write_all_reduce(shared: Path, *, run: str = "job-21") -> Path:
 
 def _save(folder: Path, now: datetime.datetime) -> None:
     folder.mkdir(exist_ok=True)
-    with (folder / "weights").open("wb") as file:
-        file.truncate(1_493_000_000)  # a sparse file needs no space
-    os.utime(folder / "weights", (now.timestamp(), now.timestamp()))
+    with (folder / "weights").open("wb") as weights:
+        weights.truncate(1_493_000_000)  # a sparse file needs no space
+    (folder / "checkpoint.json").write_text(json.dumps({"settings": SHAPE}))
+    for file in folder.iterdir():
+        os.utime(file, (now.timestamp(), now.timestamp()))
 
 
 def _write_settings(folder: Path, settings: Mapping[str, str], *, restarts: int = 0, job: str = "17") -> None:

@@ -90,12 +90,10 @@ def test_use_costs_what_was_paid_for_it(
 
 @pytest.mark.slow
 def test_a_published_figure_stands_beside_the_runs_own(run_of: Callable[[str], Run]) -> None:
-    loss, rate = compare(run_of("gpt2/job-17"))
+    (loss,) = compare(run_of("gpt2/job-17"))  # that of one node's tokens/s does not
     assert loss.share == pytest.approx((run_of("gpt2/job-17").summary.last_val_loss or 0) / 2.85)
     assert loss.sentence().startswith("published 2.85 nats a token, this run ")
     assert loss.sentence().endswith("%; not reproduced here")
-    assert rate.share is None
-    assert "this run has 2 nodes: not comparable" in rate.remark
 
 
 def test_a_rehearsal_is_not_held_against_real_hardware(run_of: Callable[[str], Run]) -> None:

@@ -199,7 +199,7 @@ def test_validations_are_compared_with_validations(tmp_path: Path) -> None:
         rows.insert(at, {"step": at, "val_loss": loss, "val_s": 2.0, "time": rows[at - 1]["time"]})
     run_dir = write(tmp_path / "runs" / "gpt2" / "job-7", rows)
     figures = tmp_path / "figures.json"
-    figure = {"what": "a model", "family": "p4d", "nodes": 1, "unit": "nats", "source": "paper"}
+    figure = {"what": "a model", "family": "p4d", "nodes": 2, "unit": "nats", "source": "paper"}
     losses = [{"metric": "val_loss", "value": 3.4}, {"metric": "loss", "value": 2.9}]
     figures.write_text(json.dumps([{**figure, **loss, "reproduced": False} for loss in losses]))
     run = recorded(run_dir)
@@ -285,14 +285,42 @@ def test_figures_stand_beside_medians_after_warm_up(tmp_path: Path) -> None:
     rows = [row(step, loss=8 / step, tokens_per_s=1000.0 * step, mfu=0.4, step_s=0.1) for step in range(1, 9)]
     starts = "0 0 2026-01-01T00:00:00Z n 7\n1 4 2026-01-01T01:00:00Z n 7\n"
     run_dir = write(tmp_path / "runs" / "gpt2" / "job-7", rows, starts)
-    figure = {"what": "a paper", "nodes": 2, "metric": "mfu", "value": 0.45, "unit": "share"}
+    figure = {"what": "a paper", "nodes": 1, "metric": "mfu", "value": 0.45, "unit": "share"}
     figures = [{**figure, "family": each, "source": "there", "reproduced": False} for each in ("p4d", "p5")]
     (tmp_path / "figures.json").write_text(json.dumps(figures))
     arguments = [str(run_dir), "--figures", str(tmp_path / "figures.json"), "--family", "p4d"]
     said = tell(*arguments)
     assert "8 steps, loss 8.0000 -> 1.0000, 6,000 tokens/s (median), MFU 40.0%" in said
     assert "restarts: 1" in said
-    assert "published: a paper, p4d, 2 nodes: 0.45 share (there; not reproduced here); this run: 0.4" in said
+    assert "published: a paper, p4d, 1 nodes: 0.45 share (there; not reproduced here); this run: 0.4" in said
     assert "p5" not in said
     assert json.loads(tell(*arguments, "--json"))["restarts"] == 1
     assert report.main([str(tmp_path / "nowhere")]) == 1
+
+
+def test_figures_of_other_models_are_left_out(tmp_path: Path) -> None:
+    """A model of 6 million parameters would stand beside one of 8 billion, on 16 nodes."""
+    run_dir = write(tmp_path / "runs" / "titan" / "job-7", [row(1)])
+    arguments = [run_dir, "--figures", TRAINING / "titan" / "figures.json", "--family", "p5"]
+    label = tmp_path / "checkpoints" / "titan" / "job-7" / "step-000001" / "checkpoint.json"
+    label.parent.mkdir(parents=True)
+    settings = {
+        "model": "llama3",
+        "size": "8B",
+        "seq_len": 8192,
+        "lora_rank": 0,
+        "float8": "no",
+        "compile": "yes",
+    }
+    for nodes, changes, count in (
+        (1, {}, 1),
+        (2, {}, 0),
+        (16, {"compile": "no"}, 1),
+        (1, {"size": "debugmodel"}, 0),
+        (1, {"seq_len": 4096}, 0),
+    ):
+        (run_dir / "starts").write_text(f"0 0 2026-03-02T09:00:00Z n-[1-{nodes}] 7\n")
+        label.write_text(json.dumps({"settings": settings | changes}))
+        assert tell(*arguments).count("published: Llama 3.1 8B") == count
+    label.write_text("cut off")
+    assert "published" not in tell(*arguments)
