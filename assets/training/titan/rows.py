@@ -14,6 +14,7 @@ from torchtitan.components.validate import Validator
 from torchtitan.tools import utils
 from trainkit.run import process_group
 from trainkit.run.finite import check_finite
+from trainkit.run.mfu import with_frozen_weights
 from trainkit.run.run import Run
 from trainkit.run.steps import Steps
 
@@ -44,6 +45,8 @@ class Rows(MetricsProcessor):
         """
         self._run, self.settings, self._checkpoints = run, settings, checkpoints
         self._attention = attention
+        if settings.lora_rank:
+            self.num_flops_per_token = with_frozen_weights(self.num_flops_per_token, attention)
         flops = None if self.has_quantization else self.num_flops_per_token
         self._steps = Steps(
             run=run, settings=settings, after=step, device=utils.device_type, flops_per_token=flops

@@ -177,5 +177,5 @@ def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
         "model": f"{settings.model} of {model.parameters / 1e9:.2g} billion parameters",
         "reasons": reasons,
         "tokens": settings.max_steps * settings.global_batch * settings.seq_len,
-        "flops_per_token": model.flops(settings.seq_len),
+        "flops_per_token": model.flops(settings.seq_len, lora=bool(settings.lora_rank)),
     }

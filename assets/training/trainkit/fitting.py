@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from trainkit.data.hf_weights import config_of
+from trainkit.run.mfu import with_frozen_weights
 
 GIB = 2**30
 ERROR = 0.2
@@ -79,9 +80,11 @@ class Model:
         """Parameters of a layer that a token passes."""
         return (self.flops_per_token / 6 - self.embedding) / self.layers
 
-    def flops(self, seq_len: int) -> int:
+    def flops(self, seq_len: int, *, lora: bool) -> float:
         """Return the floating point operations of a token, forward and backward."""
-        return self.flops_per_token + seq_len * self.flops_per_token_and_position
+        attention = seq_len * self.flops_per_token_and_position
+        whole = self.flops_per_token + attention
+        return with_frozen_weights(whole, attention) if lora else whole
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,18 @@ def flops_per_token(parameters: int, layers: int, width: int, context: int) -> f
     return 6.0 * parameters + 12.0 * layers * width * context
 
 
+def with_frozen_weights(flops: float, attention: float) -> float:
+    """Return the FLOPs of a token, forward and backward, where no weight has gradients, as with LoRA: 4N.
+
+    LoRA's own few matrices are then counted at two thirds.
+
+    Args:
+        flops: those with gradients of all weights, 6N and the attention.
+        attention: the part of the attention, which multiplies activations alone.
+    """
+    return attention + (flops - attention) * 4 / 6
+
+
 def mfu(
     tokens_per_s: float, flops_per_token: float, peak_tflops_a_rank: float | None, world_size: int
 ) -> float | None:

@@ -20,6 +20,14 @@ def test_the_estimate_takes_the_published_speed() -> None:
     assert any(each.startswith("memory: about ") for each in found.reasons)
 
 
+def test_lora_computes_no_gradients_of_the_weights() -> None:
+    cluster = read_settings({"family": "p5", "nodes": "4"})
+    job = {**EIGHT_B, "INIT_FROM": "/fsx/none", "LEARNING_RATE": "1e-4"}
+    whole, lora = (expect("titan", job | {"LORA_RANK": rank}, cluster).speed.per_s for rank in ("0", "8"))
+    # 6 x 7.5 billion weights without the embedding, and 12.9 GFLOPs of attention, of 57.9.
+    assert lora / whole == pytest.approx(57.91 / (57.91 - 45.03 / 3), rel=1e-3)
+
+
 def test_other_families_take_the_published_utilisation() -> None:
     job = {**EIGHT_B, "MAX_STEPS": "9", "GLOBAL_BATCH": "64"}
     found = expect("titan", job, read_settings({"nodes": "4"}))
