@@ -31,7 +31,7 @@ SHARED: Settings = {
     "device": "cpu",
     "mixed_precision": "no",
     "checkpoint_every": EVERY,
-    "eval_batches": 0,
+    "eval_sequences": 0,
     "warmup_steps": 5,
     # The last checkpoint is written at the end of the run, and is left out.
     "max_steps": (CHECKPOINTS + 1) * EVERY,

@@ -24,7 +24,7 @@ FAMILY = "m6i"
 NODES = 2
 _SUSPEND_TIME_S = 600
 _TIMEOUT_S = 180
-_RUN = {"MAX_STEPS": "2", "EVAL_BATCHES": "0", "CHECKPOINT_EVERY": "1000"}
+_RUN = {"MAX_STEPS": "2", "EVAL_SEQUENCES": "0", "CHECKPOINT_EVERY": "1000"}
 # Sources the workload's own settings, as job.slurm does.
 _WITH_SETTINGS = 'set -euo pipefail; source "$1"; source "$2"; shift 2; exec "$@"'
 

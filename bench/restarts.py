@@ -21,7 +21,7 @@ _NODES = 4
 _HANG_S = 15
 """Seconds without a step after which ranks count as hung; the default is 480."""
 _START, _REQUEUE_S = 1.3, 15.0
-_RUN = {"MAX_STEPS": "1000000", "CHECKPOINT_EVERY": "20", "EVAL_BATCHES": "0", "MAX_RESTARTS": "9"}
+_RUN = {"MAX_STEPS": "1000000", "CHECKPOINT_EVERY": "20", "EVAL_SEQUENCES": "0", "MAX_RESTARTS": "9"}
 _STEPS, _TIMEOUT_S, _POLL_S = 30, 300.0, 0.05
 _DETECTED = "made no step for"
 

@@ -30,7 +30,7 @@ ROBERTA = {
     "max_steps": 25,
     "log_every": 5,
     "checkpoint_every": 1000,
-    "eval_batches": 0,
+    "eval_sequences": 0,
     "data_workers": 0,
     "corpus": "machine",
     "vocab_size": 2048,

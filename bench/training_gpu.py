@@ -45,7 +45,7 @@ TITAN: Settings = {
     "mixed_precision": "bf16",
     "max_steps": 60,
     "checkpoint_every": 1000,
-    "eval_batches": 0,
+    "eval_sequences": 0,
     "export": "no",
     "log_every": 1,
 }

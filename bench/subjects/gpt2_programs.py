@@ -65,7 +65,7 @@ class Programs:
             "max_steps": self._sizes.steps,
             "warmup_steps": self._sizes.steps,
             "checkpoint_every": 10 * self._sizes.steps,
-            "eval_batches": 0,
+            "eval_sequences": 0,
             "log_every": 1,
             "omp_num_threads": self._threads,
         }

@@ -34,6 +34,7 @@ from trainkit.run.run import Run, die
 from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
+from trainkit.validation import batches_of_rank
 
 # The model reads bytes, so it needs no tokenizer and accepts any text.
 VOCABULARY = 256
@@ -105,6 +106,11 @@ def batch(text: torch.Tensor, settings: Settings, run: Run, *, first: int, numbe
     sequences = order_of(text, settings).batch(
         first, size=settings.batch_size, rank=run.rank, ranks=run.world_size, micro_step=number
     )
+    return rows_of(text, settings, sequences)
+
+
+def rows_of(text: torch.Tensor, settings: Settings, sequences: list[int]) -> torch.Tensor:
+    """Read (sequences, model_context + 1) bytes."""
     starts = torch.tensor(sequences)[:, None] * settings.model_context
     return text[starts + torch.arange(settings.model_context + 1)].long()
 
@@ -113,7 +119,7 @@ class Trainer:
     """Model and optimizer of this rank, with the step that they have reached."""
 
     def __init__(self, settings: Settings, run: Run, device: torch.device) -> None:
-        self._settings, self._run, self._device = settings, run, device
+        self._settings, self._run, self.device = settings, run, device
         torch.manual_seed(settings.seed)
         self.model = Model(settings).to(device)
         self._parallel = DistributedDataParallel(self.model)
@@ -137,8 +143,8 @@ class Trainer:
 
     def loss(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the mean loss of (sequences, model_context + 1) bytes, in nats per byte."""
-        rows, precision = rows.to(self._device), self._settings.mixed_precision
-        with torch.autocast(self._device.type, PRECISIONS[precision], enabled=precision != "no"):
+        rows, precision = rows.to(self.device), self._settings.mixed_precision
+        with torch.autocast(self.device.type, PRECISIONS[precision], enabled=precision != "no"):
             logits = self._parallel(rows[:, :-1])
         return nn.functional.cross_entropy(logits.flatten(0, 1).float(), rows[:, 1:].flatten())
 
@@ -181,7 +187,7 @@ class Trainer:
         if found is None:
             return
         with checkpoints.loading(found):
-            state = torch.load(found / "state.pt", map_location=self._device, weights_only=True)
+            state = torch.load(found / "state.pt", map_location=self.device, weights_only=True)
             order.check(found, state.get("order"))
             self.model.load_state_dict(state["model"])
             with own_options(self._optimizer):
@@ -257,22 +263,27 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
 
 
 def validate(trainer: Trainer, text: torch.Tensor, settings: Settings, run: Run, steps: Steps) -> None:
-    """Record the mean loss over each rank's eval_batches, which are always the same."""
-    if not settings.eval_batches:
+    """Record the mean loss over eval_sequences, which are always the same."""
+    wanted, sequences = settings.eval_sequences, order_of(text, settings).sequences
+    if not wanted:
         return
     started = time.perf_counter()
     with process_group.patient(run, "validating"), torch.no_grad():
-        rows = (batch(text, settings, run, first=0, number=i) for i in range(settings.eval_batches))
-        total = torch.stack([trainer.loss(each) for each in rows]).mean().double()
-        dist.all_reduce(total)
+        own = batches_of_rank(
+            sequences, wanted, rank=run.rank, ranks=run.world_size, size=settings.batch_size
+        )
+        found = [(float(trainer.loss(rows_of(text, settings, each))) * len(each), len(each)) for each in own]
+        sums = torch.tensor([(0.0, 0), *found], dtype=torch.float64, device=trainer.device).sum(0)
+        dist.all_reduce(sums)
     seconds = time.perf_counter() - started
-    steps.add_validation(step=trainer.step, loss=total.item() / run.world_size, seconds=seconds)
+    steps.add_validation(step=trainer.step, loss=float(sums[0] / sums[1]), seconds=seconds)
 
 
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
-    settings = accumulated(run, settings)
+    texts = {"text.bin": order_of(open_text(run.data_dir, settings)[0], settings).sequences}
+    settings = accumulated(run, settings, texts=texts)
     device = open_device(settings, run)
     process_group.join(run, "nccl" if device.type == "cuda" else "gloo")
     check_world(device)

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from compile_cache import describe
 from devices import DEVICES, CpuDevice, to_host
-from masking import Batch, mask
-from model import load_weights, loss_of, make_model, make_optimizer, weights_of
+from masking import IGNORED, Batch, mask
+from model import load_weights, loss_of, losses_of, make_model, make_optimizer, weights_of
 from pairs import ROW_HEAD, Special
 from safetensors.torch import load_file, save_file
 from settings import Settings, learning_rate
@@ -27,6 +28,7 @@ from trainkit.run.mfu import flops_per_token
 from trainkit.run.run import Run, die
 from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
+from trainkit.validation import SEED, batches_of_rank
 
 GRADIENT_CLIP = 1.0
 # fp32 weights and AdamW's two moments.
@@ -66,6 +68,26 @@ class Rank:
         found = tokens.windows((each * length for each in chosen), length)
         generator = np.random.default_rng([settings.seed, first, micro_step, rank])
         return mask(found, generator, special=self.special, vocab_size=self.manifest.vocab_size)
+
+    def fixed_batch(self, tokens: Tokens, sequences: list[int]) -> Batch:
+        """Read rows of the validation, masked as in every run; no label counts after the given ones.
+
+        A graph has batches of one size.
+        """
+        length, size = self.settings.bert_context + ROW_HEAD, self.settings.batch_size
+        rows = [
+            mask(
+                tokens.windows([each * length], length),
+                np.random.default_rng([SEED, each]),
+                special=self.special,
+                vocab_size=self.manifest.vocab_size,
+            )
+            for each in [*sequences, *sequences[:1] * (size - len(sequences))]
+        ]
+        batch = Batch(**{name: np.concatenate([vars(row)[name] for row in rows]) for name in vars(rows[0])})
+        batch.labels[len(sequences) :] = IGNORED
+        batch.next_sentence_label[len(sequences) :] = IGNORED
+        return batch
 
     def sequences_a_step(self) -> int:
         """Return the number of rows that all ranks read in a step."""
@@ -111,7 +133,7 @@ def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None
     data = rank.tokens("train")
     for step in range(1, rank.settings.precompile_steps + 1):
         update(rank, model, optimizer, data, step=step, taken=step * rank.sequences_a_step())
-    validation_loss(rank, model, batches=1)
+    validation_losses(rank, model, 1)
     rank.run.say(f"precompile: {rank.settings.precompile_steps} steps, nothing trained")
 
 
@@ -197,25 +219,29 @@ def update(
 
 
 def validate(rank: Rank, model: Any, rows: Steps, *, step: int) -> None:
-    """Record the mean loss over eval_batches of each rank."""
-    if not rank.settings.eval_batches:
+    """Record the mean loss over eval_sequences."""
+    if not rank.settings.eval_sequences:
         return
     started = time.perf_counter()
     with rank.device.patient("validating"):
-        (loss,) = rank.device.mean(validation_loss(rank, model, batches=rank.settings.eval_batches))
+        sums = rank.device.mean(*validation_losses(rank, model, rank.settings.eval_sequences))
+    loss = sums[0] / sums[1] + sums[2] / sums[3]
     rows.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started)
 
 
-def validation_loss(rank: Rank, model: Any, *, batches: int) -> float:
-    """Return the mean loss of this rank over some fixed validation batches."""
-    tokens, total = rank.tokens("val"), 0.0
+def validation_losses(rank: Rank, model: Any, wanted: int) -> npt.NDArray[np.float64]:
+    """Return the sum and number of this rank's hidden tokens' losses, and those of the next sentences."""
+    run, tokens, totals = rank.run, rank.tokens("val"), np.zeros(4)
+    place, size = {"rank": run.rank, "ranks": run.world_size}, rank.settings.batch_size
     model.eval()
     with torch.no_grad():
-        for i in range(batches):
-            batch = rank.batch("val", tokens, first=0, micro_step=i)
-            total += loss_of(model, batch, rank.device).item()
+        for own in batches_of_rank(rank.order("val").sequences, wanted, **place, size=size):
+            batch = rank.fixed_batch(tokens, own)
+            counts = [int((labels != IGNORED).sum()) for labels in (batch.labels, batch.next_sentence_label)]
+            means = losses_of(model, batch, rank.device)
+            totals += [means[0].item() * counts[0], counts[0], means[1].item() * counts[1], counts[1]]
     model.train()
-    return total / batches
+    return totals
 
 
 def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int, taken: int) -> None:

@@ -10,6 +10,7 @@ from devices import CpuDevice
 from masking import Batch
 from pairs import Special
 from settings import Settings
+from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForPreTraining
 
 # Shared with the embeddings' matrix and the head's bias, so a checkpoint has them once.
@@ -38,6 +39,23 @@ def make_model(settings: Settings, special: Special) -> BertForPreTraining:
 
 def loss_of(model: Any, batch: Batch, device: CpuDevice) -> torch.Tensor:
     """Return the mean cross-entropy (nats) of the hidden tokens plus the next sentence's."""
+    with device.autocast():
+        loss: torch.Tensor = model(**inputs_of(batch, device)).loss
+    return loss
+
+
+def losses_of(model: Any, batch: Batch, device: CpuDevice) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return both parts of `loss_of`: their numbers of labels differ between batches."""
+    inputs = inputs_of(batch, device)
+    labels, following = inputs.pop("labels"), inputs.pop("next_sentence_label")
+    with device.autocast():
+        found = model(**inputs)
+        words = cross_entropy(found.prediction_logits.flatten(0, 1), labels.flatten())
+        return words, cross_entropy(found.seq_relationship_logits, following)
+
+
+def inputs_of(batch: Batch, device: CpuDevice) -> dict[str, torch.Tensor]:
+    """Return a batch as named arguments of the model, on its device."""
 
     def there(array: Any) -> torch.Tensor:
         return torch.from_numpy(array).to(device.torch_device)
@@ -45,16 +63,13 @@ def loss_of(model: Any, batch: Batch, device: CpuDevice) -> torch.Tensor:
     # In the form that transformers adds to the scores. It converts a mask of two dimensions in a way that
     # depends on the mask's values, which XLA would have to compute in the middle of a graph.
     hidden = np.where(batch.attention_mask == 1, 0.0, np.finfo(np.float32).min).astype(np.float32)
-    inputs = {
+    return {
         "input_ids": there(batch.input_ids),
         "token_type_ids": there(batch.token_type_ids),
         "attention_mask": there(hidden[:, None, None, :]),
         "labels": there(batch.labels),
         "next_sentence_label": there(batch.next_sentence_label),
     }
-    with device.autocast():
-        loss: torch.Tensor = model(**inputs).loss
-    return loss
 
 
 def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:

@@ -54,6 +54,7 @@ class Settings(AccumulatingSettings):
     weight_decay: float = 0.01
     seed: int = 12349
     checkpoint_every: int = 500
+    eval_every: int = 500
     device: Literal["", "neuron", "cpu", "xla-cpu"] = ""
     """neuron, cpu or xla-cpu; empty for neuron on a Trainium family."""
     precompile: int = 0

@@ -50,9 +50,10 @@ def open_data(folder: Path, settings: Settings) -> Manifest:
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
-    settings = accumulated(run, settings)
     shards = Path(data_note(run)["shards"])
     manifest = open_data(shards, settings)
+    rows = manifest.tokens("train") // (settings.bert_context + ROW_HEAD)
+    settings = accumulated(run, settings, texts={shards.name: rows})
     check_precision(settings.mixed_precision, "cpu" if settings.device != "neuron" else "neuron")
     from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)
 

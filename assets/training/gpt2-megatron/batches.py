@@ -12,6 +12,7 @@ import torch
 from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
 from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 from settings import Settings, Sizes
+from trainkit import validation
 from trainkit.data.indexed import CACHE
 
 FIELDS = ("tokens", "labels", "position_ids")
@@ -39,40 +40,42 @@ class Samples:
     """
 
     def __init__(self, dataset: GPTDataset, *, seed: int) -> None:
-        self._dataset, self._seed = dataset, seed
+        self.dataset, self._seed = dataset, seed
         self._epoch, self._order = -1, np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         """Count the samples of an epoch."""
-        return len(self._dataset)
+        return len(self.dataset)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        epoch, at = divmod(number, len(self._dataset))
+        epoch, at = divmod(number, len(self.dataset))
         if epoch != self._epoch:
             self._epoch = epoch
-            self._order = np.random.default_rng([self._seed, epoch]).permutation(len(self._dataset))
-        sample: dict[str, Any] = self._dataset[int(self._order[at])]
+            self._order = np.random.default_rng([self._seed, epoch]).permutation(len(self.dataset))
+        sample: dict[str, Any] = self.dataset[int(self._order[at])]
         return sample
 
 
 def open_samples(settings: Settings, prefixes: dict[str, Path], vocabulary: Vocabulary) -> dict[str, Samples]:
     """Open both splits on every rank; the first rank writes the index files beside the data."""
-    blends = [([str(prefixes[split])], None) for split in SPLITS]
-    config = GPTDatasetConfig(
-        random_seed=settings.seed,
-        sequence_length=settings.gpt2_context,
-        blend_per_split=[*blends, None],
-        path_to_cache=str(prefixes["train"].parent / CACHE),
-        tokenizer=vocabulary,
-        reset_position_ids=False,
-        reset_attention_mask=False,
-        eod_mask_loss=False,
-        # Attention applies the causal mask itself.
-        create_attention_mask=False,
-    )
-    builder = BlendedMegatronDatasetBuilder(GPTDataset, [None, None, None], lambda: True, config)
-    train, val, _ = builder.build()
-    return {"train": Samples(train, seed=settings.seed), "val": Samples(val, seed=settings.seed)}
+    found = {}
+    for at, split in enumerate(SPLITS):
+        seed = settings.seed if split == "train" else validation.SEED  # which samples there are, too
+        config = GPTDatasetConfig(
+            random_seed=seed,
+            sequence_length=settings.gpt2_context,
+            blend_per_split=[([str(prefixes[split])], None) if i == at else None for i in range(3)],
+            path_to_cache=str(prefixes["train"].parent / CACHE),
+            tokenizer=vocabulary,
+            reset_position_ids=False,
+            reset_attention_mask=False,
+            eod_mask_loss=False,
+            # Attention applies the causal mask itself.
+            create_attention_mask=False,
+        )
+        builder = BlendedMegatronDatasetBuilder(GPTDataset, [None, None, None], lambda: True, config)
+        found[split] = Samples(builder.build()[at], seed=seed)
+    return found
 
 
 def micro_batches(
@@ -85,7 +88,12 @@ def micro_batches(
     for micro_batch in range(count):
         begin = first + (micro_batch * sizes.data + data_rank) * size
         rows = [samples[number] for number in range(begin, begin + size)]
-        yield {
-            field: torch.stack([torch.as_tensor(row[field]) for row in rows]).to(device, non_blocking=True)
-            for field in FIELDS
-        }
+        yield batch_of(rows, device)
+
+
+def batch_of(rows: list[dict[str, Any]], device: torch.device) -> dict[str, torch.Tensor]:
+    """Return what the model reads of samples, (samples, context) each."""
+    return {
+        field: torch.stack([torch.as_tensor(row[field]) for row in rows]).to(device, non_blocking=True)
+        for field in FIELDS
+    }

@@ -93,7 +93,7 @@ def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
         rank.seed(step)
         rank.schedule.step(increment=1)
         at = (step - 1) * settings.global_batch_size
-        batches = rank.batches("train", first=at, count=sizes.micro_batches)
+        batches = rank.batches(first=at, count=sizes.micro_batches)
         data_s = time.perf_counter() - started
         loss, norm, stopping = update(rank, batches, stop)
         step_s = time.perf_counter() - started
@@ -137,15 +137,17 @@ def update(rank: Rank, batches: list[dict[str, torch.Tensor]], stop: Stop) -> tu
 
 
 def validate(rank: Rank, rows: Steps, *, step: int) -> None:
-    """Record the mean loss over eval_batches, always the same samples."""
-    if not rank.settings.eval_batches:
+    """Record the mean loss over eval_sequences, always the same samples."""
+    if not rank.settings.eval_sequences:
         return
-    started, found = time.perf_counter(), []
+    started, total, count = time.perf_counter(), 0.0, 0
     with process_group.patient(rank.run, "validating"), torch.no_grad():
         rank.model.eval()
-        for number in range(rank.settings.eval_batches):
-            first = number * rank.settings.micro_batch_size * rank.sizes.data
-            found.append(rank.forward(rank.batches("val", first=first, count=1), backward=False))
-        loss, count = rank.sum(sum(loss for loss, _ in found), sum(count for _, count in found))
+        for batch, samples in rank.validation_batches():
+            loss, _ = rank.forward([batch], backward=False)
+            total, count = total + loss * samples, count + samples
+        # Each pipeline and tensor parallel rank counts the samples, and one of them has the loss.
+        loss, samples = rank.sum(total, count)
         rank.model.train()
-    rows.add_validation(step=step, loss=loss / count, seconds=time.perf_counter() - started)
+    loss *= rank.sizes.tensor * rank.sizes.pipeline
+    rows.add_validation(step=step, loss=loss / samples, seconds=time.perf_counter() - started)

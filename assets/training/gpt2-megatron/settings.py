@@ -56,6 +56,7 @@ class Settings(TrainSettings, ExportSettings):
     weight_decay: float = 0.01
     seed: int = 1234
     checkpoint_every: int = 500
+    eval_every: int = 500
     init_from: str = "scratch"
     """scratch, megatron-345m, or the path of a file model_optim_rng.pt in that format."""
     device: Literal["", "cpu", "cuda"] = ""

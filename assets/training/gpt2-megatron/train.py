@@ -65,10 +65,12 @@ def main() -> None:
         if run.is_first:
             export(source, run)
         return
-    settings = resumed_settings(run, settings, sequences=settings.global_batch_size)
+    data = open_data(run, settings)
+    # A sample has its last token in common with the next one.
+    texts = {data.folder.parent.name: (data.tokens["train"] - 1) // settings.gpt2_context}
+    settings = resumed_settings(run, settings, sequences=settings.global_batch_size, texts=texts)
     sizes = sizes_of_job(settings, run)
     weights = weights_file(settings, run)
-    data = open_data(run, settings)
     fused = settings.transformer_impl == "transformer_engine"
     if fused and not importlib.util.find_spec("transformer_engine"):
         die(

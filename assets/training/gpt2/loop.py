@@ -18,7 +18,7 @@ from accelerate import Accelerator, DistributedDataParallelKwargs, InitProcessGr
 from accelerate.utils import set_seed
 from ahead import Ahead
 from behind import Behind, Mark, Step
-from model import learning_rate, make_model, make_optimizer
+from model import NO_TOKEN, learning_rate, make_model, make_optimizer
 from settings import Prepared, Settings, Shape, highest_learning_rate
 from trainkit import network
 from trainkit.data.order import Order
@@ -33,6 +33,7 @@ from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
 from trainkit.sentinel import Sentinel
+from trainkit.validation import batches_of_rank
 
 GRADIENT_CLIP = 1.0
 # fp32 weights and AdamW's two moments.
@@ -59,12 +60,6 @@ class Rank:
         assert isinstance(summed, torch.Tensor)
         return summed.to("cpu", non_blocking=True)
 
-    def mean(self, value: torch.Tensor) -> float:
-        """Return the mean over the ranks; it waits for the device's pending work."""
-        sums = self.sums(value)
-        Mark(self.accelerator.device).wait()
-        return float(sums.item()) / self.run.world_size
-
     def tokens(self, split: str) -> Tokens:
         """Open the tokens of one split."""
         return Tokens(self.prepared.shards, self.manifest, split)
@@ -76,11 +71,20 @@ class Rank:
 
     def batch(self, split: str, tokens: Tokens, *, first: int, micro_step: int) -> torch.Tensor:
         """Read (batch_size, context) token ids, decided by the seed and the position `first` of the step."""
-        size, length = self.settings.batch_size, self.shape.context
         sequences = self.order(split).batch(
-            first, size=size, rank=self.run.rank, ranks=self.run.world_size, micro_step=micro_step
+            first,
+            size=self.settings.batch_size,
+            rank=self.run.rank,
+            ranks=self.run.world_size,
+            micro_step=micro_step,
         )
+        return self.rows(tokens, sequences)
+
+    def rows(self, tokens: Tokens, sequences: list[int]) -> torch.Tensor:
+        """Read (batch_size, context) token ids; rows after the given sequences have no tokens to predict."""
+        length = self.shape.context
         rows = torch.from_numpy(tokens.windows((each * length for each in sequences), length))
+        rows = torch.nn.functional.pad(rows, (0, 0, 0, self.settings.batch_size - len(rows)), value=NO_TOKEN)
         if self.accelerator.device.type == "cuda":
             rows = rows.pin_memory()
         return rows.to(self.accelerator.device, non_blocking=True)
@@ -249,19 +253,23 @@ def update(
 
 
 def validate(rank: Rank, model: Any, rows: Steps, *, step: int) -> None:
-    """Record the mean loss over each rank's eval_batches, which are always the same."""
-    batches = rank.settings.eval_batches
-    if not batches:
+    """Record the mean loss over eval_sequences, which are always the same."""
+    wanted, run = rank.settings.eval_sequences, rank.run
+    if not wanted:
         return
     started = time.perf_counter()
-    with process_group.patient(rank.run, "validating"):
-        tokens = rank.tokens("val")
-        total = torch.zeros((), dtype=torch.float64, device=rank.accelerator.device)
+    with process_group.patient(run, "validating"):
+        tokens, place = rank.tokens("val"), {"rank": run.rank, "ranks": run.world_size}
+        sequences, size = rank.order("val").sequences, rank.settings.batch_size
+        total, count = torch.zeros((), dtype=torch.float64, device=rank.accelerator.device), 0
         model.eval()
         with torch.no_grad():
-            for i in range(batches):
-                total += model(rank.batch("val", tokens, first=0, micro_step=i))
-        loss = rank.mean(total / batches)
+            for own in batches_of_rank(sequences, wanted, **place, size=size):
+                total += model(rank.rows(tokens, own)) * len(own)
+                count += len(own)
+        sums = rank.sums(total, count)
+        Mark(rank.accelerator.device).wait()
+        loss = float(sums[0] / sums[1])
     rows.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started)
 
 

@@ -28,8 +28,8 @@ class GPT2(GPT2LMHeadModel):
     """transformers' model, whose forward pass returns the loss: a compiled one then writes no fp32 logits."""
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Return the mean cross-entropy (nats a token) of each token after the first."""
-        logits = super().forward(input_ids=input_ids).logits
+        """Return the mean cross-entropy (nats a token) of each token after the first, without NO_TOKEN."""
+        logits = super().forward(input_ids=input_ids.clamp(min=0)).logits
         # The last position has no next token, but leaving it out of the logits would copy all of them.
         following = torch.nn.functional.pad(input_ids[:, 1:], (0, 1), value=NO_TOKEN)
         return torch.nn.functional.cross_entropy(

@@ -86,9 +86,10 @@ def main() -> None:
     prepared = read_prepared(run)
     rate = highest_learning_rate(settings, prepared.weights)
     settings = dataclasses.replace(settings, learning_rate=rate)
-    settings = accumulated(run, settings)
     shape = shape_of(settings, prepared.weights)
     manifest = open_data(prepared, shape)
+    texts = {prepared.shards.name: manifest.tokens("train") // shape.context}
+    settings = accumulated(run, settings, texts=texts)
     check_precision(
         settings.mixed_precision, f"cuda:{run.local_rank}" if settings.device == "cuda" else "cpu"
     )

@@ -20,7 +20,7 @@ from fairseq import utils
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
-from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters, shape
+from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters
 from trainkit.memory import enough_memory, smaller_micro_steps
 from trainkit.run import checkpoints, process_group
 from trainkit.run.mfu import flops_per_token

@@ -71,8 +71,8 @@ class Settings(AccumulatingSettings):
     """Size of the gradients that are exchanged together, on GPUs."""
     checkpoint_every: int = 100
     log_every: int = 25
-    eval_batches: int = 20
-    """Batches of a rank in a validation, which follows each checkpoint and EVAL_EVERY steps; 0 for none."""
+    eval_every: int = 0
+    """Steps between two validations, which follow each checkpoint, too."""
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -93,6 +93,8 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
     if settings.roberta_width % settings.roberta_heads:
         width, heads = settings.roberta_width, settings.roberta_heads
         die(f"ROBERTA_WIDTH {width} is not a multiple of ROBERTA_HEADS {heads}.")
+    if settings.epochs:
+        die("EPOCHS has no effect here, since fairseq joins sentences to sequences itself: give MAX_STEPS.")
     return settings
 
 
@@ -185,7 +187,7 @@ def fairseq_arguments(
         "save-interval-updates": settings.checkpoint_every,
         "validate-interval": NEVER,
         "validate-interval-updates": settings.eval_every,
-        "max-valid-steps": max(0, settings.eval_batches - 1),
+        "max-valid-steps": max(0, -(-settings.eval_sequences // (settings.batch_size * world_size)) - 1),
         "distributed-world-size": world_size,
         "distributed-rank": rank,
         "distributed-init-method": "env://",
@@ -199,6 +201,6 @@ def fairseq_arguments(
     flags = ["distributed-no-spawn", "skip-invalid-size-inputs-valid-test"]
     flags += {"fp16": ["fp16", "memory-efficient-fp16"], "bf16": ["bf16"], "no": []}[settings.mixed_precision]
     flags += [] if on_gpu else ["cpu"]
-    flags += [] if settings.eval_batches else ["disable-validation"]
+    flags += [] if settings.eval_sequences else ["disable-validation"]
     pairs = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     return [str(data), *pairs, *(f"--{flag}" for flag in flags)]

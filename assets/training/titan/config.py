@@ -15,7 +15,7 @@ from hf_loaders import chats, streams
 from nodes import check_vocabulary, size_of
 from options import NO_PIPELINE
 from profiling import window
-from rows import Rows, Validation
+from rows import Rows
 from saving import Checkpoints
 from texts import STREAM
 from torchtitan.components.lora import LoRAConverter
@@ -32,9 +32,12 @@ from torchtitan.models.gpt_oss.state_dict_adapter import GptOssStateDictAdapter
 from torchtitan.protocols.model_spec import ModelSpec
 from torchtitan.trainer import Trainer
 from trainkit.data.hf_weights import config_of
+from trainkit.data.shards import read_manifest
 from trainkit.run import process_group
 from trainkit.run.run import Run, die
 from trainkit.run.settings import ranks_of_node
+from trainkit.validation import SEED
+from validation import HeldBack, Validation
 
 NOT_IN_FLOAT8 = ["lm_head", "router.gate"]
 """Modules that torchtitan's own recipes keep in bf16: the head, and the choice of experts."""
@@ -180,10 +183,11 @@ def build(
         spmd_backend="partial_dtensor",
     )
     config.dataloader = loader or loader_of(settings, data, split="train")
+    held_back = loader or loader_of(settings, data, split="val")
     config.validator = Validation.Config(
-        enable=bool(settings.eval_batches),
-        steps=max(1, settings.eval_batches),
-        dataloader=config.dataloader if loader else loader_of(settings, data, split="val"),
+        enable=bool(settings.eval_sequences),
+        sequences=getattr(held_back, "wanted", settings.eval_sequences),
+        dataloader=held_back,
     )
     config.checkpoint = Checkpoints.Config(
         enable=True,
@@ -226,10 +230,9 @@ def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
         return streams(parts, splits=splits, seed=seed)
     if settings.task == "sft":
         return chats(parts, folders=data["chats"], split=split, seed=seed)
-    return ShardLoader.Config(
-        parts=parts,
-        folders=data["shards"],
-        split=split,
-        seed=seed,
-        end_of_text=data["end_of_text"],
-    )
+    options = {"parts": parts, "folders": data["shards"], "split": split, "end_of_text": data["end_of_text"]}
+    if split == "train":
+        return ShardLoader.Config(**options, seed=seed)
+    manifests = [read_manifest(Path(each)) for each in data["shards"]]
+    whole = sum((each.tokens(split) - 1) // settings.seq_len for each in manifests)
+    return HeldBack.Config(**options, seed=SEED, wanted=min(settings.eval_sequences, whole))

@@ -66,6 +66,7 @@ class Settings(TrainSettings, ExportSettings):
     device: Literal["", "cpu", "cuda"] = ""
     mixed_precision: Literal["bf16", "no"] = "no"
     checkpoint_every: int = 500
+    eval_every: int = 500
     profile_steps: str = ""
     """FIRST-LAST: steps that PyTorch's profiler records, on GPUs their memory, too; empty for none."""
     logger: Literal["", "wandb", "mlflow"] = ""

@@ -40,7 +40,7 @@ DECIDED = {
     "log_every": ["metrics.log_freq"],
     "logger": ["metrics.enable_*"],
     "eval_every": ["validator.freq"],
-    "eval_batches": ["validator.steps", "validator.enable"],
+    "eval_sequences": ["validator.steps", "validator.sequences", "validator.enable"],
     "seed": ["debug.seed", "*dataloader.seed"],
     "tokenizer": ["hf_assets_path"],
     "data": [f"*dataloader.{each}" for each in ("dataset*", "folders", "split", "end_of_text", "sources.*")],

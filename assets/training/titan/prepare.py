@@ -50,7 +50,7 @@ def run() -> None:
         check_weights(settings, weights)
     tokenizer = given_tokenizer(settings.tokenizer, weights)
     if settings.parts[0].name.startswith(STREAM):
-        note = prepare_streams(settings.parts, tokenizer, validates=settings.eval_batches > 0)
+        note = prepare_streams(settings.parts, tokenizer, validates=settings.eval_sequences > 0)
     elif settings.task == "sft" and weights:  # settings.py refuses it without
         note = prepare_sft(data, settings, weights)
     else:
@@ -145,7 +145,7 @@ def validation_split(name: str) -> str:
     if "train" not in splits or not found:
         raise ShardError(
             f"DATA={name} has the splits {', '.join(splits)}, and train and one of "
-            f"{', '.join(VALIDATION_SPLITS)} are needed: give EVAL_BATCHES=0 to train without validation."
+            f"{', '.join(VALIDATION_SPLITS)} are needed: give EVAL_SEQUENCES=0 to train without validation."
         )
     return found[0]
 
@@ -178,7 +178,7 @@ def prepare_sft(data: Path, settings: Settings, weights: Path) -> dict[str, obje
             seq_len=length,
             load_tokenizer=partial(load_tokenizer, settings, weights),
         )
-        check_ranks(folder, counts, ranks=ranks, validates=settings.eval_batches > 0, seq_len=length)
+        check_ranks(folder, counts, ranks=ranks, validates=settings.eval_sequences > 0, seq_len=length)
         folders.append(str(folder))
         sequences.append(counts.sequences)
     return {"chats": folders, "sequences": sequences, "tokenizer": str(weights)}

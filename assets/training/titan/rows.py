@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from fields import Settings
 from torchtitan.components.metrics import MetricsProcessor
-from torchtitan.components.validate import Validator
 from torchtitan.tools import utils
 from trainkit.run import process_group
 from trainkit.run.finite import check_finite
@@ -131,29 +130,3 @@ class Rows(MetricsProcessor):
         seconds = time.perf_counter() - self.time_last_log
         self._steps.add_validation(step=step, loss=loss, seconds=seconds)
         self.logger.log({"val_loss": loss}, step)
-
-
-class Validation(Validator):
-    """torchtitan's validator at the steps of EVAL_EVERY, and after the last one."""
-
-    config: Config
-
-    @dataclass(kw_only=True, slots=True)
-    class Config(Validator.Config):
-        """torchtitan's options."""
-
-    def __init__(self, config: Config, **parts: Any) -> None:
-        # torchtitan sets `infinite` in the loader's config, which mixtures' configs lack; none of them ends.
-        super().__init__(Validator.Config(steps=config.steps), **parts)
-        self.config, self.dl_config = config, config.dataloader
-
-    def should_validate(self, step: int) -> bool:
-        """Return True if a validation follows a step."""
-        settings: Settings = self.metrics_processor.settings
-        return settings.validates_after(step) or step == settings.max_steps
-
-    def validate(self, model_parts: list[torch.nn.Module], step: int) -> None:
-        """Validate, while the watch for hangs waits."""
-        self.metrics_processor.start_clock()
-        with process_group.patient(Run.from_environment(), "validating"):
-            super().validate(model_parts, step)

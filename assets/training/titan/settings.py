@@ -78,23 +78,10 @@ def usual_learning_rate(settings: Settings) -> float:
     return LEARNING_RATE_TUNING if settings.init_from else LEARNING_RATE_SCRATCH
 
 
-def describe_length(settings: Settings, sequences: list[int]) -> str:
-    """Return the learning rate and the length of the run in one sentence.
-
-    Args:
-        sequences: number of sequences in an epoch of each text; empty for streams.
-    """
-    steps, batch = settings.max_steps, settings.global_batch
-    parts = zip(settings.parts, sequences, strict=False)
-    epochs = [f"{steps * batch * part.weight / each:,.3g} epochs of {part.name}" for part, each in parts]
-    rate = f"LEARNING_RATE={settings.learning_rate:g}, " if settings.learning_rate else ""
-    return f"{rate}{steps:,} steps of {batch:,} sequences" + (f": {', '.join(epochs)}" if epochs else "")
-
-
 def settings_of_export(run_dir: Path, own: Settings) -> Settings:
     """Return the settings of a run for an export: on this job's device, sharded over all its ranks."""
     plain = {"compile": "no", "float8": "no", "logger": "", "profile_steps": "", "export": "yes"}
-    sharded = {**vars(Choice()), "global_batch": 0, "eval_batches": 0}
+    sharded = {**vars(Choice()), "global_batch": 0, "eval_sequences": 0}
     return dataclasses.replace(settings_of(run_dir), device=own.device, **plain, **sharded)  # type: ignore[arg-type]
 
 
@@ -170,6 +157,8 @@ def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
         die("the speed is estimated from the model's size: give MODEL and SIZE.")
     if settings.is_cpu:
         die("the speed is estimated for GPUs: give a family that has them.")
+    if settings.epochs:
+        die("EPOCHS is of a text, which is counted on the cluster alone: give MAX_STEPS.")
     settings, reasons = fit(settings, count=nodes)
     if settings.init_from:
         reasons.append(f"INIT_FROM={settings.init_from}: not looked at here; trainctl submit does")

@@ -24,13 +24,7 @@ from typing import Any
 
 from fields import FILE, Settings
 from nodes import fit, needing_less
-from settings import (
-    describe_length,
-    read_settings,
-    settings_of_export,
-    split_arguments,
-    usual_learning_rate,
-)
+from settings import read_settings, settings_of_export, split_arguments, usual_learning_rate
 from trainkit.memory import enough_memory
 from trainkit.resuming import resumed_settings
 from trainkit.run.checkpoints import resume_from
@@ -56,9 +50,11 @@ def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     settings = dataclasses.replace(settings, learning_rate=rate)
     settings, chosen = fit(settings, count=nodes_of(run), weights=data.get("weights"))
     if run.is_first:
-        for each in [*reasons, *chosen, describe_length(settings, data.get("sequences", []))]:
+        for each in [*reasons, *chosen]:
             print(each, flush=True)
-    return resumed_settings(run, settings, sequences=settings.global_batch), data
+    counted = zip(settings.parts, data.get("sequences", []), strict=False)
+    texts = {part.name: each / part.weight for part, each in counted}
+    return resumed_settings(run, settings, sequences=settings.global_batch, texts=texts), data
 
 
 def start(settings: Settings, run: Run) -> None:

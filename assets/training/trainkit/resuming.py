@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from trainkit import label
 from trainkit.run import checkpoints, outcome
 from trainkit.run.run import Run, die
-from trainkit.run.settings import AccumulatingSettings, TrainSettings, ranks_of_node
+from trainkit.run.settings import AccumulatingSettings, TrainSettings, is_given, ranks_of_node
 
 Settings = TypeVar("Settings", bound=TrainSettings)
 Accumulating = TypeVar("Accumulating", bound=AccumulatingSettings)
 
 
-def accumulated(run: Run, settings: Accumulating) -> Accumulating:
+KEPT = ("eval_every", "warmup_steps")
+"""Settings whose defaults have changed, or depend on others: a run keeps those that it began with."""
+
+
+def accumulated(
+    run: Run, settings: Accumulating, *, texts: Mapping[str, float] | None = None
+) -> Accumulating:
     """Return what `resumed_settings` does, with the number of micro-steps that keeps the global batch.
 
     The batch is GLOBAL_BATCH, else that of the checkpoint from which the run continues, so that it trains on
@@ -34,7 +41,7 @@ def accumulated(run: Run, settings: Accumulating) -> Accumulating:
         was = settings.gradient_accumulation
         run.say(f"GRADIENT_ACCUMULATION is {count}, not {was}: a step has {batch} sequences (GLOBAL_BATCH)")
     settings = dataclasses.replace(settings, gradient_accumulation=count)
-    return resumed_settings(run, settings, sequences=micro_step * count)
+    return resumed_settings(run, settings, sequences=micro_step * count, texts=texts)
 
 
 def check_batch(settings: AccumulatingSettings, nodes: int) -> None:
@@ -59,7 +66,7 @@ def check_range(global_batch: int) -> None:
 
 def kept_batch(checkpoint: Path, settings: TrainSettings) -> int:
     """Return the global batch that a run keeps; 0 if its checkpoint names none, or no step is left to do."""
-    if checkpoints.step_of(checkpoint) >= settings.max_steps:
+    if not settings.epochs and checkpoints.step_of(checkpoint) >= settings.max_steps:
         return 0
     return int(label.noted(checkpoint).get("settings", {}).get("global_batch", 0))
 
@@ -71,8 +78,10 @@ def _does_not_divide(batch: int, micro_step: int, instead: str) -> str:
     )
 
 
-def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Settings:
-    """Return the settings with this start's global batch, and print their differences from the checkpoint's.
+def resumed_settings(
+    run: Run, settings: Settings, *, sequences: int, texts: Mapping[str, float] | None = None
+) -> Settings:
+    """Return the settings with this start's global batch and length, and print both, and what has changed.
 
     Dies if a setting changes that the run keeps (`settings.kept`), or if the global batch changes and the
     user has not given it: with the same learning rate, the run would train differently from there on. Every
@@ -80,6 +89,8 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
 
     Args:
         sequences: number of sequences of a step over all ranks.
+        texts: sequences of an epoch of each text, divided by its weight in a mixture; empty if they are not
+            known, None if the trainer has its own warm-up and epochs.
     """
     if settings.global_batch not in {0, sequences}:
         _refuse(
@@ -88,9 +99,14 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
             "give that, or other nodes or settings of a rank's batch.",
         )
     now = dataclasses.replace(settings, global_batch=sequences)
-    if not (found := checkpoints.resume_from(run)):
+    found = checkpoints.resume_from(run)
+    before = label.noted(found).get("settings", {}) if found else {}
+    if texts is not None:
+        now = with_length(now, texts, before)
+        run.say(describe_length(now, texts))
+    if not found:
         return now
-    before, step = label.noted(found).get("settings", {}), checkpoints.step_of(found)
+    step = checkpoints.step_of(found)
     for name in settings.kept:
         if before.get(name, value := getattr(settings, name)) != value:
             _refuse(
@@ -99,7 +115,7 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
                 f"{_word(value)}: give the same, or another RUN_NAME.",
             )
     was = before.get("global_batch", sequences)
-    if was != sequences and not settings.global_batch and step < settings.max_steps:
+    if was != sequences and not settings.global_batch and step < now.max_steps:
         _refuse(
             run,
             f"{found} was trained with {was} sequences a step, and this job has {sequences}: give as many "
@@ -114,6 +130,36 @@ def resumed_settings(run: Run, settings: Settings, *, sequences: int) -> Setting
                     flush=True,
                 )
     return now
+
+
+def with_length(settings: Settings, texts: Mapping[str, float], before: Mapping[str, Any]) -> Settings:
+    """Return the settings with the steps of EPOCHS, and a warm-up of at most a tenth of them, unless given.
+
+    Dies if EPOCHS is given and there is no number of sequences, or several.
+
+    Args:
+        before: settings of the checkpoint from which the run continues, if it does.
+    """
+    steps = settings.max_steps
+    if settings.epochs:
+        if len(texts) != 1:
+            die("EPOCHS is for one text whose sequences are counted, no mixture or stream: give MAX_STEPS.")
+        steps = math.ceil(settings.epochs * sum(texts.values()) / settings.global_batch)
+    usual = {"warmup_steps": min(settings.warmup_steps, steps // 10)}
+    kept = {**usual, **{name: before[name] for name in KEPT if name in before}}
+    own = {name: value for name, value in kept.items() if not is_given(name)}
+    return dataclasses.replace(settings, max_steps=steps, **own)
+
+
+def describe_length(settings: TrainSettings, texts: Mapping[str, float]) -> str:
+    """Return the learning rate and the length of a run in one sentence."""
+    steps, batch = settings.max_steps, settings.global_batch
+    epochs = [f"{steps * batch / each:,.3g} epochs of {name}" for name, each in texts.items()]
+    rate = f"LEARNING_RATE={settings.learning_rate:g}, " if settings.learning_rate else ""
+    warmup = f"WARMUP_STEPS={settings.warmup_steps}, "
+    return f"{rate}{warmup}{steps:,} steps of {batch:,} sequences" + (
+        f": {', '.join(epochs)}" if epochs else ""
+    )
 
 
 def _refuse(run: Run, sentence: str) -> NoReturn:

@@ -130,7 +130,7 @@ def check_ranks(folder: Path, counts: Counts, *, ranks: int, validates: bool, se
     ways = [f"SEQ_LEN={-(-counts.longest // ROUND) * ROUND} (all chats fit)"] if counts.dropped else []
     kept = counts.train + counts.val
     if validates and counts.train >= ranks:
-        ways.append("EVAL_BATCHES=0 (no validation)")
+        ways.append("EVAL_SEQUENCES=0 (no validation)")
     if validates and kept >= 2 * ranks:
         ways.append(f"VALIDATION_EVERY={kept // ranks}")
     if kept:

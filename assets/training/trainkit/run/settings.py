@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import math
 import os
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn, TypeVar, get_args, get_type_hints
@@ -20,9 +21,12 @@ class TrainSettings:
     """Settings that all trainers share; a workload adds its own, and defaults for its model."""
 
     max_steps: int = 1000
+    epochs: float = 0.0
+    """Times that the text is read, which decide about MAX_STEPS; 0 for MAX_STEPS as it is."""
     learning_rate: float = 1e-3
     """Highest learning rate, reached after the warm-up."""
     warmup_steps: int = 100
+    """Steps of the warm-up; at most a tenth of the run's, unless they are given."""
     weight_decay: float = 0.1
     seed: int = 1337
     checkpoint_every: int = 200
@@ -32,10 +36,10 @@ class TrainSettings:
     """Steps between two printed lines; metrics.jsonl has every step."""
     global_batch: int = 0
     """Sequences of a step over all ranks; 0 for those of the run so far, or what the other settings make."""
-    eval_every: int = 0
+    eval_every: int = 200
     """Steps between two validations; 0 for only the validation after the last step."""
-    eval_batches: int = 20
-    """Batches of a rank in each validation; 0 for none."""
+    eval_sequences: int = 512
+    """Sequences of each validation over all ranks, at most the whole split; 0 for no validation."""
     device: str = ""
     """Kind of device; empty for the kind that the instance family has."""
     mixed_precision: Literal["bf16", "fp16", "no"] = "no"
@@ -61,7 +65,7 @@ class AccumulatingSettings(TrainSettings):
     """Micro-steps of a step, unless the global batch decides: GLOBAL_BATCH, or that of the run so far."""
 
 
-MAY_BE_ZERO = frozenset({"warmup_steps", "global_batch", "eval_every", "eval_batches", "seed"})
+MAY_BE_ZERO = frozenset({"warmup_steps", "global_batch", "eval_every", "eval_sequences", "seed"})
 """Shared whole numbers that may be 0; all others begin at 1."""
 
 PREPARE_WORKERS = range(1, 1025)
@@ -109,7 +113,16 @@ def fill_settings(
     check_number("PREPARE_WORKERS", PREPARE_WORKERS)
     if not hasattr(settings, "sentinel_every") and os.environ.get("SENTINEL_EVERY", "0") not in {"", "0"}:
         die("SENTINEL_EVERY has no effect here, since gpt2 and roberta alone have a sentinel: leave it out.")
+    # A job that runs while a newer version is deployed continues.
+    if os.environ.get("EVAL_BATCHES") and os.environ.get("START_STEP", "0") == "0":
+        die("EVAL_BATCHES is replaced by EVAL_SEQUENCES, the sequences of a validation over all ranks.")
     return settings
+
+
+def is_given(name: str) -> bool:
+    """Return True if the user has set a setting, by its variable or by its argument."""
+    option = f"--{name.replace('_', '-')}"
+    return bool(os.environ.get(name.upper())) or any(w.partition("=")[0] == option for w in sys.argv)
 
 
 def check_variable(name: str, allowed: Sequence[str]) -> None:

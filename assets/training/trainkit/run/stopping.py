@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import signal
-import sys
 import time
 import types
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from statistics import median
 from trainkit import label
 from trainkit.run import checkpoints, metrics
 from trainkit.run.run import Run
-from trainkit.run.settings import TrainSettings
+from trainkit.run.settings import TrainSettings, is_given
 
 SPOT_NOTICE_S = 120
 """Seconds between EC2's notice and the end of a spot instance."""
@@ -24,7 +23,7 @@ KILL_WAIT = "KILL_WAIT_S"
 """Seconds between Slurm's SIGTERM and its SIGKILL; job.slurm sets it."""
 SETTLED_STEPS = 10
 """Number of steps of a start after which the length of a step is known."""
-NAME, OPTION = "CHECKPOINT_EVERY", "--checkpoint-every"
+NAME = "CHECKPOINT_EVERY"
 
 
 class Stop:
@@ -70,7 +69,7 @@ class Saves:
         self, run: Run, settings: TrainSettings, *, checkpoint_bytes: int, agree: Callable[[int], int]
     ) -> None:
         self.every = every = settings.checkpoint_every
-        self._may_lower = is_spot() and not _is_set()
+        self._may_lower = is_spot() and not is_given("checkpoint_every")
         if run.is_first:
             checkpoints.clear_partials(run.checkpoint_dir)  # of a start that was killed while saving
             # A resume waits for the space of one, and again after a failed save (space.sh).
@@ -177,7 +176,3 @@ def fewest_steps(run: Run, checkpoint_bytes: int, *, step_s: float) -> int:
     if known is None or known[0] + step_s <= SPOT_NOTICE_S:
         return 0
     return math.ceil(known[0] / step_s / SAVING_SHARE)
-
-
-def _is_set() -> bool:
-    return bool(os.environ.get(NAME)) or any(word.partition("=")[0] == OPTION for word in sys.argv)

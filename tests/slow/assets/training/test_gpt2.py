@@ -105,6 +105,16 @@ def test_fewer_nodes_train_the_same_batches(training: Training, whole_run: list[
     assert "\n0: GRADIENT_ACCUMULATION is 2, not 1: a step has 32 sequences (GLOBAL_BATCH)\n" in said
 
 
+def test_a_validation_is_the_same_for_any_ranks(training: Training, whole_run: list[dict[str, Any]]) -> None:
+    weights = str(training.checkpoints("whole") / f"step-{STEPS:06d}")
+    given = {"INIT_FROM": weights, "MAX_STEPS": "0", "EVAL_SEQUENCES": "19"}
+    for run, nodes, seed, batch in (("one", 1, "1", "4"), ("two", 2, "2", "3")):
+        job = training.submit(run, f"--nodes={nodes}", SEED=seed, BATCH_SIZE=batch, **given)
+        training.wait(job, state="COMPLETED")
+    (one,), (two,) = (training.validations(run) for run in ("one", "two"))
+    assert one["val_loss"] == pytest.approx(two["val_loss"], rel=1e-6)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("launcher", ["srun", "mpirun"])
 def test_losses_are_equal_with_each_launcher(

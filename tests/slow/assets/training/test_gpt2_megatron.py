@@ -30,7 +30,7 @@ SETTINGS = {
     "CHECKPOINT_EVERY": str(SAVED_EVERY),
     "WARMUP_STEPS": "2",
     "GLOBAL_BATCH_SIZE": "16",
-    "EVAL_BATCHES": "1",
+    "EVAL_SEQUENCES": "1",
     "PYTHONPATH": str(SHIMS),
 }
 

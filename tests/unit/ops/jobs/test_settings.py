@@ -152,7 +152,7 @@ def test_each_declared_variable_is_read() -> None:
 def test_variables_of_programs_jobs_and_preparations_are_taken() -> None:
     given = {"NCCL_DEBUG": "INFO", "HF_TOKEN": "x", "RUN_NAME": "a", "MAX_RESTARTS": "0", "LAUNCHER": "srun"}
     check_job_settings("gpt2", given, ())
-    prepared = {"CORPUS": "wikipedia", "WIKIPEDIA_EDITION": "20231101.simple", "EVAL_BATCHES": "4"}
+    prepared = {"CORPUS": "wikipedia", "WIKIPEDIA_EDITION": "20231101.simple", "EVAL_SEQUENCES": "4"}
     check_job_settings("bert-trainium", prepared | {"PRECOMPILE": "1"}, ())
 
 

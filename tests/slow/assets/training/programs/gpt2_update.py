@@ -55,7 +55,7 @@ class Scene:
         behind.time = SimpleNamespace(perf_counter=lambda: self.clock_s)
         self._saved_after = saved_after
         self._update, self._given = loop.update, 0
-        self.settings = Settings(device="cpu", max_steps=STEPS, eval_batches=0)
+        self.settings = Settings(device="cpu", max_steps=STEPS, eval_sequences=0)
         run = Run(run_dir=folder, data_dir=folder, checkpoint_dir=folder, rank=0, local_rank=0, world_size=1)
         self.accelerator = Accelerator(cpu=True)
         self.rank = loop.Rank(

@@ -257,7 +257,7 @@ def test_a_model_trains_in_each_layout(training: Training, model: str, layout: d
     short = {
         "MAX_STEPS": "6",
         "LEARNING_RATE": "1e-3",
-        "EVAL_BATCHES": "2",
+        "EVAL_SEQUENCES": "2",
         "EVAL_EVERY": "3",
         "EXPORT": "no",
     }

@@ -51,7 +51,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 
 
-STILL = {"MAX_STEPS": "1", "LEARNING_RATE": "1e-60", "EVAL_BATCHES": "0"}
+STILL = {"MAX_STEPS": "1", "LEARNING_RATE": "1e-60", "EVAL_SEQUENCES": "0"}
 """A step that changes nothing: the rate is 0 in fp32. 1e-30 would change weights that are exactly 0."""
 
 

@@ -68,8 +68,10 @@ def test_a_resume_names_its_file_and_validations(settings: ModuleType) -> None:
     file = Path("/c/step-000100/checkpoint.pt")
     assert option(command(settings, GPU, restore_file=file), "restore-file") == str(file)
     # fairseq counts one more than it is told.
-    assert option(command(settings, GPU | {"EVAL_BATCHES": "4"}), "max-valid-steps") == "3"
-    assert "--disable-validation" in command(settings, GPU | {"EVAL_BATCHES": "0"})
+    ranks = int(option(command(settings, GPU), "distributed-world-size"))
+    few = GPU | {"EVAL_SEQUENCES": str(4 * ranks * 8 - 1)}
+    assert option(command(settings, few), "max-valid-steps") == "3"
+    assert "--disable-validation" in command(settings, GPU | {"EVAL_SEQUENCES": "0"})
 
 
 def test_a_wrong_setting_is_one_sentence(settings: ModuleType) -> None:

@@ -32,6 +32,36 @@ def test_each_changed_setting_is_one_line(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().out == ""
 
 
+def test_epochs_decide_about_the_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, given = a_run(tmp_path), dataclasses.replace(SETTINGS, epochs=2.0)
+    begun = resuming.resumed_settings(run, given, sequences=24, texts={"raw": 4500})
+    assert (begun.max_steps, begun.warmup_steps) == (375, 37)
+    said = "LEARNING_RATE=0.0003, WARMUP_STEPS=37, 375 steps of 24 sequences: 2 epochs of raw\n"
+    assert capsys.readouterr().out == said
+    for texts in ({}, {"a": 1.0, "b": 2.0}):
+        with pytest.raises(SystemExit, match="no mixture or stream: give MAX_STEPS"):
+            resuming.resumed_settings(run, given, sequences=24, texts=texts)
+    resuming.resumed_settings(run, SETTINGS, sequences=100, texts={"a": 1e6 / 0.7, "b": 1e4 / 0.3})
+    assert "5,000 steps of 100 sequences: 0.35 epochs of a, 15 epochs of b\n" in capsys.readouterr().out
+    resuming.resumed_settings(run, SETTINGS, sequences=100, texts={})
+    assert capsys.readouterr().out.endswith("5,000 steps of 100 sequences\n")
+
+
+def test_a_run_keeps_the_defaults_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = a_run(tmp_path)
+    save(run, 40, made_with=dataclasses.replace(SETTINGS, eval_every=0, warmup_steps=100, global_batch=24))
+    short = dataclasses.replace(SETTINGS, max_steps=50)
+
+    def resumed() -> tuple[int, int]:
+        now = resuming.resumed_settings(run, short, sequences=24, texts={})
+        return now.eval_every, now.warmup_steps
+
+    assert resumed() == (0, 100)
+    monkeypatch.setenv("EVAL_EVERY", "200")
+    monkeypatch.setattr("sys.argv", ["train.py", "--warmup-steps=100"])
+    assert resumed() == (200, 100)
+
+
 def test_another_global_batch_is_refused_unless_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

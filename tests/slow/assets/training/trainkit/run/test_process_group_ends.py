@@ -26,7 +26,7 @@ IMPORTS = {
 SHORT = {
     "MAX_STEPS": "1",
     "WARMUP_STEPS": "0",
-    "EVAL_BATCHES": "0",
+    "EVAL_SEQUENCES": "0",
     "EXPORT": "no",
     # Compiling the attention mask takes most of a start of titan; the end is the same without.
     "TORCHDYNAMO_DISABLE": "1",

@@ -47,7 +47,7 @@ def test_chats_longer_than_a_sequence_are_dropped(tmp_path: Path, capsys: pytest
 
 def test_fewer_chats_than_ranks_are_refused(tmp_path: Path) -> None:
     for numbers, ways in (
-        ((14, 1, 0), "EVAL_BATCHES=0 (no validation), VALIDATION_EVERY=7, fewer nodes or more chats."),
+        ((14, 1, 0), "EVAL_SEQUENCES=0 (no validation), VALIDATION_EVERY=7, fewer nodes or more chats."),
         ((0, 0, 30), "SEQ_LEN=1024 (all chats fit) or more chats."),
         ((1, 1, 0), "fewer nodes or more chats."),
     ):
