@@ -12,9 +12,10 @@
 #
 # A workload's folder has requirements.txt, requirements.lock (from "make lock": all packages with hashes; without it they
 # are installed unchecked) and, for what pip cannot do in one call, install.sh, which gets the environment's folder.
-# Headers name the nodes and the time limit: `# Recipes: gpu cpu`, `# Budget: 300 s`;
-# `# Moment: image` in install.sh limits it to image builds. `# Variants: -NAME` in install.sh means that environments
-# differ: with --variant it prints -NAME, or nothing, for this node and these settings.
+# Headers name the nodes and the time limit: `# Recipes: gpu cpu`, `# Budget: 300 s`; `# Rehearsals: torch==2.13.0` is the
+# torch of rehearsals in place of the nodes' own (ADR 45). `# Moment: image` in install.sh limits it to image builds.
+# `# Variants: -NAME` there means that environments differ: with --variant it prints -NAME, or nothing, for this node and
+# these settings.
 # `# Provides: MODULE` in install.sh: it is not called in a container whose image has that Python module.
 
 readonly OLDEST_PYTHON="3.10"
@@ -69,10 +70,19 @@ torch_build() {
   )
 }
 
+# requirements_here FOLDER: prints requirements.txt without comments; in a rehearsal with the torch of its header, if any.
+requirements_here() {
+  local environment_torch=""
+  if [[ ${TRAINING_REHEARSAL:-0} == 1 ]]; then
+    environment_torch="$(sed -n 's/^# Rehearsals: //p' "$1/requirements.txt")"
+  fi
+  sed -E "/^#/d; s/^torch *==.*/${environment_torch:-&}/" "$1/requirements.txt"
+}
+
 # environment_content FOLDER: prints a checksum of the environment's inputs without their comments.
 environment_content() {
   {
-    grep -v '^#' "$1/requirements.txt"
+    requirements_here "$1"
     if [[ -f $1/requirements.lock ]]; then cat "$1/requirements.lock"; fi
     if [[ -f $1/install.sh ]]; then cat "$1/install.sh"; fi
     torch_build "$1"
@@ -245,8 +255,9 @@ fill_environment() {
 # install_packages FOLDER VENV TORCH: installs only wheels of the lock if the lock supports this Python. TORCH is empty or
 # names a build of another index.
 install_packages() {
-  local environment_lock="" environment_requirements="$1/requirements.txt"
+  local environment_lock="" environment_requirements="$2/wanted.txt"
   local -a environment_deps=()
+  requirements_here "$1" >"$environment_requirements" || return 1
   environment_lock="$(environment_lock_of "$1" "$2")" || return 1
   if uses_container; then
     lacking "${environment_lock:-$environment_requirements}" "$2" >"$2/lacking.txt" || return 1

@@ -1,6 +1,7 @@
 """The gpt2 workload on two nodes of a real Slurm on this machine."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,6 +131,21 @@ def test_losses_are_equal_with_each_launcher(
         f"rank-{rank}.{stream}.log" for rank in (0, 1) for stream in ("stderr", "stdout")
     ]
     assert f"\nstep {STEPS}: loss " in (logs / "rank-0.stdout.log").read_text()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_the_torch_of_nodes_gives_the_same_losses(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    requirements = training.shared / "training" / "gpt2" / "requirements.txt"
+    for_rehearsals = requirements.read_text()
+    # Its build for CUDA then trains on CPUs, in an environment beside the other one.
+    requirements.write_text(re.sub("# Rehearsals: .*\n", "", for_rehearsals))
+    said = training.run("nodes", MAX_STEPS=str(SAVED_EVERY))
+    requirements.write_text(for_rehearsals)
+    assert "/gpt2-" in said, said
+    assert losses(training.metrics("nodes")) == losses(whole_run[:SAVED_EVERY])
 
 
 @pytest.mark.nightly

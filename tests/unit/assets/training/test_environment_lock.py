@@ -102,6 +102,17 @@ def test_what_the_lock_has_is_installed(tiny: Tiny) -> None:
 
 
 @pytest.mark.slow
+def test_a_rehearsal_has_its_own_torch(tiny: Tiny) -> None:
+    tiny.machine.wheel("torch", "0.9", {"torch.py": "VALUE = 0\n"})
+    given = tiny.folder / "requirements.txt"
+    given.write_text(f"# Rehearsals: torch==0.9\n{given.read_text()}")
+    for environment, value in (({"TRAINING_REHEARSAL": "1"}, 0), ({}, 1)):
+        succeeds(tiny.make(**environment))
+        (found,) = (tiny.machine.opt / "venvs" / "tiny").rglob("torch.py")
+        assert found.read_text() == f"VALUE = {value}\n"
+
+
+@pytest.mark.slow
 def test_another_pythons_lock_is_refused_on_nodes(tiny: Tiny) -> None:
     tiny.lock(python="3.1", torch=OTHER, tinything=OTHER)
     tiny.assert_refused("no Python 3.1 on ")

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.assets.bootstrap.step_machine import Machine, succeeds
 from training_cluster.catalog.versions import render_versions
 
-CUDA_12, CUDA_13 = "2.13.0+cu126", "2.13.0"
+CUDA_12, CUDA_13 = "2.14.1+cu126", "2.14.1"
 WITH_VOLTA = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"
 
 
@@ -28,7 +28,7 @@ class Volta:
         self.machine = machine
         self.folder = machine.bundle / "training" / "tiny"
         self.folder.mkdir()
-        self.require("torch==2.13.0\ntinything==1.0\n")
+        self.require(f"torch=={CUDA_13}\ntinything==1.0\n")
         self.venv = machine.opt / "venvs" / "tiny"
         machine.publish("pypi", "torch", CUDA_13, torch(CUDA_13, "sm_75 sm_90"))
         machine.publish("pypi", "tinything", "1.0", {"tinything.py": "FROM = 'pypi'\n"})
@@ -73,7 +73,7 @@ def test_torch_alone_comes_from_pytorchs_index(volta: Volta) -> None:
     before = volta.machine.files()
     succeeds(volta.make(PIP_INDEX_URL="file:///nowhere"))
     assert volta.machine.files() == before
-    pinned = "2.13.0+cu126.1"
+    pinned = f"{CUDA_12}.1"
     volta.machine.publish("cu126", "torch", pinned, torch(pinned, WITH_VOLTA))
     succeeds(volta.make(TORCH_VOLTA_VERSION=pinned))
     assert volta.installed() == [pinned, "pypi"]

@@ -114,7 +114,7 @@ def test_megatron_is_compiled_for_every_gpu(machine: Machine) -> None:
     machine.program("python3", PYTHON)
     machine.write("site/nvidia/cudnn/include/cudnn.h", "")
     done = machine.run("48", RECIPE="gpu")
-    fails(done, f"torch 2.13.0 installed no {machine.root}/site/nvidia/nccl/include/nccl.h", "CUDA build")
+    fails(done, f"torch 2.14.1 installed no {machine.root}/site/nvidia/nccl/include/nccl.h", "CUDA build")
     assert not any("--wheel-dir" in call for call in machine.calls())
     machine.write("site/nvidia/nccl/include/nccl.h", "")
     machine.does("48", RECIPE="gpu")
@@ -123,7 +123,7 @@ def test_megatron_is_compiled_for_every_gpu(machine: Machine) -> None:
     assert "--no-deps --only-binary :all: --require-hashes" in tools
     verified = re.findall(r"^([\w-]+)==\S+ --hash=sha256:[0-9a-f]{64}$", "\n".join(calls), re.MULTILINE)
     assert verified == ["setuptools", "wheel", "ninja", "packaging", "pybind11", "transformer_engine_torch"]
-    assert torch.endswith("install torch==2.13.0 transformer_engine[core_cu13]==2.20.2")
+    assert torch.endswith("install torch==2.14.1 transformer_engine[core_cu13]==2.20.2")
     assert compiled.startswith("TRUE 80;86;89;90;100;103 8.0;8.6;8.9;9.0;10.0;10.3 jobs pip -I -m pip")
     assert "wheel --no-build-isolation --no-deps --require-hashes --wheel-dir" in compiled
     assert core.endswith("megatron-core==0.16.1")
