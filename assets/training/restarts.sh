@@ -156,9 +156,11 @@ read_kill_wait() {
   export KILL_WAIT_S
 }
 
-# add_start: writes the line of a start. Without its folder, all nodes would make those of launch.sh at once.
+# add_start: writes the line of a start, also after one that a full disk cut. Without its folder, all nodes would make those of
+# launch.sh at once.
 add_start() {
-  mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER" &&
+  { [[ ! -s $RUN_DIR/starts || -z $(tail -c 1 "$RUN_DIR/starts") ]] || printf '\n' >>"$RUN_DIR/starts"; } &&
+    mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-$START_NUMBER" &&
     printf '%s %s %s %s %s %s %s %s\n' "$START_NUMBER" "$start_step" "$(date -u +%FT%TZ)" "$host_list" "$SLURM_JOB_ID" \
       "${SLURM_RESTART_COUNT:-0}" "$SLURM_JOB_NUM_NODES" "$held_s" >>"$RUN_DIR/starts"
 }
@@ -177,11 +179,7 @@ note_start() {
   rm -f "$RUN_DIR"/{outcome,failed,network.json}
   host_list="$(scontrol show hostlist "$NODES")" || host_list="$NODES"
   # The file system may have become full since check_restart.
-  add_start || {
-    await_space
-    [[ -z $(tail -c 1 "$RUN_DIR/starts") ]] || printf '\n' >>"$RUN_DIR/starts" # it cut the line
-    add_start
-  }
+  with_space add_start
   starts_here+=1
   log "training from step $start_step"
   ((starts_here > 1)) || tell started "from step $start_step on $NNODES nodes ($host_list), restart $START_NUMBER"
@@ -197,6 +195,12 @@ note_end() {
   by="$(ended_by "$1")"
   printf '%s %s %s %s %s\n' "$SLURM_JOB_ID" "$START_NUMBER" "${ended_at:-$(date -u +%FT%TZ)}" "$1" "$by" \
     >>"$RUN_DIR/ends" || log "the end of this start could not be written down"
+}
+
+# had_finished CODE: succeeds, with a line, if the training was complete before its ranks ended with that exit code.
+had_finished() {
+  grep -qsx finished "$RUN_DIR/outcome" || return
+  log "the training had finished before ${lost:+these nodes were lost: }${lost:-a rank failed (exit code $1)}"
 }
 
 # ended_by CODE: prints `slurm` if Slurm or EC2 asked the ranks to stop, else `ranks`.
@@ -234,7 +238,6 @@ end_of_training() {
   cat "$RUN_DIR/suspect-$SLURM_JOB_ID".* 2>/dev/null | sort -u | while read -r suspect; do log "sentinel: $suspect"; done || true
   if [[ $outcome == finished ]]; then
     report
-    (($1 == 0)) || log "the training finished, and a rank failed after that ($failed)"
   elif [[ $outcome == diverged* ]]; then
     tell "given up" "the training diverged at step ${outcome#diverged }"
     log "the training diverged at step ${outcome#diverged }: not started again, since it would most likely diverge there again"

@@ -31,6 +31,16 @@ await_space() {
   if [[ -n $full ]]; then log "there is space again"; fi
 }
 
+# with_space COMMAND...: waits for space and tries a command that writes again: others may fill the disk as soon as it has space.
+with_space() {
+  local -i tries
+  for tries in {1..9}; do
+    if "$@"; then return; fi
+    await_space
+  done
+  "$@"
+}
+
 # why_full KIB: prints why the run's folders take no files, or no checkpoint of that size; nothing if they do, or if another error
 # prevents it, which has its own message later.
 why_full() {

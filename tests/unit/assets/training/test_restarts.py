@@ -168,9 +168,20 @@ def test_a_restart_waits_for_a_checkpoints_space(job: Job) -> None:
 
 
 def test_a_disk_full_since_then_delays(job: Job) -> None:
-    full = 'ln -s /dev/full "$RUN_DIR/starts"; await_space() { rm "$RUN_DIR/starts"; }'
+    free = 'await_space() { ((waits++ == 0)) || rm "$RUN_DIR/starts"; }'
+    full = f'ln -s /dev/full "$RUN_DIR/starts"; waits=0; {free}'
     assert job.run(f"{full}; NNODES=2; note_start 2>/dev/null")[0] == 0
     assert (job.run_dir / "starts").read_text().startswith("0 4 ")
+
+
+def test_a_finished_run_is_complete_whatever_follows(job: Job) -> None:
+    assert job.run("had_finished 137 || log no")[2] == "no\n"
+    (job.run_dir / "outcome").write_text("finished\n")
+    said = job.run("had_finished 137; lost='n2 (down)'; had_finished 1")[2].splitlines()
+    assert said == [
+        "the training had finished before a rank failed (exit code 137)",
+        "the training had finished before these nodes were lost: n2 (down)",
+    ]
 
 
 def test_a_silent_node_delays_spares_little(job: Job, tmp_path: Path) -> None:
