@@ -143,6 +143,7 @@ def give_up(checkpoint: Path, error: BaseException) -> NoReturn:
     is_of_run = str(folder) == os.environ.get("CHECKPOINT_DIR")  # else it is exported
     if not is_of_run or any(words in str(error) for words in _PEER_ERRORS):
         die(f"{sentence}.")
+    check_is_newest()
     faults = {(path := path_of(folder, step)): fault_of(path) for step in steps(folder)}
     # Another rank may have removed the mark already.
     later = [

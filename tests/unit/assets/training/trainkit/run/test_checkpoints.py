@@ -192,6 +192,7 @@ def test_an_older_start_saves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     run = a_run(tmp_path)
     for name, value in (("RUN_DIR", str(run.run_dir)), ("SLURM_JOB_ID", "7"), ("START_NUMBER", "1")):
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("CHECKPOINT_DIR", str(run.checkpoint_dir))
     starts = run.run_dir / "starts"
     starts.write_text("0 0 2026-11-22T03:00:00Z n1 7 0\n1 10 2026-11-22T03:10:00Z n1 7 0\n")
     save(run, 20)
@@ -210,6 +211,7 @@ def test_an_older_start_saves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
             lambda: checkpoints.clear_partials(run.checkpoint_dir),
             lambda: checkpoints.publish(own, 30, run=run, keep=2),
             lambda: checkpoints.note_step(run.checkpoint_dir, 30),
+            lambda: checkpoints.give_up(run.checkpoint_dir / "step-000020", EOFError("torn")),
             lambda: outcome.diverged(run, 30),
             lambda: outcome.refused(run, "other settings"),
         ):
