@@ -6,8 +6,6 @@ Settings are environment variables, as in roberta. The arguments that only rober
 out: the task that records each update, and the rendezvous of several ranks.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 python made_of.py VOCABULARY
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 

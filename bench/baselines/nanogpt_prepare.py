@@ -7,8 +7,6 @@ ours. Two constants are also changed: the number of processes, and the number of
 not exceed the number of documents.
 """
 
-from __future__ import annotations
-
 import json
 import runpy
 import sys

@@ -8,8 +8,6 @@ attention mask leaves out what is between documents. DATA is the data.json of a 
 torchtitan prints the first step and every tenth one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

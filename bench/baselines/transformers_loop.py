@@ -5,8 +5,6 @@
 `tokens.bin` holds uint16 ids. Runs as one process on the CPU, in float32, and prints a line per step.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -6,8 +6,6 @@ Writes tokenizer.json (gpt2, titan), encoder.json, vocab.bpe and dict.txt (fairs
 gpt2-merges.txt (Megatron).
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path
