@@ -25,8 +25,8 @@ def import_samples() -> dict[str, Sample]:
     plain: Config = content["plain"]
     samples = {"plain": Sample(config=plain, lost=())}
     for name, entry in content["samples"].items():
-        config = _patched(plain, entry["patch"])
-        samples[name] = Sample(config=config, lost=tuple(entry.get("lost", ())))
+        lost = tuple(entry.pop("lost", ()))
+        samples[name] = Sample(config=_patched(plain, entry), lost=lost)
     return samples
 
 
