@@ -6,7 +6,7 @@ No database of RDS runs, and its endpoint does not answer.
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import before_create, original, wrap
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Properties, ec2
 
@@ -19,7 +19,7 @@ Subnets = tuple[list[dict[str, Any]], str]
 def install() -> None:
     """Correct ministack's databases."""
     _keep_protected_tables()
-    hooks.replace(ministack_hooks.DATABASE_SUBNETS, lambda _: find_subnets)
+    hooks.replace("DATABASE_SUBNETS", lambda _: find_subnets)
     before_create("AWS::RDS::DBSubnetGroup", _refuse_one_zone)
     clusters = original("AWS::RDS::DBCluster")
 

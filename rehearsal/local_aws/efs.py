@@ -6,7 +6,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register
-from rehearsal.local_aws.emulators import hooks, moto_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import Attributes, Created, MotoType, Properties
 
 # A change of any other property of a file system, or of any property of an access point, replaces it.
@@ -29,7 +29,7 @@ def efs() -> Any:
 
 def install() -> None:
     """Generate AWS's ids, and register the resource types."""
-    hooks.replace(moto_hooks.EFS_IDS, lambda _: _Ids)
+    hooks.replace("EFS_IDS", lambda _: _Ids)
     for of in (FileSystemType, MountTargetType, AccessPointType):
         name = f"AWS::EFS::{of.__name__.removesuffix('Type')}"
         register(name, of(name).handler())

@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.ministack_client import client
 
 _FUNCTION = "AWS::Lambda::Function"
@@ -62,7 +62,7 @@ def install(*, python: Path) -> None:
 
         return detect
 
-    hooks.replace(ministack_hooks.LAMBDA_BINARY, make)
+    hooks.replace("LAMBDA_BINARY", make)
 
 
 def _look_for_code(code: dict[str, Any]) -> None:

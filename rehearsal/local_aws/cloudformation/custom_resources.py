@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.cloudformation import handlers
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::CloudFormation::CustomResource"
@@ -27,11 +27,11 @@ _failed: dict[str, dict[str, Callable[[], None]]] = {}
 
 def install() -> None:
     """Fail answers that are too long, and send a failed custom resource its Delete when AWS would."""
-    hooks.replace(ministack_hooks.CUSTOM_RESOURCE_ANSWER, receive)
-    hooks.replace(ministack_hooks.CREATE_CUSTOM_RESOURCE, _owe_delete)
-    handlers.wrap(_TYPE, create=hooks.find(ministack_hooks.CREATE_CUSTOM_RESOURCE))
-    hooks.replace(ministack_hooks.ROLL_BACK, _send_first)
-    hooks.replace(ministack_hooks.DELETE_STACK, _send_first)
+    hooks.replace("CUSTOM_RESOURCE_ANSWER", receive)
+    hooks.replace("CREATE_CUSTOM_RESOURCE", _owe_delete)
+    handlers.wrap(_TYPE, create=hooks.find("CREATE_CUSTOM_RESOURCE"))
+    hooks.replace("ROLL_BACK", _send_first)
+    hooks.replace("DELETE_STACK", _send_first)
 
 
 def receive(original: Callable[[str, dict[str, Any]], bool]) -> Callable[[str, dict[str, Any]], bool]:
@@ -54,8 +54,8 @@ def _limited(response: dict[str, Any]) -> dict[str, Any]:
 
 
 def _owe_delete(original: Callable[..., Created]) -> Callable[..., Created]:
-    delete = hooks.find(ministack_hooks.DELETE_CUSTOM_RESOURCE)
-    stacks = hooks.find(ministack_hooks.STACKS)
+    delete = hooks.find("DELETE_CUSTOM_RESOURCE")
+    stacks = hooks.find("STACKS")
 
     def create(logical_id: str, props: Properties, stack_name: str, resource_type: str = _TYPE) -> Created:
         try:

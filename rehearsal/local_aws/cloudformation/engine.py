@@ -9,7 +9,7 @@ from typing import Any
 
 from rehearsal.creation_order.needs import missing
 from rehearsal.creation_order.template import Dependencies, unlucky_order
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.ministack_client import client
 
 _VIRTUAL_HOST = re.compile(
@@ -26,18 +26,18 @@ _NO_USERS = (
 
 def install() -> None:
     """Install the corrections: templates, order, needs, deletions, parameters, descriptions, exports."""
-    hooks.replace(ministack_hooks.DELETE_STACK, _delete_at_rest)
-    hooks.replace(ministack_hooks.TEMPLATE_URL, _accept_virtual_hosts)
-    hooks.replace(ministack_hooks.CREATION_ORDER, _needs_are_dependencies)
-    hooks.replace(ministack_hooks.CREATION_ORDER, _wait_conditions_last)
-    hooks.replace(ministack_hooks.PARAMETER_VALUE, _name_missing_parameter)
-    hooks.replace(ministack_hooks.EXECUTE_CHANGE_SET, _describe_stacks_of_change_sets)
-    hooks.replace(ministack_hooks.STACK_OUTPUTS, _keep_used_exports)
+    hooks.replace("DELETE_STACK", _delete_at_rest)
+    hooks.replace("TEMPLATE_URL", _accept_virtual_hosts)
+    hooks.replace("CREATION_ORDER", _needs_are_dependencies)
+    hooks.replace("CREATION_ORDER", _wait_conditions_last)
+    hooks.replace("PARAMETER_VALUE", _name_missing_parameter)
+    hooks.replace("EXECUTE_CHANGE_SET", _describe_stacks_of_change_sets)
+    hooks.replace("STACK_OUTPUTS", _keep_used_exports)
 
 
 def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
     """Delete a stack after its current operation, which the engine, unlike AWS, cannot stop."""
-    stacks = hooks.find(ministack_hooks.STACKS)
+    stacks = hooks.find("STACKS")
 
     async def delete(stack_name: str, stack_id: str, retain_resources: Any = (), force: bool = False) -> None:
         while (stack := stacks.get(stack_name)) and stack["StackStatus"].endswith("_IN_PROGRESS"):
@@ -51,7 +51,7 @@ def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _describe_stacks_of_change_sets(original: Callable[..., Any]) -> Callable[..., Any]:
-    stacks = hooks.find(ministack_hooks.STACKS)
+    stacks = hooks.find("STACKS")
 
     def deploy(stack_name: str, stack_id: str, template: dict[str, Any], *rest: Any, **options: Any) -> Any:
         stacks[stack_name]["Description"] = template.get("Description", "")
@@ -114,7 +114,7 @@ def create_in_unlucky_order(seed: Path) -> None:
 
         return sort
 
-    hooks.replace(ministack_hooks.CREATION_ORDER, make)
+    hooks.replace("CREATION_ORDER", make)
 
 
 def refuse_users_while(follows: Path) -> None:
@@ -131,7 +131,7 @@ def refuse_users_while(follows: Path) -> None:
 
         return resolve
 
-    hooks.replace(ministack_hooks.TEMPLATE_URL, make)
+    hooks.replace("TEMPLATE_URL", make)
 
 
 def _has_users(template: Any) -> bool:
@@ -177,7 +177,7 @@ def _keep_used_exports(original: Callable[..., Resolved]) -> Callable[..., Resol
 
 
 def _users(export: str, exporter: str) -> list[str]:
-    stacks, imports = hooks.find(ministack_hooks.STACKS), hooks.find(ministack_hooks.IMPORTED_EXPORTS)
+    stacks, imports = hooks.find("STACKS"), hooks.find("IMPORTED_EXPORTS")
     return [
         name
         for name, stack in stacks.items()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import Attributes, Created, Handler, Properties
 
 Create = Callable[[str, Properties, str], Created]
@@ -14,12 +14,12 @@ Delete = Callable[[str, Properties], object]
 
 def register(name: str, handler: Handler) -> None:
     """Register the handler of one resource type."""
-    hooks.find(ministack_hooks.RESOURCE_HANDLERS)[name] = handler
+    hooks.find("RESOURCE_HANDLERS")[name] = handler
 
 
 def original(name: str) -> Handler:
     """Return the current handler of one resource type."""
-    handler: Handler = hooks.find(ministack_hooks.RESOURCE_HANDLERS)[name]
+    handler: Handler = hooks.find("RESOURCE_HANDLERS")[name]
     return handler
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.ec2 import placement_groups
-from rehearsal.local_aws.emulators import hooks, ministack_hooks, moto_actions
+from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_types import ec2
 
@@ -88,7 +88,7 @@ RESERVATIONS: dict[str, Reservation] = {}
 def install() -> None:
     """Add the actions of capacity reservations, and their type as members of a resource group."""
     hooks.replace(
-        ministack_hooks.GROUPED_TYPE,
+        "GROUPED_TYPE",
         lambda original: (
             lambda arn: str(original(arn)).replace("Capacity-reservation", "CapacityReservation")
         ),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_services import ROOT_VOLUME_GIB
 from rehearsal.local_aws.emulators.moto_types import ec2
@@ -14,7 +14,7 @@ def install() -> None:
     """Correct moto's images, and add the action that returns the default key."""
     from moto.ec2.models.amis import Ami  # noqa: PLC0415
 
-    hooks.replace(moto_hooks.IMAGE_BLOCK_DEVICES, _with_real_size)
+    hooks.replace("IMAGE_BLOCK_DEVICES", _with_real_size)
     # Default for AWS's own images; RegisterImage sets it for others.
     Ami.ena_support = True  # type: ignore[attr-defined]
     moto_actions.add("ec2", register_image, get_ebs_default_kms_key_id)

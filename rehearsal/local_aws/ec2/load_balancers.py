@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _TYPE = "AWS::ElasticLoadBalancingV2::LoadBalancer"
@@ -21,18 +21,18 @@ def install() -> None:
         return _correct(arn, attributes, properties)
 
     wrap(_TYPE, create=create)
-    hooks.find(ministack_hooks.TAG_COLLECTORS)["elasticloadbalancing"] = _tagged
+    hooks.find("TAG_COLLECTORS")["elasticloadbalancing"] = _tagged
 
 
 def _correct(arn: str, attributes: dict[str, Any], properties: Properties) -> Created:
     if properties.get("Type") != "network":
         return arn, attributes
-    balancers = hooks.find(ministack_hooks.LOAD_BALANCERS)
+    balancers = hooks.find("LOAD_BALANCERS")
     real = arn.replace("loadbalancer/app/", "loadbalancer/net/")
     for store in (
         balancers,
-        hooks.find(ministack_hooks.LOAD_BALANCER_TAGS),
-        hooks.find(ministack_hooks.LOAD_BALANCER_ATTRIBUTES),
+        hooks.find("LOAD_BALANCER_TAGS"),
+        hooks.find("LOAD_BALANCER_ATTRIBUTES"),
     ):
         store[real] = store.pop(arn)
     balancers[real]["LoadBalancerArn"] = real
@@ -42,5 +42,5 @@ def _correct(arn: str, attributes: dict[str, Any], properties: Properties) -> Cr
 
 def _tagged() -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield every load balancer, target group and listener with its tags, for GetResources."""
-    for arn, tags in hooks.find(ministack_hooks.LOAD_BALANCER_TAGS).items():
+    for arn, tags in hooks.find("LOAD_BALANCER_TAGS").items():
         yield arn, [{"Key": tag["Key"], "Value": tag["Value"]} for tag in tags]

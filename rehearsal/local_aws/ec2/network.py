@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rehearsal.local_aws.efs import efs
-from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.fsx.lustre import fsx
 
 
 def install() -> None:
     """Let moto refuse what EC2 refuses."""
-    hooks.replace(moto_hooks.CREATE_ROUTE, _check_route)
-    hooks.replace(moto_hooks.CREATE_NAT_GATEWAY, _check_nat_gateway)
-    hooks.replace(moto_hooks.DELETE_SUBNET, _check_subnet)
+    hooks.replace("CREATE_ROUTE", _check_route)
+    hooks.replace("CREATE_NAT_GATEWAY", _check_nat_gateway)
+    hooks.replace("DELETE_SUBNET", _check_subnet)
 
 
 def _check_route(original: Callable[..., Any]) -> Callable[..., Any]:

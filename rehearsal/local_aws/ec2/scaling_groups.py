@@ -4,7 +4,7 @@ from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
 from rehearsal.local_aws.ec2.instances import InstanceType
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
@@ -27,7 +27,7 @@ def install() -> None:
         return new_name, attributes
 
     def delete(name: str, properties: Properties) -> None:
-        if group := hooks.find(ministack_hooks.SCALING_GROUPS).get(name):
+        if group := hooks.find("SCALING_GROUPS").get(name):
             group["DesiredCapacity"] = 0
             _scale(name, properties)
         theirs["delete"](name, properties)
@@ -42,7 +42,7 @@ def _make_hooks(name: str, properties: Properties) -> None:
 
 def _scale(name: str, properties: Properties) -> None:
     """Launch or terminate instances up to the desired number; lifecycle hooks do not delay them."""
-    group = hooks.find(ministack_hooks.SCALING_GROUPS)[name]
+    group = hooks.find("SCALING_GROUPS")[name]
     group["AvailabilityZones"] = sorted({_zone(s) for s in properties.get("VPCZoneIdentifier") or []})
     if not properties.get("LaunchTemplate"):
         return

@@ -1,13 +1,14 @@
-"""Hooks into ministack and moto: the module finds, checks and replaces their attributes.
+"""Hooks into ministack and moto, none of which is their public API: hooks.tsv, with the reason of each.
 
-Both emulators are pinned exactly. A test compares each hook with its description, so that an upgrade reports
-the changed ones instead of failing in a deploy.
+The module finds, checks and replaces their attributes. Both emulators are pinned exactly. A test compares
+each hook with the table, so that an upgrade reports the changed ones instead of failing in a deploy.
 """
 
 import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -30,7 +31,19 @@ class Hook:
         return tuple(filter(None, names.split(", "))) if is_function else None
 
 
-_WHY = "ministack_hooks.py or moto_hooks.py says what it is for"
+_WHY = "hooks.tsv says what it is for"
+
+
+def _read() -> dict[str, list[Hook]]:
+    found = dict[str, list[Hook]]()
+    for line in Path(__file__).with_suffix(".tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        name, declared, _ = line.split("\t")
+        found.setdefault(name, []).append(Hook(declared))
+    return found
+
+
+HOOKS = _read()
+"""Hooks by name; two modules may have one attribute."""
 _replaced: set[Hook] = set()
 """Hooks that fitted, and whose attribute is ours now."""
 
@@ -48,8 +61,14 @@ def _owner(hook: Hook) -> tuple[Any, str]:
     return owner, name
 
 
-def find(hook: Hook) -> Any:
-    """Return the attribute that the hook names.
+def find(name: str) -> Any:
+    """Return the attribute of a hook. Raises HookMovedError as `check` does."""
+    [hook] = HOOKS[name]
+    return check(hook)
+
+
+def check(hook: Hook) -> Any:
+    """Return the attribute that a hook declares.
 
     Raises:
         HookMovedError: it is missing, or takes other parameters.
@@ -66,11 +85,12 @@ def find(hook: Hook) -> Any:
     return found
 
 
-def replace(hook: Hook, make: Callable[[Any], Any]) -> None:
-    """Replace the hook's attribute with `make(original)`."""
-    original = find(hook)
-    owner, name = _owner(hook)
-    was_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
-    replacement = make(original)
-    _replaced.add(hook)
-    setattr(owner, name, staticmethod(replacement) if was_static else replacement)
+def replace(name: str, make: Callable[[Any], Any]) -> None:
+    """Replace the attribute of a hook with `make(original)`."""
+    for hook in HOOKS[name]:
+        original = check(hook)
+        owner, attribute = _owner(hook)
+        was_static = isinstance(inspect.getattr_static(owner, attribute), staticmethod)
+        replacement = make(original)
+        _replaced.add(hook)
+        setattr(owner, attribute, staticmethod(replacement) if was_static else replacement)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, moto_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import ec2
 
 Action = Callable[[Any], Any]
@@ -43,7 +43,7 @@ def json_error(code: str, message: str) -> Exception:
 
 def parameter(request: Any, name: str, default: Any = None) -> Any:
     """Return one parameter of an EC2 request."""
-    return hooks.find(moto_hooks.EC2_PARAMETER)(request, name, default)
+    return hooks.find("EC2_PARAMETER")(request, name, default)
 
 
 def filters(request: Any) -> dict[str, list[str]]:

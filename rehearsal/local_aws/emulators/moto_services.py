@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, moto_hooks
+from rehearsal.local_aws.emulators import hooks
 
 SERVICES = frozenset({"ec2", "fsx", "elasticfilesystem", "servicequotas"})
 _ROOT_DEVICES = ("/dev/sda1", "/dev/xvda")
@@ -18,7 +18,7 @@ Answer = tuple[int, Headers, bytes]
 
 def install() -> None:
     """Accept block devices that ParallelCluster's validators try in dry runs."""
-    hooks.replace(moto_hooks.BLOCK_DEVICES, _accept_block_devices)
+    hooks.replace("BLOCK_DEVICES", _accept_block_devices)
 
 
 def _accept_block_devices(original: Callable[..., None]) -> Callable[..., None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple
-from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 # Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem), as do these
@@ -40,9 +40,9 @@ def install() -> None:
     """Correct moto's file systems, and register the resource type."""
     from moto.fsx.responses import FSxResponse  # noqa: PLC0415
 
-    hooks.replace(moto_hooks.FILE_SYSTEM, _complete_description)
-    hooks.replace(moto_hooks.FILE_SYSTEMS, _complete)
-    hooks.replace(moto_hooks.DELETE_FILE_SYSTEM, _delete_interfaces)
+    hooks.replace("FILE_SYSTEM", _complete_description)
+    hooks.replace("FILE_SYSTEMS", _complete)
+    hooks.replace("DELETE_FILE_SYSTEM", _delete_interfaces)
     known = FSxResponse.describe_file_systems
 
     def describe_file_systems(self: Any) -> Any:

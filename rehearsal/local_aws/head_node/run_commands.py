@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.head_node.agent import Agent, Outcome, Task
 from training_cluster.catalog.families import load_base
@@ -54,7 +54,7 @@ _found: set[str] = set()
 def install(address: LocalAwsAddress) -> None:
     """Let commands reach head nodes while a local Slurm runs."""
     agent = Agent()
-    commands = hooks.find(ministack_hooks.COMMANDS)
+    commands = hooks.find("COMMANDS")
 
     def managed(_original: Callable[[], set[str]]) -> Callable[[], set[str]]:
         return lambda: (
@@ -70,8 +70,8 @@ def install(address: LocalAwsAddress) -> None:
 
         return finish
 
-    hooks.replace(ministack_hooks.MANAGED_INSTANCES, managed)
-    hooks.replace(ministack_hooks.FINISH_INVOCATION, deliver)
+    hooks.replace("MANAGED_INSTANCES", managed)
+    hooks.replace("FINISH_INVOCATION", deliver)
 
 
 def _finish(
@@ -120,7 +120,7 @@ def answer(headers: Mapping[str, str], body: bytes) -> tuple[int, str] | None:
         return None
     command_id = json.loads(body).get("CommandId")
     if action == "CancelCommand":
-        if command_id not in hooks.find(ministack_hooks.COMMANDS):
+        if command_id not in hooks.find("COMMANDS"):
             return 400, json.dumps({"__type": "InvalidCommandId"})
         _cancelled.setdefault(command_id, threading.Event()).set()
         return 200, "{}"

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_services import Answer
 from rehearsal.local_aws.rights import sessions
 from rehearsal.local_aws.rights.judge import Judge
@@ -36,9 +36,9 @@ class Gate:
         self._judge = Judge(address)
         self._stacks = Stacks(self._judge)
         self._own = address.access_key
-        self._sessions: Mapping[str, Any] = hooks.find(ministack_hooks.SESSIONS)
-        self._key_of = hooks.find(ministack_hooks.REQUEST_KEY)
-        self._refuse = hooks.find(ministack_hooks.REFUSAL)
+        self._sessions: Mapping[str, Any] = hooks.find("SESSIONS")
+        self._key_of = hooks.find("REQUEST_KEY")
+        self._refuse = hooks.find("REFUSAL")
 
     def install(self) -> None:
         """Let functions sign with sessions of their roles, and judge what CloudFormation makes for them."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.rights import nearest
 from rehearsal.local_aws.rights.need import Need
 from rehearsal.local_aws.rights.sessions import role_of
@@ -43,9 +43,9 @@ class Judge:
         self._judged = address.judged_calls.open("a", buffering=1, encoding="utf-8")
         self._known: set[str] = set()
         self._lock = threading.Lock()
-        self._enforce = hooks.find(ministack_hooks.ENFORCE)
-        self._principal = hooks.find(ministack_hooks.PRINCIPAL)
-        self._origin = hooks.find(ministack_hooks.REQUEST_ORIGIN)
+        self._enforce = hooks.find("ENFORCE")
+        self._principal = hooks.find("PRINCIPAL")
+        self._origin = hooks.find("REQUEST_ORIGIN")
 
     def denial(self, access_key: str, needs: list[Need], *, by: str) -> Denial | None:
         """Return the first right that a function's session lacks; None if it has all of them.

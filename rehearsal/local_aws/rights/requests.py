@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.engine import path_style
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.rights import iam_resources, instances
 from rehearsal.local_aws.rights.need import Need, arn
 
@@ -78,16 +78,14 @@ def _first(request: Request) -> Need:
     rest = (request.method, request.path, headers, request.body, parameters)
     service = request.service
     if service not in {"fsx", "servicequotas", _IMAGE_BUILDER, "elasticfilesystem", "ec2"}:
-        service = hooks.find(ministack_hooks.REQUEST_SERVICE)(
-            request.method, request.path, headers, parameters
-        )
-    action = hooks.find(ministack_hooks.REQUEST_ACTION)(service, *rest)
+        service = hooks.find("REQUEST_SERVICE")(request.method, request.path, headers, parameters)
+    action = hooks.find("REQUEST_ACTION")(service, *rest)
     if action is None:
         target = request.headers.get("x-amz-target", "").rpartition(".")[2]
         named = target or (request.path.strip("/") if service == _IMAGE_BUILDER else "")
         return Need(action=f"{service}:{named or f'{request.method} {request.path}'}")
-    resource = hooks.find(ministack_hooks.REQUEST_RESOURCE)(service, *rest, REGION, ACCOUNT)
-    tags = hooks.find(ministack_hooks.REQUEST_TAGS)(service, action, request.body, parameters)
+    resource = hooks.find("REQUEST_RESOURCE")(service, *rest, REGION, ACCOUNT)
+    tags = hooks.find("REQUEST_TAGS")(service, action, request.body, parameters)
     return Need(action=action, resource=resource, context=tags)
 
 
@@ -162,7 +160,7 @@ def _cloudformation(request: Request, first: Need, name: str) -> Iterator[Need]:
 
 def _s3(request: Request, first: Need, _name: str) -> Iterator[Need]:
     yield first
-    more = hooks.find(ministack_hooks.S3_CHECKS)
+    more = hooks.find("S3_CHECKS")
     for action, resource in more(
         request.method, request.path, dict(request.headers), request.body, request.parameters
     ):

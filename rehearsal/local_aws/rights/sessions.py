@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 
 _LONGEST_NAME = 64
 _lock = threading.Lock()
@@ -16,7 +16,7 @@ _credentials: dict[tuple[str, str], dict[str, str]] = {}
 
 def install() -> None:
     """Let each function sign with the session of its role; nobody can guess its access key."""
-    hooks.replace(ministack_hooks.FUNCTION_CREDENTIALS, lambda _original: function_credentials)
+    hooks.replace("FUNCTION_CREDENTIALS", lambda _original: function_credentials)
 
 
 def role_of(access_key: str) -> str | None:
@@ -34,7 +34,7 @@ def function_credentials(config: dict[str, Any]) -> dict[str, str]:
 
 
 def _new_session(function: str, role: str) -> dict[str, str]:
-    register: Callable[[str, dict[str, str]], None] = hooks.find(ministack_hooks.REGISTER_SESSION)
+    register: Callable[[str, dict[str, str]], None] = hooks.find("REGISTER_SESSION")
     key, secret, token = f"ASIA{secrets.token_hex(8).upper()}", secrets.token_hex(20), secrets.token_hex(32)
     session = function[:_LONGEST_NAME]
     register(

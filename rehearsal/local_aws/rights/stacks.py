@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.rights.judge import Judge
 from rehearsal.local_aws.rights.registry_handlers import Resource, needs
 from rehearsal.local_aws.rights.sessions import role_of
@@ -24,16 +24,13 @@ class Stacks:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._callers: dict[str, str] = {}
-        self._stacks = hooks.find(ministack_hooks.STACKS)
+        self._stacks = hooks.find("STACKS")
 
     def install(self) -> None:
         """Judge each creation, update and deletion of a resource before it happens."""
-        for hook in ministack_hooks.CREATE_RESOURCE:
-            hooks.replace(hook, self._create)
-        for hook in ministack_hooks.UPDATE_RESOURCE:
-            hooks.replace(hook, self._update)
-        for hook in ministack_hooks.DELETE_RESOURCE:
-            hooks.replace(hook, self._delete)
+        hooks.replace("CREATE_RESOURCE", self._create)
+        hooks.replace("UPDATE_RESOURCE", self._update)
+        hooks.replace("DELETE_RESOURCE", self._delete)
 
     def begin(self, *, action: str, stack: str, access_key: str) -> None:
         """Record who begins an operation on a stack.

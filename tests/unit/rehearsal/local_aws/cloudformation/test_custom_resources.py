@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rehearsal.local_aws.cloudformation import custom_resources
-from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators import hooks
 
 ANSWER = {
     "Status": "SUCCESS",
@@ -36,8 +36,8 @@ def test_an_answer_of_more_than_4096_bytes_fails(too_many: int, status: str) -> 
 def test_a_failed_creation_is_deleted_by_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted: list[str] = []
     found = {
-        ministack_hooks.STACKS: {"training": {"StackId": "stack"}},
-        ministack_hooks.DELETE_CUSTOM_RESOURCE: lambda physical_id, *_: deleted.append(physical_id),
+        "STACKS": {"training": {"StackId": "stack"}},
+        "DELETE_CUSTOM_RESOURCE": lambda physical_id, *_: deleted.append(physical_id),
     }
     monkeypatch.setattr(hooks, "find", found.__getitem__)
 
