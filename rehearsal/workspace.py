@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rehearsal.below import Below
 from rehearsal.local_slurm.layout import UNWRITABLE
 from rehearsal.problems import RehearsalError
 from training_cluster.paths import ROOT
@@ -31,50 +32,24 @@ class Workspace:
 
     root: Path = ROOT / ".rehearsal"
 
-    @property
-    def aws(self) -> Path:
-        """Folder of the local AWS and its clients."""
-        return self.root / "aws"
-
-    @property
-    def slurm(self) -> Path:
-        """Folder of the local Slurm; its path is short, since it holds Unix sockets."""
-        return self.root / "slurm"
-
-    @property
-    def shared(self) -> Path:
-        """Replacement of the Lustre file system (/fsx): scripts, data, checkpoints, metrics."""
-        return self.root / "shared"
-
-    @property
-    def efs(self) -> Path:
-        """Replacement of the EFS file system (/efs)."""
-        return self.root / "efs"
-
-    @property
-    def node(self) -> Path:
-        """Replacement of a node's own disk: /etc/training-cluster and /opt/training-cluster."""
-        return self.root / "node"
-
-    @property
-    def logs(self) -> Path:
-        """Logs, one file per command."""
-        return self.root / "logs"
-
-    @property
-    def report(self) -> Path:
-        """Folder of the loss curve."""
-        return self.root / "report"
-
-    @property
-    def metrics(self) -> Path:
-        """Folder of Prometheus and of the head node's text files."""
-        return self.root / "metrics"
-
-    @property
-    def env_file(self) -> Path:
-        """File that a shell sources to use a rehearsal that is left running."""
-        return self.root / "env.sh"
+    aws = Below("aws")
+    """Folder of the local AWS and its clients."""
+    slurm = Below("slurm")
+    """Folder of the local Slurm; its path is short, since it holds Unix sockets."""
+    shared = Below("shared")
+    """Replacement of the Lustre file system (/fsx): scripts, data, checkpoints, metrics."""
+    efs = Below("efs")
+    """Replacement of the EFS file system (/efs)."""
+    node = Below("node")
+    """Replacement of a node's own disk: /etc/training-cluster and /opt/training-cluster."""
+    logs = Below("logs")
+    """Logs, one file per command."""
+    report = Below("report")
+    """Folder of the loss curve."""
+    metrics = Below("metrics")
+    """Folder of Prometheus and of the head node's text files."""
+    env_file = Below("env.sh")
+    """File that a shell sources to use a rehearsal that is left running."""
 
     @property
     def marker(self) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rehearsal.below import Below
 from training_cluster.paths import ROOT
 
 ACCOUNT = "123456789012"
@@ -61,61 +62,33 @@ class LocalAwsAddress:
         """
         return f"https://127.0.0.1:{self.port}"
 
-    @property
-    def certificate(self) -> Path:
-        """The server's own certificate (PEM)."""
-        return self.folder / "tls" / "certificate.pem"
-
-    @property
-    def trust_bundle(self) -> Path:
-        """The public roots and the server's certificate (PEM)."""
-        return self.folder / "tls" / "bundle.pem"
-
-    @property
-    def tmp(self) -> Path:
-        """Temporary folder of the server, its Lambda functions and its clients."""
-        return self.folder / "tmp"
-
-    @property
-    def head_node_behaviour(self) -> Path:
-        """File with the behaviour of head nodes: `signals` (the default), `fails`, `never signals`, or
-        `ignores requests` (to the fleet).
-        """
-        return self.folder / "head-node-behaviour"
+    certificate = Below("tls/certificate.pem", of="folder")
+    """The server's own certificate (PEM)."""
+    trust_bundle = Below("tls/bundle.pem", of="folder")
+    """The public roots and the server's certificate (PEM)."""
+    tmp = Below("tmp", of="folder")
+    """Temporary folder of the server, its Lambda functions and its clients."""
+    head_node_behaviour = Below("head-node-behaviour", of="folder")
+    """File with the behaviour of head nodes: `signals` (the default), `fails`, `never signals`, or
+    `ignores requests` (to the fleet).
+    """
 
     def quota_used_up(self, resource_type: str) -> Path:
         """Return the file that, while it exists, makes the creation of resources of a type fail."""
         return self.folder / f"{resource_type.replace('::', '-')}-quota-used-up"
 
-    @property
-    def creation_order(self) -> Path:
-        """File with the seed of the order in which stacks create their resources; without it, by name."""
-        return self.folder / "creation-order"
-
-    @property
-    def head_node_shell(self) -> Path:
-        """File with the environment (JSON) of the local Slurm; it exists while a local Slurm runs."""
-        return self.folder / "head-node-shell.json"
-
-    @property
-    def head_node_program(self) -> Path:
-        """File with the command (JSON) that handles a cluster's events; it exists in a kept rehearsal."""
-        return self.folder / "head-node-program.json"
-
-    @property
-    def head_node_log(self) -> Path:
-        """File with the output of that command."""
-        return self.folder / "head-node.log"
-
-    @property
-    def denied_calls(self) -> Path:
-        """File with a sentence for each call that lacked a right."""
-        return self.folder / "denied-calls.log"
-
-    @property
-    def judged_calls(self) -> Path:
-        """File with each distinct call whose rights were judged (JSON lines)."""
-        return self.folder / "judged-calls.jsonl"
+    creation_order = Below("creation-order", of="folder")
+    """File with the seed of the order in which stacks create their resources; without it, by name."""
+    head_node_shell = Below("head-node-shell.json", of="folder")
+    """File with the environment (JSON) of the local Slurm; it exists while a local Slurm runs."""
+    head_node_program = Below("head-node-program.json", of="folder")
+    """File with the command (JSON) that handles a cluster's events; it exists in a kept rehearsal."""
+    head_node_log = Below("head-node.log", of="folder")
+    """File with the output of that command."""
+    denied_calls = Below("denied-calls.log", of="folder")
+    """File with a sentence for each call that lacked a right."""
+    judged_calls = Below("judged-calls.jsonl", of="folder")
+    """File with each distinct call whose rights were judged (JSON lines)."""
 
     def client_variables(self) -> dict[str, str]:
         """Return the environment variables with which any AWS client calls this server."""

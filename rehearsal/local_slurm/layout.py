@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rehearsal.below import Below
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.ports import LOOPBACK
 
@@ -60,65 +61,38 @@ class Layout:
         text = json.dumps(dataclasses.asdict(self), default=str, indent=1)
         _file(self.root).write_text(text, encoding="utf-8")
 
-    @property
-    def conf(self) -> Path:
-        """Path of slurm.conf."""
-        return self.root / "slurm.conf"
-
-    @property
-    def cgroup_conf(self) -> Path:
-        """Path of cgroup.conf, which Slurm expects beside slurm.conf."""
-        return self.root / "cgroup.conf"
+    conf = Below("slurm.conf")
+    """Path of slurm.conf."""
+    cgroup_conf = Below("cgroup.conf")
+    """Path of cgroup.conf, which Slurm expects beside slurm.conf."""
 
     @property
     def munge_socket(self) -> Path:
         """Socket of munged."""
         return (self.alias or self.root) / "munge" / "socket"
 
-    @property
-    def state(self) -> Path:
-        """Folder of slurmctld's state."""
-        return self.root / "state"
+    state = Below("state")
+    """Folder of slurmctld's state."""
 
     @property
     def spool(self) -> Path:
         """Folder of each node's jobs, with scripts and sockets."""
         return (self.alias or self.root) / "spool"
 
-    @property
-    def log(self) -> Path:
-        """Folder of the daemons' logs."""
-        return self.root / "log"
-
-    @property
-    def run(self) -> Path:
-        """Folder of process ids, one file per daemon."""
-        return self.root / "run"
-
-    @property
-    def jobs(self) -> Path:
-        """Default working folder of jobs, and so of their output files."""
-        return self.root / "jobs"
-
-    @property
-    def resume_program(self) -> Path:
-        """Program with which slurmctld starts nodes."""
-        return self.root / "resume"
-
-    @property
-    def suspend_program(self) -> Path:
-        """Program with which slurmctld stops nodes."""
-        return self.root / "suspend"
-
-    @property
-    def await_program(self) -> Path:
-        """Program that slurmctld runs before a job, to wait for the job's nodes."""
-        return self.root / "await"
-
-    @property
-    def node_program(self) -> Path:
-        """Program with which resume_program starts one node."""
-        return self.root / "node"
+    log = Below("log")
+    """Folder of the daemons' logs."""
+    run = Below("run")
+    """Folder of process ids, one file per daemon."""
+    jobs = Below("jobs")
+    """Default working folder of jobs, and so of their output files."""
+    resume_program = Below("resume")
+    """Program with which slurmctld starts nodes."""
+    suspend_program = Below("suspend")
+    """Program with which slurmctld stops nodes."""
+    await_program = Below("await")
+    """Program that slurmctld runs before a job, to wait for the job's nodes."""
+    node_program = Below("node")
+    """Program with which resume_program starts one node."""
 
     @property
     def stopping(self) -> Path:
