@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from rehearsal.creation_order.template import Dependencies, unlucky_order
 from tests.slow.account import Account
@@ -51,20 +50,6 @@ def test_stack_that_deploys_by_luck_is_refused(account: Account) -> None:
     with pytest.raises(AssertionError, match=r"Lustre needs In, Out .*\(lustre-rules\)"):
         account.deploy("luck", {"Resources": _resources(account)})
     account.delete("luck")
-
-
-def test_fsx_refuses_a_group_without_its_port(account: Account) -> None:
-    fsx, ec2 = account.client("fsx"), account.client("ec2")
-    group = ec2.create_security_group(GroupName="closed", Description="closed", VpcId=account.network.vpc)[
-        "GroupId"
-    ]
-    wanted = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": [account.network.private]}
-    with pytest.raises(ClientError, match=r"InvalidNetworkSettings.*port 988"):
-        fsx.create_file_system(**wanted, SecurityGroupIds=[group])
-    itself = {"UserIdGroupPairs": [{"GroupId": group}]}
-    ports = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, **itself}
-    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[ports])
-    assert fsx.create_file_system(**wanted, SecurityGroupIds=[group])["FileSystem"]["FileSystemId"]
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -1,12 +1,10 @@
-"""The local FSx checks the security groups of a new file system as FSx does.
-
-tests/slow/rehearsal/local_aws/cloudformation/test_engine.py deploys one without its port.
-"""
+"""The local FSx checks the security groups of a new file system as FSx does."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from rehearsal.local_aws.fsx.lustre import check_groups
 
@@ -19,8 +17,10 @@ def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) ->
     itself: dict[str, Any] = {"UserIdGroupPairs": [{"GroupId": group}]}
     lustre = itself | {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988}
     everywhere = {"IpRanges": [{"CidrIp": "0.0.0.0/0"}]}  # no address covers EFA's traffic
-    with pytest.raises(Exception, match="port 988"):
-        check_groups([group], efa=False)
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+    wanted = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": [subnet]}
+    with pytest.raises(ClientError, match=r"InvalidNetworkSettings.*port 988"):
+        client("fsx").create_file_system(**wanted, SecurityGroupIds=[group])
     for call, rule in (
         (ec2.authorize_security_group_ingress, lustre),
         (ec2.authorize_security_group_ingress, everywhere),
@@ -32,3 +32,4 @@ def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) ->
         call(GroupId=group, IpPermissions=[{"IpProtocol": "-1", **rule}])
         check_groups([group], efa=False)
     check_groups([group], efa=True)
+    assert client("fsx").create_file_system(**wanted, SecurityGroupIds=[group])["FileSystem"]
