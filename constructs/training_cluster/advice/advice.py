@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from training_cluster.advice.idle_cost import idle_cost, render_idle_cost
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
-from training_cluster.catalog.charges import efs
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.family import Family
 from training_cluster.cluster.nodes import Rendered, login_pools
@@ -148,18 +147,6 @@ def _example(zones: list[str]) -> str:
     return min(zones, key=lambda zone: (not zone.startswith("use1-"), not zone.startswith("us"), zone))
 
 
-def _efs(settings: Settings) -> Iterator[Advice]:
-    if settings.efs_mibps is not None:
-        prices = load_base().prices
-        price, charge = prices.efs_mibps_month, efs("EFS", prices, mibps=settings.efs_mibps)
-        yield Advice(
-            id="efs-provisioned",
-            text=f"efs_mibps={settings.efs_mibps} costs about {charge.usd:,.0f} USD a "
-            f"month, used or not ({price.usd:.2f} a MiB/s, us-east-1, {price.date}). "
-            "Without it throughput is elastic: paid by what is read and written",
-        )
-
-
 def _scratch(settings: Settings) -> Iterator[Advice]:
     if settings.fsx_type == "scratch2" and not settings.fsx_id:
         yield Advice(
@@ -211,16 +198,6 @@ def _login(settings: Settings) -> Iterator[Advice]:
             id="login-nodes-closed",
             text=f"login_nodes={settings.login_nodes}: port 22 of their load balancer is closed. Type: "
             "-c ssh_from=YOUR.ADDRESS/32",
-        )
-
-
-def _static(settings: Settings) -> Iterator[Advice]:
-    price = settings.size.usd_per_hour
-    if settings.min_nodes and settings.capacity_type == "ondemand" and price is not None:
-        yield Advice(
-            id="static-nodes",
-            text=f"min_nodes={settings.min_nodes} costs {settings.min_nodes * price:,.2f} USD an hour, jobs "
-            f"or not (us-east-1, {settings.family_facts.price_date})",
         )
 
 
@@ -285,6 +262,6 @@ def _idle_cost(settings: Settings, config: Rendered) -> Iterator[Advice]:
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
     *(_flags_file, _image, _head_node, _placement_group, _system, _zone),
-    *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _static_fleet),
+    *(_scratch, _lustre_efa, _spot, _login, _static_fleet),
 )
 _OF_CONFIG = (_own_roles, _closed_ports, _idle_cost)

@@ -64,15 +64,15 @@ def test_zones_are_known_by_id() -> None:
 
 
 def test_what_costs_or_is_lost_is_said() -> None:
-    assert "6,144 USD a month" in _advice(efs_mibps="1024")["efs-provisioned"]
+    assert "EFS at 1024 MiB/s" in _advice(efs_mibps="1024")["idle-cost"]
     assert "not durable" in _advice(fsx_type="scratch2")["lustre-scratch"]
     assert "-c ssh_from=" in _advice(login_nodes="2")["login-nodes-closed"]
     assert "login-nodes-closed" not in _advice(login_nodes="2", ssh_from="203.0.113.0/24")
-    assert not {"efs-provisioned", "lustre-scratch", "login-nodes-closed"} & set(_advice())
+    assert not {"lustre-scratch", "login-nodes-closed"} & set(_advice())
 
 
-def test_nodes_that_always_run_say_what_they_cost() -> None:
-    assert "43.92 USD an hour" in _advice(min_nodes="2")["static-nodes"]
+def test_spot_nodes_say_what_they_take() -> None:
+    assert "2 x p4d.24xlarge (min_nodes)" in _advice(min_nodes="2")["idle-cost"]
     assert "spot capacity" in _advice(min_nodes="2", capacity="spot")["spot-static"]
     command = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
     assert command in _advice(capacity="spot")["spot-role"]
