@@ -36,6 +36,7 @@ class Nodes:
     """Instance types, of which each has as many vCPUs."""
     least: int
     most: int
+    subnets: frozenset[str]
     roots: Volumes | None = None
     """Root volumes of all; None where the image decides their size."""
     has_address: bool = False
@@ -55,12 +56,13 @@ def fleet(config: Rendered) -> Iterator[Nodes]:
         types=(head["InstanceType"],),
         least=1,
         most=1,
+        subnets=frozenset([head["Networking"]["SubnetId"]]),
         roots=_volumes(head["LocalStorage"]["RootVolume"], 1),
         has_address=bool(head["Networking"].get("ElasticIp")),
     )
     for pool in login_pools(config):
-        count = pool.get("Count", 0)
-        yield Nodes(types=(pool["InstanceType"],), least=count, most=count)
+        count, subnets = pool.get("Count", 0), frozenset(pool["Networking"]["SubnetIds"])
+        yield Nodes(types=(pool["InstanceType"],), least=count, most=count, subnets=subnets)
     yield from compute_nodes(config)
 
 
@@ -76,6 +78,7 @@ def compute_nodes(config: Rendered) -> Iterator[Nodes]:
             reservation=next(iter(target.values()), None),
             least=resource["MinCount"],
             most=resource["MaxCount"],
+            subnets=frozenset(queue["Networking"]["SubnetIds"]),
             roots=_volumes(queue["ComputeSettings"]["LocalStorage"]["RootVolume"], resource["MaxCount"]),
             has_address=bool(queue["Networking"].get("AssignPublicIp")),
         )
