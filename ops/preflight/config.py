@@ -11,7 +11,7 @@ from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, Verdict
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
+from training_cluster.pcluster.check import checked_config
 from training_cluster.problems import ConfigurationError
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STACK_IDS, STORAGE_STACK
 
@@ -28,8 +28,7 @@ def check_config(settings: Settings) -> Iterator[Finding]:
     """Check schema and rules, like `cdk synth`, and overrides by the validators that need no resources."""
     check = "cluster config: schema and rules"
     try:
-        config = config_before_deploy(settings)
-        check_cluster_config(config, settings)
+        config = checked_config(settings)
     except ConfigurationError as error:
         mend = f"correct cluster_configs/{settings.family}.yaml or base.yaml"
         yield Finding(check=check, found=str(error), verdict="problem", mend=mend)

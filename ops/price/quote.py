@@ -14,7 +14,7 @@ from training_cluster.catalog.prices import Price
 from training_cluster.cluster.fleet import compute_nodes
 from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.pcluster.check import checked_config
 
 _ASKED = (PRICE_LIST, SPOT)
 _KINDS = {
@@ -67,8 +67,11 @@ def make_quote(settings: Settings, book: PriceBook, config: Mapping[str, Any] | 
 
     Args:
         config: config of the deployed cluster. Default: the one that the settings and their files render.
+
+    Raises:
+        ConfigurationError: a deploy would refuse this config.
     """
-    hours, config = load_base().prices.hours_per_month, dict(config or config_before_deploy(settings))
+    hours, config = load_base().prices.hours_per_month, dict(config or checked_config(settings))
     standing = [_row(charge, hours) for charge in permanent_charges(settings, config, book.hour)]
     nodes = list(_nodes(settings, config, book, hours))
     rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), *(row for row, _ in nodes))

@@ -25,7 +25,7 @@ from rehearsal.validation.verdicts import (
 from rehearsal.workspace import Workspace
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
+from training_cluster.pcluster.check import checked_config
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -41,7 +41,7 @@ def judge(case: Case, *, foundation: Foundation, library: PclusterProcess) -> Ju
     refusal = None
     try:
         checked = read_settings(flags)
-        check_cluster_config(config_before_deploy(checked), checked)
+        checked_config(checked)
     except ConfigurationError as error:
         refusal = str(error)
     # Rendered without our rules between flags, to see whether the library refuses it as well.

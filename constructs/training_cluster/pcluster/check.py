@@ -1,9 +1,11 @@
 """Check of the cluster config before any resource exists: against the schema, then pure rules."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.nodes import has_accounting
 from training_cluster.cluster.resource_ids import placeholders, with_existing
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
@@ -11,6 +13,8 @@ from training_cluster.pcluster.config_diff import differences, shown
 from training_cluster.pcluster.rules import rule_problems
 from training_cluster.pcluster.schema import schema_problems
 from training_cluster.problems import ConfigurationError
+from training_cluster.users.file import read_users
+from training_cluster.users.model import Users
 
 BUILT_IMAGE = "ami-0b0b0b0b0b0b0b0b0"
 """Placeholder of an image that the deploy builds."""
@@ -25,9 +29,23 @@ def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
     """Check the cluster config that was rendered from settings; its ids may be tokens.
 
     Raises:
-        ConfigurationError: ParallelCluster would refuse it, by a mistake in the app or in the family's file.
+        ConfigurationError: ParallelCluster would refuse it, by a mistake in the app or in the family's file,
+            or nothing would enforce a limit of the file of users.
     """
     _refuse(config_problems(config), settings)
+    if limits := list(_limits(settings)) if not has_accounting(config) else []:
+        raise ConfigurationError(
+            f"users={settings.users}: {', '.join(limits)}: nothing enforces it without Slurm's accounting\n"
+            "    type: -c accounting=new, or your own database (docs/how-to/users.md), or leave it out"
+        )
+
+
+def _limits(settings: Settings) -> Iterator[str]:
+    """Yield the place of each limit in the file of users that Slurm enforces by its accounting."""
+    users = read_users(settings.users) if settings.users else Users(users={})
+    for kind, entries in (("accounts", users.accounts), ("users", users.users)):
+        for name, entry in entries.items():
+            yield from (f"{kind}.{name}.{key}" for key, value in entry if key.startswith("max_") and value)
 
 
 def _refuse(problems: list[str], settings: Settings) -> None:
@@ -49,6 +67,13 @@ def config_before_deploy(settings: Settings) -> dict[str, Any]:
     ids = placeholders(image_id=BUILT_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
     config = render_cluster_config(settings=settings, ids=with_existing(ids, settings))
     _refuse(schema_problems(config), settings)
+    return config
+
+
+def checked_config(settings: Settings) -> dict[str, Any]:
+    """Render the cluster config like `config_before_deploy`, and check it. Raises ConfigurationError."""
+    config = config_before_deploy(settings)
+    check_cluster_config(config, settings)
     return config
 
 

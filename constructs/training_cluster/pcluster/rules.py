@@ -87,12 +87,17 @@ def _policies(config: Config) -> Iterator[str]:
 
 
 def _accounting(config: Config) -> Iterator[str]:
-    """Check what ExternalSlurmdbdVsDatabaseIncompatibility and ClusterNameValidator do."""
-    both = {"Database", "ExternalSlurmdbd"}
-    if both <= {*config["Scheduling"]["SlurmSettings"]}:
+    """Check what the validators of ExternalSlurmdbd and ClusterNameValidator do."""
+    given = config["Scheduling"]["SlurmSettings"]
+    if {"Database", "ExternalSlurmdbd"} <= {*given}:
         yield (
             "Scheduling.SlurmSettings.ExternalSlurmdbd: the cluster has a Database, and takes one of them\n"
             "    type: leave out -c accounting, or ExternalSlurmdbd"
+        )
+    elif "ExternalSlurmdbd" in given and not given.get("MungeKeySecretArn"):
+        yield (
+            "Scheduling.SlurmSettings.ExternalSlurmdbd: it answers clusters with its own munge key alone\n"
+            "    type: MungeKeySecretArn: the ARN of a secret that has this key in Base64"
         )
     name = next(each["Value"] for each in config["Tags"] if each["Key"] == CLUSTER_TAG)
     if has_accounting(config) and len(name) > MAX_NAME_WITH_ACCOUNTING:

@@ -188,10 +188,10 @@ def test_every_type_counts_against_exactly_one_quota() -> None:
 
 
 def test_an_invalid_cluster_config_is_a_problem(own: OwnAccount, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: object, __: Settings) -> None:
+    def refuse(_: Settings) -> None:
         raise ConfigurationError("Scheduling: no such key")
 
-    monkeypatch.setattr("ops.preflight.config.check_cluster_config", refuse)
+    monkeypatch.setattr("ops.preflight.config.checked_config", refuse)
     (problem,) = bad(own, {})
     assert (problem.check, problem.found) == ("cluster config: schema and rules", "Scheduling: no such key")
 

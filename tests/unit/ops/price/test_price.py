@@ -243,6 +243,17 @@ def test_offline_asks_nobody_and_json_adds_up(call: Call, monkeypatch: pytest.Mo
     assert said["training"][0]["usd_per_epoch"] > 0
 
 
+def test_what_synth_refuses_has_no_price(call: Call, tmp_path: Path) -> None:
+    """A budget without Slurm's accounting, which nothing would enforce."""
+    users = tmp_path / "users.yaml"
+    users.write_text("accounts: {nlp: {gid: 6001, max_gpu_hours: 9}}\nusers: {alice: {uid: 5001}}\n")
+    typed = ("price", "--offline", "-c", f"users={users}")
+    code, output, told = call(*typed)
+    assert (code, output) == (2, "")
+    assert "accounts.nlp.max_gpu_hours: nothing enforces it without Slurm's accounting" in told
+    assert call(*typed, "-c", "accounting=new")[0] == 0
+
+
 def test_the_table_has_sums_and_what_they_omit() -> None:
     console = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     quote = _quote(capacity="spot")

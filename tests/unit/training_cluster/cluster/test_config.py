@@ -181,6 +181,10 @@ ZFS: Config = {"Name": "a", "StorageType": "FsxOpenZfs", "MountDir": "/a"}
 ZFS["FsxOpenZfsSettings"] = {"VolumeId": "fsvol-0123456789abcdef0"}
 GROUPED = {"family": "m6i", "instance_type": "m6i.large", "placement_group": "mine"}
 BLOCK = {"capacity": f"capacity-block:{CR}"}
+ELSEWHERE = {
+    "ExternalSlurmdbd": {"Host": "db"},
+    "MungeKeySecretArn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:munge-AbCdEf",
+}
 LONG = {"cluster_name": "a" * 41}
 PARTITION = {"PartitionName": "mine", "Nodes": "ALL", "ExclusiveUser": False}
 
@@ -205,7 +209,8 @@ PARTITION = {"PartitionName": "mine", "Nodes": "ALL", "ExclusiveUser": False}
         (_changed(f"{QUEUE}.CapacityType", "CAPACITY_BLOCK", **STATIC), "CapacityReservationId"),
         (_changed("Scheduling.SlurmQueues.1.Name", "gpu", cpu_queue="on"), "2 queues are named gpu"),
         (_changed(f"{SLURM}.ExternalSlurmdbd", {"Host": "db"}, accounting="new"), "takes one of them"),
-        (_changed(f"{SLURM}.ExternalSlurmdbd", {"Host": "db"}, **LONG), f"-c cluster_name={'a' * 40}"),
+        (_changed(f"{SLURM}.ExternalSlurmdbd", {"Host": "db"}), "type: MungeKeySecretArn"),
+        (_changed(SLURM, ELSEWHERE, **LONG), f"-c cluster_name={'a' * 40}"),
         (_changed("HeadNode.Imds", {"Secured": False}, directory=DIRECTORY), "HeadNode.Imds.Secured"),
         (_changed(f"{SLURM}.CustomSlurmSettings", [PARTITION], directory=DIRECTORY), "PartitionName=mine: "),
     ],
