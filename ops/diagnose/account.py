@@ -12,7 +12,7 @@ from ops.account.head_node import HeadNode, head_node_for_caller
 from ops.account.image_stacks import image_of_stack, is_image_stack
 from ops.account.session import ClientOf
 from ops.account.stacks import cluster_stack_name, deployed_name, find_stacks
-from ops.diagnose import cloudwatch, head_node_logs, stacks
+from ops.diagnose import cluster_logs, stacks
 from ops.diagnose.stacks import StackEvents
 from ops.diagnose.state import AskedJob, SlurmState, state_of
 from ops.diagnose.texts import Gathered
@@ -143,16 +143,16 @@ class _Gathering:
 
     def _console(self) -> None:
         ec2 = self._client("ec2")
-        self._head_node_id = head_node_logs.head_node_id(self._cluster, ec2)
+        self._head_node_id = cluster_logs.head_node_id(self._cluster, ec2)
         if self._head_node_id:
-            self.found.add("console-output.txt", head_node_logs.console(self._head_node_id, ec2))
+            self.found.add("console-output.txt", cluster_logs.console(self._head_node_id, ec2))
 
     def _logs(self) -> None:
         logs = self._client("logs")
         over = (self._asked and self._asked.submitted) or self._fixed
-        if group := cloudwatch.find_log_group(self._cluster, logs):
-            for stream in cloudwatch.wanted_streams(group, logs):
-                earlier, later = split(cloudwatch.tail(group, stream, logs), over)
+        if group := cluster_logs.find_log_group(self._cluster, logs):
+            for stream in cluster_logs.wanted_streams(group, logs):
+                earlier, later = split(cluster_logs.tail(group, stream, logs), over)
                 self.found.add(f"earlier/cloudwatch/{stream}", earlier, is_earlier=True)
                 self.found.add(f"cloudwatch/{stream}", later)
 
@@ -166,13 +166,13 @@ class _Gathering:
                 )
                 for stream in pages["logStreams"]:
                     at = stream["logStreamName"]
-                    self.found.add(f"cloudwatch{group}/{at}", cloudwatch.tail(group, at, logs))
+                    self.found.add(f"cloudwatch{group}/{at}", cluster_logs.tail(group, at, logs))
 
     def _slurm(self) -> None:
         if not self._head_node_id and self._statuses.get(self._own) not in stacks.SUCCESSES:
             return
         head_node = self._head_node()
-        self.found.add("sinfo-R.txt", head_node_logs.node_reasons(head_node))
+        self.found.add("sinfo-R.txt", cluster_logs.node_reasons(head_node))
         if self._job_id is None:
             partitions, unavailable = read_nodes(head_node)
             self._state = SlurmState(
@@ -185,8 +185,8 @@ class _Gathering:
 
     def _job(self) -> None:
         job = str(self._job_id)
-        self._head_node_id = head_node_logs.head_node_id(self._cluster, self._client("ec2"))
-        self._asked, texts = head_node_logs.read_job(job, self._head_node())
+        self._head_node_id = cluster_logs.head_node_id(self._cluster, self._client("ec2"))
+        self._asked, texts = cluster_logs.read_job(job, self._head_node())
         for suffix, content in texts.items():
             self.found.add(f"{job_name(job)}{suffix}", content, is_earlier=self._asked.is_good)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.diagnose import archive
+from ops.diagnose import files
 from ops.diagnose.diagnose import diagnose_evidence
 from ops.diagnose.files import Files
 from ops.diagnose.render import Diagnosis
@@ -69,7 +69,7 @@ def test_no_file_of_an_archive_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_large_unpacked_files_are_cut_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_UNPACKED_BYTES", 2 << 20)
+    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 2 << 20)
     bomb = tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(b"\n" * (64 << 20)))
     found = read(bomb)
