@@ -1,12 +1,11 @@
 """All checks of `trainctl verify`; one that fails hides no other."""
 
-from ops.verify import deploy, head_node, links, monitoring, resources, slurm, trail
+from ops.verify import deploy, head_node, links, monitoring, resources, slurm
 from ops.verify.check import Result
 from ops.verify.scene import Scene
 
 CHECKS = (
     *deploy.CHECKS,
-    *trail.CHECKS,
     *head_node.CHECKS,
     *slurm.CHECKS,
     *resources.CHECKS,

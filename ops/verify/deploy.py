@@ -1,11 +1,14 @@
-"""Checks of the deploy itself: its times, rights that were missing, and the provider's library."""
+"""Checks of the deploy itself: its times, calls that were denied, and the provider's library."""
 
 import datetime
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ops.account.aws_errors import DENIED
+from ops.account.session import every
 from ops.verify.check import Check, Look
 from ops.verify.scene import Scene, UnseenError
 from training_cluster.catalog.families import load_base
@@ -15,6 +18,8 @@ from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAG
 _WAIT = "AWS::CloudFormation::WaitCondition"
 _DENIED = re.compile(r"AccessDenied|not authorized|UnauthorizedOperation", re.IGNORECASE)
 _PYTHON = "python3.12"
+# LookupEvents allows two requests a second; a function's newest calls suffice.
+_MOST_EVENTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +109,29 @@ def _nothing_denied(scene: Scene) -> tuple[bool, str]:
     return not denied, ", ".join(sorted(denied)) or f"none in {len(events)} events"
 
 
+def _denied_of(function: str, scene: Scene) -> Iterator[str]:
+    """Yield `SERVICE:ACTION` for each denied call of a function: Lambda's sessions have its name."""
+    begin = scene.stack(scene.cluster.stack_name)["CreationTime"]
+    events = every(
+        *(scene.client("cloudtrail"), "lookup_events", "Events"),
+        LookupAttributes=[{"AttributeKey": "Username", "AttributeValue": function}],
+        StartTime=begin,
+        PaginationConfig={"MaxItems": _MOST_EVENTS},
+    )
+    for event in events:
+        call: dict[str, Any] = json.loads(event["CloudTrailEvent"])
+        if call.get("errorCode") in DENIED:
+            yield f"{call['eventSource'].split('.')[0]}:{call['eventName']}"
+
+
+def _trail_has_no_denied_call(scene: Scene) -> tuple[bool, str]:
+    functions = scene.ids(scene.cluster.stack_name, "AWS::Lambda::Function")
+    if not functions:
+        raise UnseenError("the cluster's stack has no functions")
+    denied = sorted({call for function in functions for call in _denied_of(function, scene)})
+    return not denied, ", ".join(denied) or f"none by {len(functions)} functions"
+
+
 def _ran_the_library(scene: Scene) -> tuple[bool, str]:
     tags = {each["Key"]: each["Value"] for each in scene.stack(scene.cluster.name).get("Tags", [])}
     version = tags.get("parallelcluster:version", "no version")
@@ -164,6 +192,14 @@ CHECKS = (
         expected=f"aws-parallelcluster {PCLUSTER_VERSION}, more than 1 MiB, {_PYTHON}",
         not_in_rehearsal="AWS's file: the local layer contains this machine's library instead.",
         look=_has_the_layer,
+        only_on_aws=True,
+    ),
+    Check(
+        id="denied-calls-trail",
+        claim="No call of the cluster's functions was denied, as CloudTrail records them.",
+        expected=f"none among each function's newest {_MOST_EVENTS} calls",
+        not_in_rehearsal="CloudTrail; a rehearsal judges these calls itself, and fails on a denied one.",
+        look=_trail_has_no_denied_call,
         only_on_aws=True,
     ),
 )

@@ -6,8 +6,7 @@ from ops.report.record import Run
 from ops.report.source import read_on_cluster
 from ops.verify import people
 from ops.verify.check import Check, Result
-from ops.verify.cleaning import remove_runs
-from ops.verify.node_jobs import JobSeen, run_job
+from ops.verify.node_jobs import JobSeen, remove_runs, run_job
 from ops.verify.scene import Scene, UnseenError
 from ops.verify.workloads import nodes_of, say_price
 from training_cluster.catalog.families import instance_hour

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ops.verify import cleaning
-from ops.verify.cleaning import remove_runs
+from ops.verify import node_jobs
+from ops.verify.node_jobs import remove_runs
 from ops.verify.nodes import run_node_checks
 from ops.verify.scene import Scene, open_scene
 from tests.unit.ops.fake_account import Account, Refused
@@ -82,8 +82,8 @@ def test_a_job_still_saving_a_checkpoint_is_awaited(
         cluster.says("squeue", job_line(states.pop()))
 
     cluster.says("squeue", job_line("COMPLETING"))
-    monkeypatch.setattr(cleaning, "_POLL_S", 0)
-    monkeypatch.setattr(cleaning, "_sleep", save)
+    monkeypatch.setattr(node_jobs, "_POLL_S", 0)
+    monkeypatch.setattr(node_jobs, "_sleep", save)
     remove_runs(scene_of(cluster)[0], keep_output=False)
     assert states == []
     assert OBJECT not in objects()
@@ -123,7 +123,7 @@ def test_files_of_unfinished_jobs_are_left_and_named(
     cluster: PlayedCluster, bucket: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.says("squeue", job_line("COMPLETING"))
-    monkeypatch.setattr(cleaning, "_MOST_WAIT_S", 0)
+    monkeypatch.setattr(node_jobs, "_MOST_WAIT_S", 0)
     scene, said = scene_of(cluster)
     remove_runs(scene, keep_output=False)
     assert said == [f"not removed: runs/{RUN} and checkpoints/{RUN} of job 31; remove them by hand"]
