@@ -59,14 +59,14 @@ def train_share(*, every_s: float, save_s: float, between_s: float, restart_s: f
     return max(0.0, 1 - lost)
 
 
-def spares_worth(*, nodes: int, per_node_day: float, replace_s: float = REPLACE_S) -> int:
+def spares_worth(*, nodes: int, per_node_day: float) -> int:
     """Return the number of spare nodes that costs least: the s that minimises s + N P(X > s).
 
     X, the number of nodes that are being replaced, is Poisson with mean N r H (a queue M/G/inf): r is the
-    rate of a node, H = replace_s. More than s of them leave all N nodes idle and paid. A spare has the
+    rate of a node, H = REPLACE_S. More than s of them leave all N nodes idle and paid. A spare has the
     price of a node, which therefore cancels. Every interruption is taken to lose a node: an upper bound.
     """
-    mean = nodes * per_node_day * replace_s / _DAY_S
+    mean = nodes * per_node_day * REPLACE_S / _DAY_S
     probability, beyond, costs = math.exp(-mean), 1 - math.exp(-mean), [nodes * (1 - math.exp(-mean))]
     for spares in range(1, nodes + 1):
         probability *= mean / spares

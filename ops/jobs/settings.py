@@ -109,23 +109,28 @@ def _check_names(folder: Path, settings: Mapping[str, str], own: Sequence[str], 
         )
 
 
-def has_check_of_nodes(workload: str) -> bool:
-    """Return True if the workload's code on this machine checks jobs against their nodes."""
-    file = TRAINING / workload / "settings.py"
-    return file.is_file() and "\ndef check_job(" in file.read_text(encoding="utf-8")
+def workloads_with(function: str) -> list[str]:
+    """Return the workloads on this machine whose settings.py has a function about jobs on their nodes."""
+    return sorted(
+        file.parent.name
+        for file in TRAINING.glob("*/settings.py")
+        if f"\ndef {function}(" in file.read_text(encoding="utf-8")
+    )
 
 
-def check_on_nodes(
+def ask_workload(
+    function: str,
     workload: str,
     settings: Mapping[str, str],
-    arguments: Sequence[str],
+    arguments: Sequence[str] = (),
     *,
     nodes: int,
     facts: Mapping[str, str],
-) -> None:
-    """Check a job against the nodes that it asks for, by the workload's own `check_job`.
+) -> str:
+    """Return what a function of a workload's settings.py says of a job on the nodes that it asks for.
 
     Args:
+        function: check_job, which says nothing, or expect_job, which says JSON.
         settings: environment variables of the job.
         arguments: arguments of the workload.
         nodes: number of nodes of the job.
@@ -134,51 +139,12 @@ def check_on_nodes(
     Raises:
         UsageError: the trainer would refuse to run on these nodes.
     """
-    _ask("check_job", TRAINING / workload, settings, arguments, nodes=nodes, facts=facts)
-
-
-def expect_on_nodes(
-    workload: str,
-    settings: Mapping[str, str],
-    *,
-    nodes: int,
-    facts: Mapping[str, str],
-    training: Path = TRAINING,
-) -> str:
-    """Return what the workload's own `expect_job` says of a job, in JSON. Arguments as of check_on_nodes.
-
-    Raises:
-        UsageError: the workload has no such function, or the trainer would refuse to run on these nodes.
-    """
-    found = sorted(
-        file.parent.name
-        for file in training.glob("*/settings.py")
-        if "\ndef expect_job(" in file.read_text(encoding="utf-8")
-    )
-    if workload not in found:
-        raise UsageError(
-            f'price: nothing is known about the speed of "{workload}".{did_you_mean(workload, found)}\n'
-            f"  allowed: {', '.join(found)}\n"
-            "  type:    trainctl price --tokens-per-s N, with the speed of your own run"
-        )
-    return _ask("expect_job", training / workload, settings, (), nodes=nodes, facts=facts)
-
-
-def _ask(
-    function: str,
-    folder: Path,
-    settings: Mapping[str, str],
-    arguments: Sequence[str],
-    *,
-    nodes: int,
-    facts: Mapping[str, str],
-) -> str:
-    """Return what a function of a workload's settings.py says of a job; raises UsageError if it refuses."""
+    folder = TRAINING / workload
     done = _read(folder, {**facts, **settings}, arguments, (function, str(nodes)))
     if done and done.returncode and (lines := done.stderr.strip().splitlines()):
         where = f"{nodes} x {facts.get('INSTANCE_TYPE', 'these nodes')}"
         raise UsageError(
-            f"{folder.name} would refuse to run on {where}: {lines[-1].partition(': ')[2]}\n"
+            f"{workload} would refuse to run on {where}: {lines[-1].partition(': ')[2]}\n"
             f"  docs:    {folder}/README.md"
         )
     return done.stdout.splitlines()[-1] if done else ""

@@ -12,7 +12,7 @@ from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, N
 from ops.jobs.lookup import check_time, cluster_option, find_job, find_partition, read_facts
 from ops.jobs.nodes import Partition
 from ops.jobs.secrets import check_files, refuse_secret
-from ops.jobs.settings import check_on_nodes, has_check_of_nodes
+from ops.jobs.settings import ask_workload, workloads_with
 from ops.registry import check_image
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
@@ -145,12 +145,13 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
     partition = _check_nodes(request, head_node)
     time_limit, account = (request.settings.get(f"SBATCH_{word}") for word in ("TIMELIMIT", "ACCOUNT"))
     check_time(request.time_limit or time_limit, account, partition.name, head_node)
-    if has_check_of_nodes(request.workload):
+    if request.workload in workloads_with("check_job"):
         facts, settings = read_facts(partition.name, head_node), dict(request.settings)
         if request.fewest == request.nodes:
             settings.pop(MIN_NODES, None)  # of spares: no range
         for nodes in {request.nodes, request.fewest}:
-            check_on_nodes(request.workload, settings, request.arguments, nodes=nodes, facts=facts)
+            asked = ("check_job", request.workload, settings, request.arguments)
+            ask_workload(*asked, nodes=nodes, facts=facts)
     if request.after and find_job(request.after, head_node) is None:
         # Slurm itself treats a job that it does not know as one that succeeded.
         raise OpsError(

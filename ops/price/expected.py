@@ -3,12 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from ops.jobs.lookup import parse_facts
-from ops.jobs.settings import expect_on_nodes
+from ops.jobs.settings import ask_workload, workloads_with
 from ops.price.training import Speed
 from ops.report.record import Figure
 from ops.usage import UsageError
@@ -16,6 +15,7 @@ from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import TRAINING
 from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.problems import did_you_mean
 
 
 class _Job(BaseModel):
@@ -38,9 +38,7 @@ class Expected:
     speed: Speed
 
 
-def expect(
-    workload: str, job: Mapping[str, str], settings: Settings, *, training: Path = TRAINING
-) -> Expected:
+def expect(workload: str, job: Mapping[str, str], settings: Settings) -> Expected:
     """Estimate the speed of a job on the nodes of the flags.
 
     The speed is MFU x peak of all GPUs / operations of a token, with the lowest MFU that was published for
@@ -55,7 +53,14 @@ def expect(
     """
     environments = render_job_environments(config_before_deploy(settings), settings)
     facts = parse_facts(environments[settings.first_queue.name])
-    said = expect_on_nodes(workload, job, nodes=settings.nodes, facts=facts, training=training)
+    known = workloads_with("expect_job")
+    if workload not in known:
+        raise UsageError(
+            f'price: nothing is known about the speed of "{workload}".{did_you_mean(workload, known)}\n'
+            f"  allowed: {', '.join(known)}\n"
+            "  type:    trainctl price --tokens-per-s N, with the speed of your own run"
+        )
+    said = ask_workload("expect_job", workload, job, nodes=settings.nodes, facts=facts)
     try:
         found = _Job.model_validate_json(said)
     except ValidationError as error:
@@ -63,7 +68,7 @@ def expect(
     peak = settings.family_facts.accelerator.peak_bf16_tflops
     figures = [
         figure
-        for each in json.loads((training / workload / "figures.json").read_text(encoding="utf-8"))
+        for each in json.loads((TRAINING / workload / "figures.json").read_text(encoding="utf-8"))
         if (figure := Figure.model_validate(each)).metric == "mfu"
     ]
     if not peak or not figures:

@@ -11,7 +11,7 @@ from ops.price.quote import Quote
 from ops.report.record import Figure
 from ops.usage import UsageError
 from training_cluster.flags.settings import Settings
-from training_cluster.paths import ASSETS
+from training_cluster.paths import TRAINING
 
 _MILLION, _HOUR_S = 1_000_000, 3600
 _REPORT = "python -m trainkit.run.report RUN_DIR --json"
@@ -87,11 +87,11 @@ def ranks_per_node(settings: Settings) -> int:
     return settings.size.accelerators * settings.family_facts.accelerator.cores or 1
 
 
-def published_speeds(settings: Settings, folder: Path = ASSETS / "training") -> Iterator[Speed]:
+def published_speeds(settings: Settings) -> Iterator[Speed]:
     """Yield the speeds that others published for this family, of every workload; none was measured here."""
     if settings.compute_type != settings.family_facts.main_size:
         return
-    for file in sorted(folder.glob("*/figures.json")):
+    for file in sorted(TRAINING.glob("*/figures.json")):
         for each in json.loads(file.read_text(encoding="utf-8")):
             figure = Figure.model_validate(each)
             if figure.family == settings.family and figure.metric == "tokens_per_s" and figure.nodes:

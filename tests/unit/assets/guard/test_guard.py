@@ -1,6 +1,5 @@
 """The guard's function: its refusals, their messages, and the updates that it allows."""
 
-import datetime
 import json
 import time
 from typing import Any
@@ -13,7 +12,6 @@ from tests.unit.ops.fake_account import FakeStack, Refused, stack_answers
 from training_cluster.flags.given import GIVEN_FLAGS
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Storage/0a1b"
-MADE = datetime.datetime(2026, 11, 5, tzinfo=datetime.UTC)
 DENIED, THROTTLED = Refused("AccessDenied", "not allowed"), Refused("Throttling", "Rate exceeded")
 
 

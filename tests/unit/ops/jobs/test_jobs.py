@@ -136,19 +136,14 @@ def test_a_dry_run_checks_and_prints_its_command(cluster: PlayedCluster, call: C
     assert not cluster.called("sbatch")
 
 
-def test_a_refused_size_names_the_deploy(cluster: PlayedCluster, call: Call) -> None:
-    cluster.has_workload("gpt2")
-    _, _, err = call("submit", "gpt2", "--nodes", "9")
-    assert f"--nodes 4, or trainctl deploy --cluster {DEFAULT_CLUSTER} -c nodes=9\n" in err
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (("gtp2",), 1, 'Did you mean "gpt2"?'),
         (("trainkit",), 1, "allowed: gpt2, roberta"),
         (("../gpt2",), 1, "allowed: gpt2, roberta"),
-        (("gpt2", "--nodes", "5"), 1, "allowed: 1 to 4"),
+        (("gpt2", "--nodes", "5"), 1, "allowed: 1 to 4\n  type:    --nodes 4, or trainctl deploy"),
+        (("gpt2", "--nodes", "9"), 1, f"deploy --cluster {DEFAULT_CLUSTER} -c nodes=9\n"),
         (("gpt2", "--nodes", "3-2"), 2, "or --nodes 2-4"),
         (("gpt2", "--nodes", "2-3"), 2, "a job on a range of nodes (MIN_NODES) needs GLOBAL_BATCH"),
         (("gpt2", "--nodes", "3", "--spares", "2"), 1, "5 nodes, 2 of them spare"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.jobs.settings import OF_JOBS, OF_PROGRAMS, check_job_settings, check_on_nodes, has_check_of_nodes
+from ops.jobs.settings import OF_JOBS, OF_PROGRAMS, ask_workload, check_job_settings, workloads_with
 from ops.jobs.variables import variables_of_jobs, variables_of_readme
 from ops.new_workload import create_workload
 from ops.usage import UsageError
@@ -206,16 +206,18 @@ def test_a_job_the_nodes_cannot_run_is_refused() -> None:
         ({"SIZE": "debugmodel"}, "32000 tokens and the model 2048: give at most 2048 as VOCAB_SIZE"),
         ({"SIZE": "8B", "FLOAT8": "yes"}, "those of p4d.24xlarge have 8.0: give FLOAT8=no"),
     ):
-        assert has_check_of_nodes("titan")
+        assert "titan" in workloads_with("check_job")
         with pytest.raises(UsageError, match=said):
-            check_on_nodes("titan", settings, (), nodes=2, facts=P4D)
+            ask_workload("check_job", "titan", settings, (), nodes=2, facts=P4D)
 
 
 def test_a_job_the_nodes_can_run_passes() -> None:
-    check_on_nodes("titan", {"SIZE": "8B"}, ("--seq-len", "8192", "--", "--debug.x"), nodes=2, facts=P4D)
-    check_on_nodes("titan", {"MODEL": "qwen3", "INIT_FROM": "a/b"}, (), nodes=1, facts=P4D)
-    check_on_nodes("gpt2-megatron", {"TENSOR_PARALLEL": "8"}, (), nodes=2, facts=P4D)
-    assert not has_check_of_nodes("nccl-tests")
+    ask_workload(
+        "check_job", "titan", {"SIZE": "8B"}, ("--seq-len", "8192", "--", "--debug.x"), nodes=2, facts=P4D
+    )
+    ask_workload("check_job", "titan", {"MODEL": "qwen3", "INIT_FROM": "a/b"}, (), nodes=1, facts=P4D)
+    ask_workload("check_job", "gpt2-megatron", {"TENSOR_PARALLEL": "8"}, (), nodes=2, facts=P4D)
+    assert "nccl-tests" not in workloads_with("check_job")
 
 
 def test_a_node_has_its_jobs_ranks() -> None:
@@ -225,9 +227,9 @@ def test_a_node_has_its_jobs_ranks() -> None:
     ):
         settings = {degree: "2", "SIZE": "debugmodel", "NPROC_PER_NODE": "1", "VOCAB_SIZE": "2048"}
         with pytest.raises(UsageError, match=said):
-            check_on_nodes(workload, settings, (), nodes=1, facts=P4D)
+            ask_workload("check_job", workload, settings, (), nodes=1, facts=P4D)
         cpu = {"ACCELERATOR_KIND": "none", "RANKS_PER_NODE": "1"}
-        check_on_nodes(workload, {degree: "2", "PREPARE_ONLY": "1"}, (), nodes=1, facts=cpu)
+        ask_workload("check_job", workload, {degree: "2", "PREPARE_ONLY": "1"}, (), nodes=1, facts=cpu)
 
 
 def test_settings_of_some_gpus_are_checked_later() -> None:
