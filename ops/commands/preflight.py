@@ -34,8 +34,7 @@ def preflight(
         from ops.account.region_and_profile import with_account
         from ops.account.session import account_clients
         from ops.preflight.account.credentials import DEFAULT_QUALIFIER, QUALIFIER_KEY
-        from ops.preflight.checks import run_checks
-        from ops.preflight.report import problem_count, report
+        from ops.preflight.checks import problem_count, report, run_checks
 
         findings = run_checks(
             settings,

@@ -1,9 +1,15 @@
-"""Runs every check, in the order of the report; one that fails hides no other."""
+"""Runs every check, in the order of the report, and prints it; one that fails hides no other."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from ops.account.session import ClientOf
+from ops.options import print_table
 from ops.preflight.account.access import (
     check_boundary,
     check_buckets,
@@ -24,24 +30,24 @@ from ops.preflight.account.credentials import (
 from ops.preflight.account.directory import check_directory
 from ops.preflight.account.name_conflicts import check_account, check_budget, check_names
 from ops.preflight.account.volume_key import check_volume_key
-from ops.preflight.capacity.instance_types import check_instance_types
-from ops.preflight.capacity.node_quotas import check_interface_quota, check_volume_quota
-from ops.preflight.capacity.reservation import check_reservations
-from ops.preflight.capacity.shared_quotas import (
+from ops.preflight.capacity.quotas import (
     check_address_quota,
+    check_interface_quota,
     check_lustre_quota,
     check_nat_quota,
+    check_volume_quota,
     check_vpc_quota,
 )
+from ops.preflight.capacity.reservation import check_reservations
 from ops.preflight.capacity.vcpus import check_vcpu_quotas
-from ops.preflight.capacity.zone import Choice, check_zone, choose_zone
+from ops.preflight.capacity.zone import Choice, check_instance_types, check_zone, choose_zone
 from ops.preflight.config import check_config, check_validators
 from ops.preflight.existing_network import ExistingNetwork, read_existing_network, unknown_network
 from ops.preflight.finding import Finding
 from ops.preflight.image import check_image
 from ops.preflight.network.network import check_network
-from ops.preflight.network.private_endpoints import check_endpoints
 from ops.preflight.network.queue_subnets import check_queue_subnets
+from ops.preflight.network.routes import check_endpoints
 from ops.preflight.network.security_groups import check_node_group
 from ops.preflight.not_checked import not_checked, run_isolated
 from ops.preflight.storage import check_storage
@@ -49,6 +55,7 @@ from training_cluster.flags.settings import Settings
 
 Check = tuple[str, Callable[[], Iterable[Finding]]]
 """Name of the check, and its function."""
+_STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 def run_checks(
@@ -112,7 +119,7 @@ def _checks(
     yield "network", partial(check_network, settings, existing, account, ec2)
     yield "subnets of queues", partial(check_queue_subnets, settings, existing, client)
     yield "security group", partial(check_node_group, settings, ec2)
-    yield "instance types", partial(check_instance_types, settings, existing, ec2)
+    yield "instance types", partial(check_instance_types, settings, existing, client)
     yield "endpoints", partial(check_endpoints, settings, zone, ec2)
     yield "capacity", partial(check_reservations, settings.first_queue, settings, existing, client)
     for queue in settings.all_queues[1:]:
@@ -143,3 +150,24 @@ def _checks(
             "cluster config: ParallelCluster's validators, up to a minute",
             partial(check_validators, settings, existing, client),
         )
+
+
+def problem_count(findings: Sequence[Finding]) -> int:
+    """Count the findings with which the deploy or the cluster would fail."""
+    return sum(each.verdict == "problem" for each in findings)
+
+
+def report(findings: Sequence[Finding], console: Console) -> int:
+    """Print a table, and below it the commands to type; return 1 if there is a problem."""
+    table = Table("check", "found", "", box=box.SIMPLE_HEAD, pad_edge=False)
+    for each in findings:
+        table.add_row(Text(each.check), Text(each.found), Text(each.verdict, style=_STYLES[each.verdict]))
+    print_table(table, console)
+    for each in findings:
+        if each.mend:
+            console.print(Text(f"{each.verdict}: {each.check}: {each.found}"))
+            for number, line in enumerate(each.mend.splitlines()):
+                console.print(Text(f"  {'        ' if number else 'type:   '}{line}"))
+    if problems := problem_count(findings):
+        console.print(Text(f"{problems} problem(s): the deploy would fail, or the cluster would not work."))
+    return 1 if problems else 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.account.session import ClientOf, every
-from ops.preflight.capacity.service_quotas import judge_quota
+from ops.preflight.capacity.quotas import is_of, judge_quota
 from ops.preflight.finding import Finding
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.quotas import QuotaCapacityType, VcpuQuota
@@ -16,7 +16,6 @@ from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.queues.queue import Queue
 
-_CLUSTER_TAG = "parallelcluster:cluster-name"
 _BLOCK = "capacity-block"
 
 
@@ -83,9 +82,8 @@ def _running(cluster_name: str, ec2: Any) -> Iterator[Instances]:
     """Yield running instances of others than this cluster, without a Capacity Block's."""
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for instance in every(ec2, "describe_instances", "Reservations", "Instances", Filters=states):
-        tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
         how = instance.get("InstanceLifecycle", "")
-        if tags.get(_CLUSTER_TAG) != cluster_name and how != _BLOCK:
+        if not is_of(cluster_name, instance) and how != _BLOCK:
             yield Instances(instance["InstanceType"], 1, "spot" if how == "spot" else "ondemand")
 
 

@@ -1,4 +1,4 @@
-"""Finds the zone that a deploy would choose for a new network, and the other suitable zones."""
+"""Finds the zone that a deploy would choose, and the other suitable ones; checks an existing one."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def choose_zone(settings: Settings, existing: ExistingNetwork, client: ClientOf)
 
 
 def check_zone(choose: Chooser, settings: Settings, existing: ExistingNetwork) -> Iterator[Finding]:
-    """Check the zone of a new network; instance_types.py checks an existing one."""
+    """Check the zone of a deploy, unless the network is the user's own."""
     if settings.vpc_id:
         return
     choice = choose()
@@ -101,4 +101,25 @@ def check_zone(choose: Chooser, settings: Settings, existing: ExistingNetwork) -
             good=not lacking,
             otherwise="warning",
             mend="-c accounting=HOST:3306 -c accounting_secret=arn:..., your own database",
+        )
+
+
+def check_instance_types(
+    settings: Settings, existing: ExistingNetwork, client: ClientOf
+) -> Iterator[Finding]:
+    """Check that the zone of the user's own network, which both subnets are in, has each instance type."""
+    if not settings.vpc_id or existing.zone_id is None:
+        return
+    region = asset_code("compute_zone", "region", "choice").region.Region(client)
+    wanted: list[str] = zone_needs(settings, config_before_deploy(settings))["InstanceTypes"]
+    offered = {type_: region.zone_ids_with(type_) for type_ in wanted}
+    whole = ", ".join(sorted(frozenset.intersection(*offered.values()))) or "none"
+    for type_, zones in offered.items():
+        is_here = existing.zone_id in zones
+        where = ", ".join(sorted(zones)) or f"no zone of {region.name}"
+        yield finding(
+            f"{type_} in {existing.zone_id}",
+            "offered" if is_here else f"not offered; in {where}",
+            good=is_here,
+            mend=f"subnets in a zone that has all types: {whole}",
         )

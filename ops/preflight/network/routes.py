@@ -1,12 +1,16 @@
-"""Checks of the routes of an existing network."""
+"""Checks of the routes of an existing network, and of the endpoints of a new one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ops.account.session import every
+from ops.preflight.capacity.zone import Chooser
 from ops.preflight.existing_network import Subnet
 from ops.preflight.finding import Finding, finding
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.nodes import Rendered
+from training_cluster.flags.network import endpoint_prefix
+from training_cluster.flags.settings import Settings
 
 Table = Mapping[str, Any]
 Route = Mapping[str, Any]
@@ -104,4 +108,32 @@ def s3_endpoint(table: Table | None, vpc_id: str, ec2: Any) -> Finding:
         otherwise="warning",
         mend=f"aws ec2 create-vpc-endpoint --vpc-id {vpc_id} --service-name com.amazonaws.{region}.s3 "
         f"--route-table-ids {table_id}",
+    )
+
+
+def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[Finding]:
+    """Check that AWS offers the endpoints of endpoints=private; in their own network, users create them."""
+    services = settings.interface_endpoints
+    if not services or settings.vpc_id:
+        return
+    zone_name = choose().zone_name
+    if zone_name is None:
+        return
+    region, partition = ec2.meta.region_name, ec2.meta.partition
+    names = {f"{endpoint_prefix(each, partition)}.{region}.{each}": each for each in services}
+    filters = [
+        {"Name": "service-name", "Values": sorted(names)},
+        {"Name": "service-type", "Values": ["Interface"]},
+    ]
+    found = {
+        names[each["ServiceName"]]
+        for each in every(ec2, "describe_vpc_endpoint_services", "ServiceDetails", Filters=filters)
+        if each["ServiceName"] in names and zone_name in each.get("AvailabilityZones", [])
+    }
+    missing = [each for each in services if each not in found]
+    yield finding(
+        f"endpoints=private in {zone_name}",
+        f"not offered: {', '.join(missing)}" if missing else f"all {len(names)} services",
+        good=not missing,
+        mend="-c endpoints=none, or -c zone=... of another zone",
     )

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ops.preflight.checks import run_checks
-from ops.preflight.report import report
+from ops.preflight.checks import report, run_checks
 from ops.usage import OpsError
 from tests.unit.ops.fake_account import Account
 from tests.unit.ops.own_account import OwnAccount

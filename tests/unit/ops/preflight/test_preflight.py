@@ -11,9 +11,8 @@ from rich.console import Console
 
 from ops.context import read_context
 from ops.preflight.account.credentials import LEAST_BOOTSTRAP
-from ops.preflight.checks import run_checks
+from ops.preflight.checks import report, run_checks
 from ops.preflight.finding import Finding
-from ops.preflight.report import report
 from tests.unit.ops.jobs_head_node import Call
 from tests.unit.ops.own_account import TYPE, OwnAccount
 from tests.unit.ops.preflight.test_checks import (

@@ -1,23 +1,84 @@
-"""Checks the quotas for resources that all clusters share: the network and the Lustre file system."""
+"""Checks the quotas of the account, but for vCPUs: of what each node adds, and of what all clusters share."""
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from ops.account.session import ClientOf, every
-from ops.preflight.capacity.node_quotas import is_of
-from ops.preflight.capacity.service_quotas import judge_quota
+from ops.account.session import ClientOf, every, unless
 from ops.preflight.capacity.zone import Chooser
 from ops.preflight.existing_network import ExistingNetwork
-from ops.preflight.finding import Finding
+from ops.preflight.finding import Finding, finding
 from training_cluster.catalog.families import load_base
+from training_cluster.catalog.quotas import Quota, VcpuQuota
+from training_cluster.cluster.fleet import GP3, volumes
+from training_cluster.cluster.nodes import login_pools
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.storage import managed_storage
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 
+_CLUSTER_TAG = "parallelcluster:cluster-name"
+_VOLUMES = [{"Name": "volume-type", "Values": [GP3]}]
+_GIB_PER_TIB = 1024
 _TYPES = {"persistent2": "PERSISTENT_2", "scratch2": "SCRATCH_2"}
 _EXISTING = ["pending", "available", "deleting"]
+
+
+def judge_quota(quota: Quota | VcpuQuota, client: ClientOf, *, used: float, wanted: float) -> Finding:
+    """Compare a quota with the usage of the full cluster.
+
+    Args:
+        used: usage by others than the cluster.
+        wanted: usage of a full cluster.
+    """
+    service = "ec2" if isinstance(quota, VcpuQuota) else quota.service
+    allowed = _value(service, quota.code, client("service-quotas"))
+    return finding(
+        f"quota: {quota.name}",
+        f"{allowed:g}, of which {used:g} used by others, {wanted:g} needed",
+        good=used + wanted <= allowed,
+        mend=f"aws service-quotas request-service-quota-increase --service-code {service} "
+        f"--quota-code {quota.code} --desired-value {used + wanted:g}",
+    )
+
+
+def _value(service: str, code: str, client: Any) -> float:
+    """Return the account's value, or AWS's default if nobody ever requested another."""
+    asked = {"ServiceCode": service, "QuotaCode": code}
+    own = unless(lambda: client.get_service_quota(**asked), "NoSuchResourceException")
+    answer = own or client.get_aws_default_service_quota(**asked)
+    return float(answer["Quota"]["Value"])
+
+
+def is_of(cluster_name: str, described: dict[str, Any]) -> bool:
+    """Return True if ParallelCluster made a described resource for the cluster."""
+    return {"Key": _CLUSTER_TAG, "Value": cluster_name} in described.get("Tags", [])
+
+
+def check_interface_quota(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Check the quota of network interfaces: a p5.48xlarge has 32, one on each network card."""
+    ec2 = client("ec2")
+    found = len([*every(ec2, "describe_network_interfaces", "NetworkInterfaces")])
+    wanted = 1 + sum(each["Count"] for each in login_pools(config_before_deploy(settings)))
+    for queue in settings.all_queues:
+        wanted += sum(each.interfaces * each.max_count for each in queue.compute_resources)
+    # The interfaces of the cluster's instances have no tag of the cluster themselves.
+    own = sum(
+        len(instance.get("NetworkInterfaces", []))
+        for instance in every(ec2, "describe_instances", "Reservations", "Instances")
+        if is_of(settings.cluster_name, instance)
+    )
+    yield judge_quota(load_base().quotas.network_interfaces, client, used=found - own, wanted=wanted)
+
+
+def check_volume_quota(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Check the quota of gp3 volumes, in TiB, for the root volumes of all nodes, and for shared storage."""
+    there = every(client("ec2"), "describe_volumes", "Volumes", Filters=_VOLUMES)
+    used = sum(each["Size"] for each in there if not is_of(settings.cluster_name, each))
+    found = volumes(config_before_deploy(settings))
+    wanted = sum(each.count * each.gib for each in found if each.type == GP3)
+    used_tib, wanted_tib = (round(each / _GIB_PER_TIB, 2) for each in (used, wanted))
+    yield judge_quota(load_base().quotas.gp3_tib, client, used=used_tib, wanted=wanted_tib)
 
 
 def check_vpc_quota(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:

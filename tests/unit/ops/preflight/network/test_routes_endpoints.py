@@ -5,7 +5,7 @@ import pytest
 from botocore.stub import Stubber
 
 from ops.preflight.capacity.zone import Choice
-from ops.preflight.network.private_endpoints import check_endpoints
+from ops.preflight.network.routes import check_endpoints
 from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.rules.context import read_settings
 
