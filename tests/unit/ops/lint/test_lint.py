@@ -1,9 +1,21 @@
-"""`trainctl lint`: what it looks at in a script, what it leaves out, and what a person reads."""
+"""`trainctl lint`: what it looks at in a script and leaves out; each rule, and our own job scripts."""
 
 from pathlib import Path
 
+import pytest
+
 from ops.lint.command import lint, lint_files
+from ops.lint.rules import load_rules
 from ops.lint.shell import read_subjects
+from training_cluster.paths import ROOT, TRAINING
+
+OURS = [
+    *(file for suffix in ("sh", "slurm") for file in (TRAINING).rglob(f"*.{suffix}")),
+    *(ROOT / "ops" / "workload_template").glob("*.sh"),
+]
+
+BAD = [(rule.id, script) for rule in load_rules().values() for script in rule.bad]
+GOOD = [(rule.id, script) for rule in load_rules().values() for script in rule.good]
 
 
 def found(script: str) -> list[tuple[int, str]]:
@@ -125,3 +137,21 @@ def test_placeholders_keep_their_text_and_redirections_are_none() -> None:
     assert texts("BUCKET=<bucket>\n", "variable") == ["BUCKET=<bucket>"]
     assert texts("./train <data >log\n", "command") == ["train"]
     assert [each.rule for each in lint("if <bucket>; then\n", name="job.slurm")] == ["not-shell"]
+
+
+@pytest.mark.parametrize(("rule", "script"), BAD)
+def test_a_rule_finds_bad_examples_unless_allowed(rule: str, script: str) -> None:
+    (at,) = [found.line for found in lint(script, name="job.slurm") if found.rule == rule]
+    lines = script.splitlines()
+    lines.insert(at - 1, f"# trainctl: allow {rule} measured on our image")
+    assert rule not in {found.rule for found in lint("\n".join(lines), name="job.slurm")}
+
+
+@pytest.mark.parametrize(("rule", "script"), GOOD)
+def test_good_examples_please_every_rule(rule: str, script: str) -> None:
+    assert lint(script, name="job.slurm") == []
+
+
+def test_our_own_job_scripts_have_no_findings() -> None:
+    assert {file.name for file in OURS} >= {"job.slurm", "launch.sh", "train.sh", "prepare.sh"}
+    assert [found.text() for found in lint_files(OURS)] == []

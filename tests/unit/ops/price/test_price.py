@@ -1,5 +1,6 @@
 """`trainctl price`: rows that add up, each with the source of its price, and what a token costs."""
 
+import dataclasses
 import datetime
 import json
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from botocore.exceptions import NoCredentialsError, NoRegionError
 from rich.console import Console
 
+from ops.price.metrics import metrics_cost, render_metrics_cost
 from ops.price.price_book import PriceBook, ask_prices, catalog_book
 from ops.price.quote import Quote, Row, make_quote
 from ops.price.render import show_quote
@@ -20,6 +22,7 @@ from tests.unit.ops.jobs_head_node import Call
 from training_cluster.advice.idle_cost import idle_cost
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.flags.settings import Settings
+from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
@@ -262,3 +265,23 @@ def test_the_table_has_sums_and_what_they_omit() -> None:
     assert f"{quote.idle_usd_per_month:,.2f}" in shown
     assert "Not in the sums: 2 x p4d.24xlarge, spot: --offline" in shown
     assert f"list prices of {load_base().prices.region}" in shown
+
+
+def test_the_pages_have_the_costs_of_each_store() -> None:
+    page, readme = ((ROOT / name).read_text() for name in ("docs/costs.md", "README.md"))
+    settings = read_settings({"family": "p5"})
+    costs = {nodes: metrics_cost(settings, nodes) for nodes in (1, 16, 256)}
+    for nodes, cost in costs.items():
+        sums = " | ".join(f"{each:.0f}" for each in (cost.cloudwatch, cost.prometheus, cost.amp))
+        assert f"\n| {nodes} | {sums} |\n" in page
+    for store in ("cloudwatch", "amp"):
+        one, some, many = (round(getattr(cost, store)) for cost in costs.values())
+        assert f"{one}, {some} and {many}" in " ".join(readme.split())
+
+
+def test_doubt_about_prices_is_said() -> None:
+    cost = metrics_cost(read_settings({"nodes": "4"}))
+    line = render_metrics_cost(cost)
+    assert line.startswith("Metrics of 4 nodes")
+    assert "unconfirmed" not in line
+    assert "unconfirmed" in render_metrics_cost(dataclasses.replace(cost, unconfirmed=True))

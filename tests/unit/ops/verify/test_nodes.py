@@ -272,3 +272,25 @@ def test_a_cluster_without_node_facts_gets_no_job(cluster: PlayedCluster) -> Non
     found = run_node_checks(scene_of(cluster))
     assert {each.verdict for each in found} == {"could not look"}
     assert all(each[0] != "sbatch" for each in cluster.calls)
+
+
+OWN = "/dev/root[/var/lib/training-cluster/jobs/7/.7/_tmp], GPUs that it opens: "
+QUEUE = {"Name": "open", "ComputeResources": [{"InstanceType": "p5.48xlarge"}]}
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "answer", "verdict"),
+    [
+        ("YES", "", "could not look"),
+        ("NO", f"{OWN}1\n", "held"),
+        ("NO", f"{OWN}8\n", "differs"),
+        ("NO", "/dev/root, GPUs that it opens: 1\n", "differs"),
+    ],
+)
+def test_a_node_that_keeps_nobody_apart_is_seen(
+    cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, *, exclusive: str, answer: str, verdict: str
+) -> None:
+    config = {"Scheduling": {"SlurmQueues": [QUEUE | {"CustomSlurmSettings": {"ExclusiveUser": exclusive}}]}}
+    monkeypatch.setattr("ops.verify.scene.read_cluster_config", lambda _name, _client: config)
+    cluster.says("srun", answer)
+    assert [check.run(scene_of(cluster)).verdict for check in people.CHECKS] == [verdict]
