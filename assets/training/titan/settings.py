@@ -30,10 +30,11 @@ VOCAB_SIZES = range(300, 262_145)
 """Sizes of a tokenizer that is trained here: the 256 bytes and the end of text have to fit."""
 
 LEARNING_RATE_SCRATCH = 3e-4
+"""That of Llama 3 8B (arXiv 2407.21783, table 3), and of torchtitan's recipe for it."""
 LEARNING_RATE_TUNING = 2e-5
 """That of torchtitan's own recipe for fine-tuning (models/qwen3/config_registry.py, sft_qwen3_8b_math)."""
 LEARNING_RATE_LORA = 2e-4
-
+"""That of QLoRA for models of 7 and 13 billion parameters (arXiv 2305.14314, appendix B)."""
 
 ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "export_step", "tp", "cp", "ep", "batch_size"}
 

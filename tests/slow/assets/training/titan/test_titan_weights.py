@@ -115,9 +115,12 @@ def test_imported_weights_are_exported_bit_by_bit(
 def test_weights_pass_unchanged_through_ranks_of_tensor_parallelism(
     training: Training, weights: Path
 ) -> None:
-    still = STILL | {"INIT_FROM": str(weights)}
-    train_on_one_node(training, "two-by-two", ranks=4, MODEL="llama3", TP="2", **still)
+    still = STILL | {"INIT_FROM": str(weights), "EVAL_SEQUENCES": "64"}
+    others = {"SEED": "2", "BATCH_SIZE": "3"}
+    train_on_one_node(training, "two-by-two", ranks=4, MODEL="llama3", TP="2", **still, **others)
     check_export(training, weights, run="two-by-two")
+    whole, again = (training.validations(run)[-1]["val_loss"] for run in ("whole", "two-by-two"))
+    assert again == pytest.approx(whole, rel=1e-5), "the same sequences, in other batches"
 
 
 def test_ranks_share_the_export_of_a_state(whole_run: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -136,7 +139,7 @@ def test_chats_fine_tune_exported_weights_with_lora(training: Training, weights:
     lora = {"TASK": "sft", "DATA": "raw", "LORA_RANK": "4", "LEARNING_RATE": "3e-3"}
     said = training.run("chats", INIT_FROM=str(weights), **lora)
     assert "380 chats of " in said
-    assert f"LEARNING_RATE=0.003, {STEPS} steps of 8 sequences: " in said
+    assert f"LEARNING_RATE=0.003, WARMUP_STEPS=2, {STEPS} steps of 8 sequences: " in said
     assert " epochs of raw" in said
     found = training.metrics("chats")
     assert found[-1]["loss"] < found[0]["loss"] - 0.5

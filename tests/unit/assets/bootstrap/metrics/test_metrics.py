@@ -295,6 +295,26 @@ def test_a_compute_node_describes_its_hardware(node: Node) -> None:
     node.is_read_by_promtool()
 
 
+# A real one, alone in a virtual machine: without a fabric, and nvidia-smi's pages of NVLinks are empty.
+H100 = (
+    "0, 00000000:00:06.0, NVIDIA H100 80GB HBM3, 580.159.04, 0, 0, 81559, 127.69, 700.00, 38, 45, 1980, "
+    "1980, 0x0000000000000000, 0, 0, N/A, N/A\n"
+)
+
+
+def test_a_real_h100_is_read(node: Node) -> None:
+    node.says("nvidia-smi", H100)
+    node.has("nvidia-smi", "[[ $* == nvlink* ]] || cat nvidia-smi.txt")
+    assert node.writes("compute_node.py", "gpu").returncode == 0
+    found = node.samples()
+    assert found['gpu_memory_size_bytes{gpu="0"}'] == 81559 << 20
+    assert (found['gpu_power_watts{gpu="0"}'], found['gpu_memory_temperature_celsius{gpu="0"}']) == (
+        127.69,
+        45,
+    )
+    assert not [name for name in found if name.startswith(("gpu_fabric", "gpu_nvlink"))]
+
+
 def test_an_older_driver_knows_fewer_fields(node: Node) -> None:
     """A reader that fails leaves no old value."""
     node.has(

@@ -115,6 +115,7 @@ def test_a_wrong_setting_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
         ("MIXED_PRECISION", "fp8", 'MIXED_PRECISION is "fp8"; allowed: bf16, fp16, no.'),
         ("PREPARE_WORKERS", "0", "PREPARE_WORKERS is '0': give a whole number from 1 to 1024."),
         ("PREPARE_WORKERS", "two", "PREPARE_WORKERS is 'two': give a whole number"),
+        ("EVAL_BATCHES", "4", "EVAL_BATCHES is replaced by EVAL_SEQUENCES, the sequences of a validation"),
         ("SENTINEL_EVERY", "9", "SENTINEL_EVERY has no effect here, since gpt2 and roberta alone have a"),
     ):
         with monkeypatch.context() as given, pytest.raises(SystemExit) as ended:
