@@ -133,7 +133,7 @@ def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None
     data = rank.tokens("train")
     for step in range(1, rank.settings.precompile_steps + 1):
         update(rank, model, optimizer, data, step=step, taken=step * rank.sequences_a_step())
-    validation_losses(rank, model, 1)
+    validation_losses(rank, model, rank.run.world_size)
     rank.run.say(f"precompile: {rank.settings.precompile_steps} steps, nothing trained")
 
 
@@ -238,8 +238,9 @@ def validation_losses(rank: Rank, model: Any, wanted: int) -> npt.NDArray[np.flo
         for own in batches_of_rank(rank.order("val").sequences, wanted, **place, size=size):
             batch = rank.fixed_batch(tokens, own)
             counts = [int((labels != IGNORED).sum()) for labels in (batch.labels, batch.next_sentence_label)]
-            means = losses_of(model, batch, rank.device)
-            totals += [means[0].item() * counts[0], counts[0], means[1].item() * counts[1], counts[1]]
+            # One graph of both, which runs once.
+            means = torch.stack(losses_of(model, batch, rank.device)).tolist()
+            totals += [means[0] * counts[0], counts[0], means[1] * counts[1], counts[1]]
     model.train()
     return totals
 

@@ -34,6 +34,7 @@ class Rows(MetricsProcessor):
         """torchtitan's options."""
 
     ntokens_since_last_log: int
+    num_flops_per_token: float
     time_last_log: float
 
     def begin(self, run: Run, settings: Settings, step: int, checkpoints: Any, *, attention: float) -> None:
