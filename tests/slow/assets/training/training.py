@@ -290,8 +290,8 @@ def check_that_each_file_has_a_sum(training: Training, folder: Path) -> None:
         content = bytearray((copy / file).read_bytes())
         content[len(content) // 2] ^= 1
         (copy / file).write_bytes(content)
-        check = [TRAINING / "run_module.py", "trainkit.run.checkpoints", copy]
-        subprocess.run([sys.executable, "-I", "-B", *check], check=True)
+        module = [TRAINING / "run_module.py", "trainkit.run.checkpoints", copy]
+        subprocess.run([sys.executable, "-I", "-B", *map(str, module)], check=True)
         assert int((copy / "latest_step").read_text()) == int(before.name.removeprefix("step-")), file
 
 
