@@ -35,7 +35,8 @@ CHANGES: dict[str, tuple[dict[str, str], ...]] = {
 """Flags of a deploy, and those of the next ones, which are refused. Ids are replaced by those of resources
 that exist. The way of the last refusal is followed to its end.
 """
-CASES = [Case(id=f"stacks: the safe way when {name}", question={"change": name}) for name in CHANGES]
+ZONE = "the network's zone does not suit"
+CASES = [Case(id=f"stacks: the safe way when {name}", question={"change": name}) for name in [*CHANGES, ZONE]]
 _TYPED = re.compile(r"-c (\w+)=(\S*?)[.,;]?(?=\s|$)")
 _STEP = re.compile(
     r"\(aws fsx (?P<make>[\w-]+)"
@@ -84,6 +85,12 @@ class _Person:
         said = [each.splitlines()[0] for each in new if "Nothing was changed. | " in each]
         assert said, f"{change} was not refused by a guard: {new}"
         return said[0].split(" | ")[1:]
+
+    def is_refused_a_zone(self, **flags: str) -> str:
+        """Deploy the network with flags that its zone's resource has to refuse; return what it says."""
+        before, app = Counter(self._reasons()), self.assemblies.of(flags, self.account.environment)
+        assert not deploy(self.account, app, "NetworkStack"), f"{flags} were not refused"
+        return next(iter(Counter(self._reasons()) - before))
 
     def keep(self, ways: list[str]) -> None:
         """Type the flags that keep what is there, the second ones after the first ones."""
@@ -175,8 +182,10 @@ class _Person:
 
 def try_safe_way(case: Case, account: LocalAccount, assemblies: Assemblies) -> Verdict:
     """Deploy, make the changes, and type what their refusals say; the bucket's objects must remain."""
-    (start, *changes), stuck, lost = CHANGES[str(case.question["change"])], list[str](), list[str]()
-    person = _Person(account, assemblies)
+    person, change = _Person(account, assemblies), str(case.question["change"])
+    if change == ZONE:
+        return _try_zone(case, person)
+    (start, *changes), stuck, lost = CHANGES[change], list[str](), list[str]()
     ways: list[str] = []
     try:
         person.deploy(**person.existing(start))
@@ -194,3 +203,44 @@ def try_safe_way(case: Case, account: LocalAccount, assemblies: Assemblies) -> V
     return Verdict(
         id=case.id, fired=bool(ways), ended="refused", next="typed", stuck=stuck, lost=lost, reasons=ways
     )
+
+
+def _try_zone(case: Case, person: _Person) -> Verdict:
+    """Type what the network's zone says of a flag, of a resource group and of an instance type."""
+    types, stuck, said = {"family": "trn1"}, list[str](), list[str]()
+    queues = person.account.address.tmp / "block.yaml"
+
+    def queue(number: int, **keys: object) -> dict[str, str]:
+        file = queues.with_name(f"{number}.yaml")
+        file.write_text(json.dumps({"block": {"nodes": 1, **keys}}))
+        return types | {"queues": str(file)}
+
+    try:
+        said.append(person.is_refused_a_zone(**types, zone="use1-az1"))
+        types |= dict(_TYPED.findall(said[-1]))
+        person.deploy("NetworkStack", **types)
+        zone = person.account.outputs(NETWORK_STACK)["ZoneName"]
+        ec2, groups = person.account.client("ec2"), person.account.client("resource-groups")
+        query = {"Type": "TAG_FILTERS_1_0", "Query": "{}"}
+        by_query = groups.create_group(Name="by-query", ResourceQuery=query)["Group"]["GroupArn"]
+        reserved = {"InstanceType": "c5.4xlarge", "InstanceCount": 1, "AvailabilityZone": zone}
+        made = ec2.create_capacity_reservation(**reserved, InstancePlatform="Linux/UNIX")
+        members = [made["CapacityReservation"]["CapacityReservationArn"]]
+        groups.group_resources(Group=by_query, ResourceArns=members)
+        of = {"instance_types": ["c5.4xlarge"]}
+        said.append(person.is_refused_a_zone(**queue(1, **of, capacity=f"reservation:{by_query}")))
+        type_commands(
+            re.findall("aws resource-groups create-group .*'", said[-1]), person.account, person.app
+        )
+        pool = groups.get_group(GroupName="NAME")["Group"]["GroupArn"]
+        groups.group_resources(Group=pool, ResourceArns=members)
+        person.deploy("NetworkStack", **queue(2, **of, capacity=f"reservation:{pool}"))
+        elsewhere = {"family": "p6-b200", "capacity": "spot"}
+        said.append(person.is_refused_a_zone(**queue(3, **elsewhere)))
+        assert '"Queues in other zones"' in said[-1], said[-1]
+        vpc = person.account.outputs(NETWORK_STACK)["VpcId"]
+        there = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.64.0/24", AvailabilityZone="us-east-1a")
+        person.deploy("NetworkStack", **queue(4, **elsewhere, subnet_ids=[there["Subnet"]["SubnetId"]]))
+    except Exception as error:  # the verdict reports it
+        stuck.append(message(error))
+    return Verdict(id=case.id, fired=bool(said), ended="refused", next="typed", stuck=stuck, reasons=said)

@@ -45,9 +45,9 @@ class Scene:
         approved = ("--require-approval", "never")
         return ["deploy", "TrainingClusterStack", "--app", self._app(**flags), *approved, *options]
 
-    def destroy(self) -> bool:
+    def destroy(self, **flags: str) -> bool:
         """Run `cdk destroy TrainingClusterStack`; return True if it succeeded."""
-        return self.site.succeeds("destroy", "TrainingClusterStack", "--app", self._app(), "--force")
+        return self.site.succeeds("destroy", "TrainingClusterStack", "--app", self._app(**flags), "--force")
 
     def _app(self, **flags: str) -> str:
         given = {"cluster_name": self.name, "family": "m6i", **flags}

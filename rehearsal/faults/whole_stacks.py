@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -31,6 +32,17 @@ _TIMEOUT_S = 120.0
 def _expect(what: str, holds: object) -> None:
     if not holds:
         raise AssertionError(what)
+
+
+def _typed(scene: Scene, reasons: list[str], refusal: str, flag: str, **flags: str) -> Scene:
+    """Deploy with the flag that a refusal says to type; return the scene of the deployed cluster."""
+    said = next((each for each in reasons if refusal in each), "")
+    found = re.search(rf"-c {flag}=([\w-]+)", said)
+    assert found, f"no -c {flag} in {reasons}"
+    given = {"cluster_name": scene.name, flag: found[1], **flags}
+    typed = Scene(scene.site, given.pop("cluster_name"))
+    _expect(f"a deploy with {found[0]}", typed.deploy(**given))
+    return typed
 
 
 def _head_node(behaviour: str, code: str) -> Callable[[Scene], None]:
@@ -104,8 +116,8 @@ def _impossible(scene: Scene) -> None:
     deployed = read_deployed_cluster(scene.site.address, scene.name).config["Image"]["Os"]
     other = next(name for name in SYSTEM_PYTHONS if name != deployed)
     _expect("it has to fail", not scene.deploy(os=other))
-    advice = f"-c cluster_name={scene.name}-2"
-    _expect(f"no advice in {scene.reasons()}", any(advice in reason for reason in scene.reasons()))
+    other_cluster = _typed(scene, scene.reasons(), f"={scene.name}-2", "cluster_name", os=other)
+    _expect("the destroy", other_cluster.destroy(os=other))
 
 
 def _forgotten(scene: Scene) -> None:
@@ -136,17 +148,19 @@ def _name_left_out(scene: Scene) -> None:
     for stack in (NETWORK_STACK, CLUSTER_STACK):
         reasons, advice = scene.reasons(stack), f"Type: -c cluster_name={BYSTANDER},"
         _expect(f"no advice in {reasons}", any(advice in each for each in reasons))
+    named = str(site.assemblies.of({"cluster_name": BYSTANDER}, site.environment))
+    _expect("with the name", site.succeeds("deploy", CLUSTER_STACK, "--app", named, *deploy[4:]))
 
 
 def _key_pair_taken(scene: Scene) -> None:
-    """Make a key pair of the cluster's name, and repeat the last deploy: the pair remains."""
+    """Make a key pair of the cluster's name, and repeat the deploy: the pair remains, and can be used."""
     _expect("the first deploy", scene.deploy())
     _expect("the destroy", scene.destroy())
     ec2, key = scene.site.client("ec2"), new_key_pair(scene.name)
-    ec2.create_key_pair(KeyName=key)
+    ec2.create_key_pair(KeyName=key, KeyType="ed25519")
     _expect("it has to fail", not scene.deploy())
-    reasons = scene.reasons()
-    _expect(f"no advice in {reasons}", any(f"A key pair named {key} exists" in each for each in reasons))
+    _typed(scene, scene.reasons(), f"A key pair named {key} exists", "key_name")
+    _expect("the destroy", scene.destroy(key_name=key))
     _expect("the pair is gone", ec2.describe_key_pairs(KeyNames=[key])["KeyPairs"])
     ec2.delete_key_pair(KeyName=key)
 
@@ -170,7 +184,7 @@ def _somebody_elses(scene: Scene) -> None:
     _expect(f"theirs is {scene.site.status(scene.name)}", scene.site.status(scene.name) == "CREATE_COMPLETE")
     # The first stack of the deploy refuses it, and after a deploy of the same cluster the cluster's own.
     reasons = scene.reasons() + scene.reasons(NETWORK_STACK)
-    _expect(f"{reasons}", any("was not made by" in reason for reason in reasons))
+    _expect("the destroy", _typed(scene, reasons, "was not made by", "cluster_name").destroy())
     _remove_by_hand(scene)
 
 

@@ -53,9 +53,14 @@ def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
 def _describe_stacks_of_change_sets(original: Callable[..., Any]) -> Callable[..., Any]:
     stacks = hooks.find("STACKS")
 
-    def deploy(stack_name: str, stack_id: str, template: dict[str, Any], *rest: Any, **options: Any) -> Any:
-        stacks[stack_name]["Description"] = template.get("Description", "")
-        return original(stack_name, stack_id, template, *rest, **options)
+    async def deploy(
+        stack_name: str, stack_id: str, template: dict[str, Any], *rest: Any, **more: Any
+    ) -> None:
+        stack = stacks[stack_name]
+        former, stack["Description"] = stack.get("Description", ""), template.get("Description", "")
+        await original(stack_name, stack_id, template, *rest, **more)
+        if stack["StackStatus"].startswith("UPDATE_ROLLBACK"):  # it has its former template again
+            stack["Description"] = former
 
     return deploy
 
