@@ -14,7 +14,7 @@ from rehearsal.local_aws.ec2 import (
     scaling_groups,
 )
 from rehearsal.local_aws.emulators import moto_services
-from rehearsal.local_aws.fsx import data_repositories, lustre
+from rehearsal.local_aws.fsx import data_repositories, lustre, volumes
 from rehearsal.local_aws.image_builder import resources as image_builder
 
 # The order does not matter: each corrects other types and actions.
@@ -40,6 +40,7 @@ _MODULES = (
     resource_types,
     scaling_groups,
     secrets,
+    volumes,
 )
 
 

@@ -28,15 +28,11 @@ from training_cluster.stack_names import DEFAULT_CLUSTER
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 IMPORTS = import_samples()
-NOT_DEPLOYED = {
-    # moto/fsx/responses.py answers neither DescribeVolumes nor DescribeFileCaches, which the library asks.
-    **dict.fromkeys(("file-cache", "own-storage", "template"), "the emulator has no FSx volumes"),
-}
 OVERRIDES = [name for name in FEATURES if name.startswith("overrides: ")]
 NEW_LUSTRE = ("lustre", "older-lustre", "scratch-lustre")
 """Samples with a Lustre of another type or size, for which StorageStack must not exist yet."""
 SAMPLES = [
-    *(("", name) for name in (*OVERRIDES, *IMPORTS) if name not in {*NOT_DEPLOYED, *NEW_LUSTRE}),
+    *(("", name) for name in (*OVERRIDES, *IMPORTS) if name not in NEW_LUSTRE),
     *((name, name) for name in NEW_LUSTRE),
 ]
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/reserved"
@@ -66,13 +62,9 @@ def there(cloud: Cloud) -> dict[str, str]:
     for name in ("my-bucket", "my-data", "my-results"):
         s3.create_bucket(Bucket=name)
         s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
-    lustre = cloud.client("fsx").create_file_system(
-        FileSystemType="LUSTRE",
-        StorageCapacity=1200,
-        SubnetIds=[ids.private_subnet_id],
-        SecurityGroupIds=[ids.node_security_group_id],
-        LustreConfiguration={"DeploymentType": "SCRATCH_2"},
-    )["FileSystem"]["FileSystemId"]
+    place = {"SubnetIds": [ids.private_subnet_id], "SecurityGroupIds": [ids.node_security_group_id]}
+    volumes = _volumes(cloud, place)
+    disk = ec2.create_volume(Size=8, AvailabilityZone=near["AvailabilityZone"])["VolumeId"]
     # A boundary of the provider, too, which makes roles; without users, as boundaries are.
     bounds = {"Effect": "Allow", "NotAction": ["iam:*User*", "organizations:*"], "Resource": "*"}
     iam.create_policy(
@@ -86,8 +78,47 @@ def there(cloud: Cloud) -> dict[str, str]:
         **{f"sg-0123456789abcdef{n}": id_ for n, id_ in enumerate(groups)},
         "ami-0123456789abcdef0": register_image(cloud.address, "alinux2023"),
         "fs-0123456789abcdef0": ids.efs_id,
-        "fs-0123456789abcdef1": lustre,
+        **volumes,  # first: the id of a volume of EBS is a part of theirs
+        "vol-0123456789abcdef0": disk,
+        # The values that a template leaves open.
+        "${AWS_REGION}": "us-east-1",
+        "${PUBLIC_SUBNET}": subnets[0],
+        "${PRIVATE_SUBNET}": subnets[1],
+        "${KEY}": "training",
+        "${INSTANCE}": "p4d.24xlarge",
+        "${NODES}": "1",
+        "${RESERVATION}": "cr-0123456789abcdef0",
+        "${VOLUME}": volumes["fsvol-0123456789abcdef0"],
+        "${FILE_SYSTEM}": volumes["fs-0123456789abcdef1"],
         **dict.fromkeys(ROLES, made["Role"]["Arn"]),
+    }
+
+
+def _volumes(cloud: Cloud, place: Any) -> dict[str, str]:
+    """Make Lustre, a file cache, and volumes of OpenZFS and ONTAP; return the ids by those of samples."""
+    fsx = cloud.client("fsx")
+    systems = {
+        kind: fsx.create_file_system(FileSystemType=kind, StorageCapacity=1200, **place, **more)["FileSystem"]
+        for kind, more in (
+            ("LUSTRE", {"LustreConfiguration": {"DeploymentType": "SCRATCH_2"}}),
+            ("OPENZFS", {}),
+            ("ONTAP", {}),
+        )
+    }
+    machine = fsx.create_storage_virtual_machine(FileSystemId=systems["ONTAP"]["FileSystemId"], Name="a")
+    ontap = {"StorageVirtualMachineId": machine["StorageVirtualMachine"]["StorageVirtualMachineId"]}
+    zfs = {"ParentVolumeId": "fsvol-0123456789abcdef0"}
+    made = [
+        fsx.create_volume(VolumeType="OPENZFS", Name="a", OpenZFSConfiguration=zfs),
+        fsx.create_volume(VolumeType="ONTAP", Name="b", OntapConfiguration=ontap | {"JunctionPath": "/b"}),
+    ]
+    cache = fsx.create_file_cache(
+        FileCacheType="LUSTRE", FileCacheTypeVersion="2.12", StorageCapacity=1200, **place
+    )
+    return {
+        "fs-0123456789abcdef1": systems["LUSTRE"]["FileSystemId"],
+        "fc-0123456789abcdef0": cache["FileCache"]["FileCacheId"],
+        **{f"fsvol-0123456789abcdef{n}": each["Volume"]["VolumeId"] for n, each in enumerate(made)},
     }
 
 
@@ -95,7 +126,7 @@ def _reserve(cloud: Cloud, subnet: str, config: Mapping[str, Any], number: int =
     """Buy the Capacity Block, or make the reservation, of a compute resource; return its id."""
     ec2, queue = cloud.client("ec2"), config["Scheduling"]["SlurmQueues"][0]
     resource = queue["ComputeResources"][number]
-    of, count = resource["InstanceType"], resource["MaxCount"]
+    of, count = resource["InstanceType"], int(resource["MaxCount"])
     zone = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["AvailabilityZone"]
     if queue.get("CapacityType") == "CAPACITY_BLOCK":
         wanted = {"InstanceType": of, "InstanceCount": count, "CapacityDurationHours": 24}
@@ -121,8 +152,10 @@ def _group(cloud: Cloud, name: str, reservation: str) -> str:
 
 def _flags(cloud: Cloud, sample: str, there: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Import a sample that names what is in the account; return its flags, without those of the network."""
-    config, known = IMPORTS[sample].config, dict(there)
-    text = yaml.safe_dump(config)
+    known, text = dict(there), yaml.safe_dump(IMPORTS[sample].config)
+    for name in re.findall(r"\$\{[A-Z_]+\}", text):
+        text = text.replace(name, there[name])
+    config = yaml.safe_load(text)
     for arn, name in {match[0]: match[1] for match in re.finditer(SECRET, text)}.items():
         made = cloud.client("secretsmanager").create_secret(
             Name=f"{sample}-{name}", SecretString="c2VjcmV0" * 8
