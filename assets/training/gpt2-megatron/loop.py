@@ -147,7 +147,7 @@ def validate(rank: Rank, rows: Steps, *, step: int) -> None:
             loss, _ = rank.forward([batch], backward=False)
             total, count = total + loss * samples, count + samples
         # Each pipeline and tensor parallel rank counts the samples, and one of them has the loss.
-        loss, samples = rank.sum(total, count)
+        loss, counted = rank.sum(total, count)
         rank.model.train()
     loss *= rank.sizes.tensor * rank.sizes.pipeline
-    rows.add_validation(step=step, loss=loss / samples, seconds=time.perf_counter() - started)
+    rows.add_validation(step=step, loss=loss / counted, seconds=time.perf_counter() - started)

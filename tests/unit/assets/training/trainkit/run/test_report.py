@@ -301,7 +301,13 @@ def test_figures_stand_beside_medians_after_warm_up(tmp_path: Path) -> None:
 def test_figures_of_other_models_are_left_out(tmp_path: Path) -> None:
     """A model of 6 million parameters would stand beside one of 8 billion, on 16 nodes."""
     run_dir = write(tmp_path / "runs" / "titan" / "job-7", [row(1)])
-    arguments = [run_dir, "--figures", TRAINING / "titan" / "figures.json", "--family", "p5"]
+    arguments: list[str | Path] = [
+        run_dir,
+        "--figures",
+        TRAINING / "titan" / "figures.json",
+        "--family",
+        "p5",
+    ]
     label = tmp_path / "checkpoints" / "titan" / "job-7" / "step-000001" / "checkpoint.json"
     label.parent.mkdir(parents=True)
     settings = {
