@@ -15,7 +15,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = SimpleNamespace(
         max_memory_reserved=lambda: 77 * GIB, mem_get_info=lambda: (GIB, round(79.2 * GIB))
     )
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
 
 
 def test_out_of_memory_is_one_sentence() -> None:

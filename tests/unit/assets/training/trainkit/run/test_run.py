@@ -150,7 +150,7 @@ def train(folder: Path, *, rank: int = 0, after: int = 0, last: int = 8) -> list
 
 def test_memory_of_a_gpu_is_what_torch_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = SimpleNamespace(max_memory_allocated=lambda _: 37, max_memory_reserved=lambda _: 44)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     assert steps.peak_bytes("cuda:0") == 44
 
 
