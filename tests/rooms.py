@@ -40,6 +40,7 @@ TESTED_WITH = {
             "rehearsal/local_aws/cloudformation",
             "rehearsal/local_aws/ec2",
             "rehearsal/local_aws/emulators",
+            "rehearsal/local_aws/fsx",
             "rehearsal/local_aws/head_node",
         ),
         "tests/slow/rehearsal/local_aws/test_local_aws.py",
