@@ -33,8 +33,7 @@ await_space() {
 
 # with_space COMMAND...: waits for space and tries a command that writes again: others may fill the disk as soon as it has space.
 with_space() {
-  local -i tries
-  for tries in {1..9}; do
+  for _ in {1..9}; do
     if "$@"; then return; fi
     await_space
   done
