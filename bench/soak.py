@@ -32,11 +32,11 @@ def measure() -> Result:
             f"Seeds {SCALED[0]} to {SCALED[1]} have SlurmdTimeout and KillWait a tenth of ParallelCluster's. "
             "Slurm, job.slurm and two users are real. The nodes are processes of one machine; prologs only "
             "refuse, there is no epilog and no root service of a node.",
-            "The seeds of soak.tsv ran up to five at once, beside other work, which lengthens them. Seeds 59, "
-            "116 and 150 ran again after the faults that they found were mended, 90 and 109 after one of the "
-            "judge was, and 200 since a job stayed COMPLETING after four restarts of Slurm 22.05's controller "
-            "in half a minute. In the longest two that were looked at, a restart of the controller had lost the "
-            "launch of a job, which Slurm 22.05 takes back after four minutes.",
+            "The seeds of soak.tsv ran up to five at once, beside other work, which lengthens them. Seeds "
+            "59, 116 and 150 ran again after fixes of the faults that they found, 90 and 109 after a fix of "
+            "the judge, and 200 since a job stayed COMPLETING after four restarts of Slurm 22.05's "
+            "controller in half a minute. In the longest two that were looked at, a restart of the "
+            "controller had lost the launch of a job, which Slurm 22.05 takes back after four minutes.",
         ],
     )
 
