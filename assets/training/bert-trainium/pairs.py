@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 ROW_HEAD = 2
 # Increase it when the same text gives other rows.
-FORMAT = 1
+FORMAT = 2
 SHORT_SHARE, RANDOM_SHARE = 0.1, 0.5
 # [CLS] a [SEP] b [SEP]
 SPECIAL_TOKENS_A_ROW = 3
@@ -48,33 +48,27 @@ def cut(document: Document, longest: int) -> list[Sentence]:
     return [each[i : i + longest] for each in document for i in range(0, len(each), longest)]
 
 
-def rows_of(
-    documents: Sequence[Document], *, context: int, special: Special, validation_every: int
-) -> list[list[int]]:
+def rows_of(documents: Sequence[Document], *, context: int, special: Special) -> list[list[int]]:
     """Make the rows of each document, joined in one list; the same documents give the same rows.
 
-    One of `validation_every` documents is for validation. This function does not know the first of them, so
-    it takes a second segment from a document at a multiple of that distance: training text and validation
-    text do not mix.
+    The documents are of one split, so that training text and validation text do not mix.
     """
     seed = hashlib.sha256(repr([document[:1] for document in documents]).encode()).digest()
     generator = random.Random(seed)  # noqa: S311 (no secret)
     return [
-        [
-            number
-            for row in _rows(
-                document, documents[i % validation_every :: validation_every], context, special, generator
-            )
-            for number in row
-        ]
-        for i, document in enumerate(documents)
+        [number for row in _rows(document, documents, context, special, generator) for number in row]
+        for document in documents
     ]
 
 
 def _rows(
-    document: Document, kin: Sequence[Document], context: int, special: Special, generator: random.Random
+    document: Document,
+    documents: Sequence[Document],
+    context: int,
+    special: Special,
+    generator: random.Random,
 ) -> Iterator[list[int]]:
-    others = [other for other in kin if other is not document] or [document]
+    others = [other for other in documents if other is not document] or [document]
     longest, at = context - SPECIAL_TOKENS_A_ROW, 0
     while at < len(document):
         length = generator.randint(2, longest) if generator.random() < SHORT_SHARE else longest

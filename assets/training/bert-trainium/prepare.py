@@ -79,7 +79,7 @@ class Pairs(TextShards):
             self.train_once(file, trained)
         tokenizer = open_tokenizer(file)
         return self.recipe_with(
-            PairEncoder(file, self.context, self.validation_every),
+            PairEncoder(file, self.context),
             units,
             vocab_size=tokenizer.get_vocab_size(),
             tokenizer_sha256=sha256_of(file),

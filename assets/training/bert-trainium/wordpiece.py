@@ -25,7 +25,6 @@ class PairEncoder:
 
     file: Path
     context: int
-    validation_every: int
 
     def load(self) -> Encode:
         """Return a function that converts documents to the numbers of their rows."""
@@ -45,11 +44,7 @@ class PairEncoder:
                 )
                 for text in texts
             ]
-            return list(
-                rows_of(
-                    documents, context=self.context, special=special, validation_every=self.validation_every
-                )
-            )
+            return list(rows_of(documents, context=self.context, special=special))
 
         return encode
 

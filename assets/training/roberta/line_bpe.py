@@ -22,6 +22,7 @@ from trainkit.run.files import write_whole
 
 ENCODER, MERGES = "encoder.json", "vocab.bpe"
 # fairseq's site has OpenAI's files and the dictionary.
+BPE_FOLDER = "gpt2_bpe"
 URL = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe"
 
 
@@ -69,7 +70,7 @@ def gpt2(raw: Path, bucket: DatasetBucket | None) -> FairseqBpe:
     Raises:
         FetchError: a file cannot be downloaded, or is not the published one.
     """
-    found, key = FairseqBpe(raw / "gpt2_bpe"), "raw/gpt2_bpe"
+    found, key = FairseqBpe(raw / BPE_FOLDER), f"raw/{BPE_FOLDER}"
     ensure_gpt2(found.bpe, url=URL, key=key, bucket=bucket)
     url = f"{os.environ.get('GPT2_BPE_URL') or URL}/{DICTIONARY}"
     # The checksum of dict.txt is not published; check_dictionary reads it instead.

@@ -11,32 +11,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainkit.data.bpe import Bpe
-from trainkit.data.documents import Piece, documents_of
-from trainkit.data.tokenize_unit import Encode
+from trainkit.data.documents import Bundle, Piece, documents_of
+from trainkit.data.tokenize_unit import Encode, Part, split_of
 from trainkit.data.words import text_encoder
+from wikitext import ZipPiece
 
 
-def _documents(unit: Piece) -> Iterator[tuple[list[str], int]]:
-    """Read the lines of each document, with its bytes; an empty line ends each one of your own text."""
+def _documents(unit: Piece | Bundle) -> Iterator[tuple[list[str], int, type[str]]]:
+    """Read the lines of each document or Part, with its bytes; an empty line ends your own documents."""
     for text, size in documents_of(unit):
-        if unit.split:  # WikiText, whose lines end with a newline alone
-            yield list(io.StringIO(text, newline="\n")), size
+        if isinstance(unit, ZipPiece):  # WikiText, whose lines end with a newline alone
+            yield list(io.StringIO(text, newline="\n")), size, type(text)
         else:
-            yield [*text.splitlines(keepends=True), "\n"], size
+            yield [*text.splitlines(keepends=True), *["\n"] * (type(text) is not Part)], size, type(text)
 
 
-def read_lines(unit: Piece) -> Iterator[tuple[str, int]]:
+def read_lines(unit: Piece | Bundle) -> Iterator[tuple[str, int]]:
     """Read the documents of a unit as stripped lines, each with a newline behind it."""
-    for lines, size in _documents(unit):
-        yield "".join(f"{line.strip()}\n" for line in lines), size
+    for lines, size, kind in _documents(unit):
+        yield kind("".join(f"{line.strip()}\n" for line in lines)), size
 
 
 def training_lines(units: Sequence[Any], validation_every: int) -> Iterator[str]:
     """Read the lines of the training split of all units."""
     for unit in units:
-        for number, (lines, _) in enumerate(_documents(unit), start=1):
-            if unit.split == "train" or (not unit.split and number % validation_every):
+        number = 0
+        for lines, _, kind in _documents(unit):
+            if split_of(unit, number, validation_every=validation_every) == "train":
                 yield from lines
+            number += kind is not Part
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import line_bpe
 import wikitext
 from fairseq_format import END, Numbering, read_numbering
-from line_bpe import FairseqBpe
+from line_bpe import BPE_FOLDER, FairseqBpe
 from lines import LineEncoder, read_lines, training_lines
 from settings import DATA_FOLDER, DICTIONARY, SPECIAL_SYMBOLS, read_settings
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
@@ -42,6 +43,7 @@ SPLITS = {"train": "train", "val": "valid", "test": "test"}
 class Lines(TextShards):
     """The shards of a text: fairseq's numbers of its lines."""
 
+    not_text: ClassVar[frozenset[str]] = frozenset({BPE_FOLDER})
     bucket: DatasetBucket | None
 
     @property
@@ -99,7 +101,7 @@ def shards_of_run(bucket: DatasetBucket | None) -> Lines:
     settings, data = read_settings(), Path(os.environ["DATA_DIR"])
     return Lines(
         data=data,
-        name=settings.corpus or (OWN if own_files(data) else wikitext.CORPUS),
+        name=settings.corpus or (OWN if own_files(data, without=Lines.not_text) else wikitext.CORPUS),
         vocab_size=settings.vocab_size,
         validation_every=VALIDATION_EVERY,
         bucket=bucket,

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from batches import ShardLoader
+from batches import ShardLoader, streams
 from corrections import GptOssAdapter
 from fields import Settings
-from hf_loaders import chats, streams
 from nodes import check_vocabulary, size_of
 from options import NO_PIPELINE
 from profiling import window
@@ -151,7 +150,7 @@ def build(
     """Return the config of a run.
 
     Args:
-        data: what prepare.py noted: `shards` or `chats` (a folder a text), `tokenizer` and `weights`.
+        data: what prepare.py noted: `shards` (a folder a text), `tokenizer` and `weights`.
         options: torchtitan's own options, which win over everything else.
         loader: config of the data loader; None for the data's own.
     """
@@ -228,11 +227,9 @@ def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
     if parts[0].name.startswith(STREAM):
         splits = data["val_splits"] if split == "val" else [split] * len(parts)
         return streams(parts, splits=splits, seed=seed)
-    if settings.task == "sft":
-        return chats(parts, folders=data["chats"], split=split, seed=seed)
     options = {"parts": parts, "folders": data["shards"], "split": split, "end_of_text": data["end_of_text"]}
     if split == "train":
         return ShardLoader.Config(**options, seed=seed)
     manifests = [read_manifest(Path(each)) for each in data["shards"]]
-    whole = sum((each.tokens(split) - 1) // settings.seq_len for each in manifests)
+    whole = sum(each.sequences(split, settings.seq_len) for each in manifests)
     return HeldBack.Config(**options, seed=SEED, wanted=min(settings.eval_sequences, whole))

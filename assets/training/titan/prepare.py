@@ -14,22 +14,21 @@ import dataclasses
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fields import Settings
 from nodes import check_vocabulary, check_weights, fit, known_model
 from settings import read_settings, split_arguments
 from texts import STREAM, address
 from trainkit.data import bpe
-from trainkit.data.chats import TokensOf, check_ranks, prepare_chats
+from trainkit.data.chats import Chats
 from trainkit.data.dataset_bucket import DatasetBucket
-from trainkit.data.documents import fingerprint_of, text_files
 from trainkit.data.hf_weights import find_weights
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.mixture import Part
-from trainkit.data.shards import ShardError, check_lengths, read_manifest, sha256_of
-from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards, folder_of
+from trainkit.data.shards import ShardError, check_sequences, read_manifest, sha256_of
+from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
 from trainkit.fitting import Choice
 from trainkit.loggers import check_logger
 from trainkit.run.run import Run, reason
@@ -51,10 +50,8 @@ def run() -> None:
     tokenizer = given_tokenizer(settings.tokenizer, weights)
     if settings.parts[0].name.startswith(STREAM):
         note = prepare_streams(settings.parts, tokenizer, validates=settings.eval_sequences > 0)
-    elif settings.task == "sft" and weights:  # settings.py refuses it without
-        note = prepare_sft(data, settings, weights)
     else:
-        note = prepare_texts(data, settings, tokenizer)
+        note = prepare_shards(data, settings, tokenizer, weights)
     if weights:
         # Beside its tokenizer are the settings and the template that belong to it.
         note |= {"weights": str(weights), "tokenizer": str(weights)}
@@ -79,31 +76,45 @@ def check_recipe(settings: Settings, options: list[str], note: dict[str, object]
     build(chosen, Run.from_environment(), note, options)
 
 
-def prepare_texts(data: Path, settings: Settings, tokenizer: Path | None) -> dict[str, object]:
+def prepare_shards(
+    data: Path, settings: Settings, tokenizer: Path | None, weights: Path | None
+) -> dict[str, object]:
     """Make token shards of each text, all with one tokenizer; return the note for train.py.
 
     Raises:
-        ShardError: a split of a text has no sequence.
+        ShardError: a text has too few sequences.
     """
-    folders: list[Path] = []
+    ranks, length = data_ranks(settings, weights), settings.seq_len
+    folders, described = list[Path](), list[str]()
     for part in settings.parts:
-        shards = TextShards(
-            data=data,
-            name=part.name,
-            tokenizer=tokenizer,
-            vocab_size=settings.vocab_size,
-            validation_every=validation_every(VALIDATION_EVERY),
-        )
+        of_part: dict[str, Any] = {
+            "data": data,
+            "name": part.name,
+            "vocab_size": settings.vocab_size,
+            "validation_every": validation_every(VALIDATION_EVERY),
+        }
+        if settings.task == "sft" and weights:  # settings.py refuses it without
+            shards: TextShards = Chats(**of_part, weights=weights, seq_len=length)
+        else:
+            shards = TextShards(**of_part, tokenizer=tokenizer)
         folders.append(shards.ensure(DatasetBucket.of_workload(WORKLOAD)))
-        tokens = read_manifest(folders[-1]).tokens_of_splits
-        check_lengths(folders[-1], tokens, length=settings.seq_len, setting="SEQ_LEN")
+        manifest = read_manifest(folders[-1])
+        check_sequences(folders[-1], manifest, length, ranks=ranks, validates=settings.eval_sequences > 0)
+        if 0 < manifest.longest < length and not manifest.packed:
+            print(
+                f"data: no document of {part.name} is longer than {manifest.longest:,} tokens: "
+                f"SEQ_LEN={length} gains nothing"
+            )
+        described.append(f"{part.name}: {shards.counts(manifest)}")
         tokenizer = tokenizer or folders[0] / TOKENIZER
+    first = read_manifest(folders[0])
     return {
         "shards": [str(folder) for folder in folders],
-        "sequences": [(read_manifest(each).tokens("train") - 1) // settings.seq_len for each in folders],
-        "tokenizer": str(folders[0]),
-        "vocab_size": read_manifest(folders[0]).vocab_size,
-        "end_of_text": bpe.Bpe((folders[0] / TOKENIZER,)).end_of_text,
+        "described": described,
+        "sequences": [read_manifest(each).sequences("train", length) for each in folders],
+        "tokenizer": str(weights or folders[0]),
+        "vocab_size": first.vocab_size,
+        "end_of_text": -1 if first.packed else bpe.Bpe((folders[0] / TOKENIZER,)).end_of_text,
     }
 
 
@@ -150,52 +161,7 @@ def validation_split(name: str) -> str:
     return found[0]
 
 
-def prepare_sft(data: Path, settings: Settings, weights: Path) -> dict[str, object]:
-    """Prepare chats of each text; return the note for train.py.
-
-    Raises:
-        ShardError: the weights have no template of chats, or a rank would have no chat.
-    """
-    template = weights / "chat_template.jinja"
-    if not template.is_file() and not has_key(weights / TOKENIZER_CONFIG, "chat_template"):
-        raise ShardError(
-            f"{weights} has no template of chats: take an instruction-tuned model, or write {template}."
-        )
-    length = settings.seq_len
-    tokenizer = [
-        sha256_of(file)
-        for file in (weights / TOKENIZER, weights / TOKENIZER_CONFIG, template)
-        if file.is_file()
-    ]
-    ranks, folders, sequences = data_ranks(settings, weights), list[str](), list[int]()
-    for part in settings.parts:
-        files = text_files(folder_of(part.name, data=data))
-        folder, counts = prepare_chats(
-            files,
-            data,
-            f"{part.name} {fingerprint_of(files)} {tokenizer}",
-            validation_every=validation_every(VALIDATION_EVERY),
-            seq_len=length,
-            load_tokenizer=partial(load_tokenizer, settings, weights),
-        )
-        check_ranks(folder, counts, ranks=ranks, validates=settings.eval_sequences > 0, seq_len=length)
-        folders.append(str(folder))
-        sequences.append(counts.sequences)
-    return {"chats": folders, "sequences": sequences, "tokenizer": str(weights)}
-
-
-def load_tokenizer(settings: Settings, weights: Path) -> TokensOf:
-    """Return a function that counts the tokens of a chat."""
-    if settings.is_cpu:
-        import cpu  # noqa: PLC0415
-
-        cpu.install()
-    from hf_loaders import chat_tokens  # noqa: PLC0415 (after the replacements; torchtitan takes seconds)
-
-    return chat_tokens(weights)
-
-
-def data_ranks(settings: Settings, weights: Path) -> int:
+def data_ranks(settings: Settings, weights: Path | None) -> int:
     """Return the number of ranks that read different data; 1 where nothing is trained.
 
     Dies if the model cannot fit, as the ranks would.
@@ -203,7 +169,7 @@ def data_ranks(settings: Settings, weights: Path) -> int:
     if not settings.trains:
         return 1
     ranks = int(os.environ["EXPECTED_WORLD_SIZE"])
-    fitted, _ = fit(settings, count=ranks // ranks_of_node(), weights=str(weights))
+    fitted, _ = fit(settings, count=ranks // ranks_of_node(), weights=str(weights) if weights else None)
     return ranks // (fitted.tp * fitted.cp)
 
 

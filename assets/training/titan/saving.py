@@ -192,7 +192,7 @@ class Checkpoints(CheckpointManager):
             if "dataloader resharding" in str(error):
                 die(
                     f"{newest} was written by another number of data-parallel ranks, and torchtitan's "
-                    "loaders of chats and streams cannot change that: submit on as many nodes as before."
+                    "loaders of streams cannot change that: submit on as many nodes as before."
                 )
             if "dataloader.order" in str(error):
                 die_of_old_order(newest)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.fetch import ensure_file
 from trainkit.data.shards import ShardError, dtype_of, sha256_of
-from trainkit.data.tokenize_unit import ARRAY_TYPES, Encode
+from trainkit.data.tokenize_unit import ARRAY_TYPES, Encode, Part
 from trainkit.data.words import text_encoder
 from trainkit.run.files import write_whole
 
@@ -84,7 +84,7 @@ class Bpe:
         return tokenizer
 
     def load(self) -> Encode:
-        """Return a function that converts documents to ids, with the end of text after each."""
+        """Return a function that converts documents to ids, with the end of text after each but Parts."""
         # Each core has a process, so threads of the library would only compete with them.
         os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
         tokenizer = self.open()
@@ -94,7 +94,12 @@ class Bpe:
             return array.array(kind, ids).tobytes()
 
         ids_of, end = text_encoder(tokenizer, to_bytes), to_bytes([_end_of(tokenizer)])
-        return lambda texts: [array.array(kind, ids + end) for ids in ids_of(texts)]
+
+        def encode(texts: list[str]) -> list[Sequence[int]]:
+            ends = (b"" if isinstance(text, Part) else end for text in texts)
+            return [array.array(kind, ids + last) for ids, last in zip(ids_of(texts), ends, strict=True)]
+
+        return encode
 
 
 def _end_of(tokenizer: Tokenizer) -> int:

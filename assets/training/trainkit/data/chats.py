@@ -1,178 +1,234 @@
-"""Chats for TASK=sft: DATA_DIR/raw/*.jsonl, checked, counted, and split into train.jsonl and val.jsonl.
+"""Chats for TASK=sft as packed token shards, in which the tokens of the answers alone count in the loss.
 
-A line is an object with "messages" (one of the user and one of the assistant), or with "prompt" and
-"completion". torchtitan 0.3.0 trains on one question and one answer; it masks the question's tokens. Its
-loader drops chats that are longer than a sequence without a message, and loops forever if no other is left.
-These are left out here.
+A line of *.jsonl, or a row of *.parquet, has "messages" (objects with "role" and "content", of any roles that
+the template takes, and "tools" beside them), or "prompt" and "completion". A model's own template renders
+them, as transformers does it.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import array
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from trainkit.data.shards import ShardError
-from trainkit.run.files import whole_file, write_whole
+from trainkit.data.documents import Rows
+from trainkit.data.hub_text import fetched_documents
+from trainkit.data.shards import FIRST, TRAINED, Manifest, ShardError, sha256_of
+from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
+from trainkit.data.tokenize_unit import ARRAY_TYPES, Encode, Recipe, Unit
+from trainkit.run.run import reason
 
-ROLES = ["user", "assistant"]
-COUNTS = "counts.json"
-ROUND = 512
-"""Divisor of the SEQ_LEN that a message proposes."""
-SHOWN_EVERY = 50_000
-"""Chats between two lines of progress; a core tokenizes about a thousand in a second."""
-Messages = list[dict[str, str]]
-TokensOf = Callable[[Messages], int]
+TEMPLATE = "chat_template.jinja"
+ANSWERS = "assistant"
+# Increase it when the same chats give other examples.
+FORMAT = 1
+Spans = list[tuple[int, int]]
+Render = Callable[..., str]
 
 
-@dataclass(kw_only=True)
-class Counts:
-    """Numbers of the chats of one text, which COUNTS keeps."""
+@dataclass(frozen=True, kw_only=True)
+class Chats(TextShards):
+    """The shards of the chats of one text, in sequences of one length."""
 
-    train: int = 0
-    val: int = 0
-    tokens: int = 0
-    """Tokens of the chats to train on."""
-    sequences: int = 0
-    """Sequences that one rank packs from these in an epoch."""
-    dropped: int = 0
-    longest: int = 0
-    """Tokens of the longest chat, a dropped one included."""
+    suffixes: ClassVar[Sequence[str]] = (".jsonl", ".parquet")
+    other_text: ClassVar[str] = "DATA=NAME, a folder of datasets/"
+    # Ids of four bytes, of which a token of text has about four, and the rest of each sequence.
+    shard_bytes_a_text_byte: ClassVar[float] = 1.5
+    weights: Path
+    """The model's folder, with its tokenizer and the template of chats."""
+    seq_len: int
 
-    def describe(self, seq_len: int) -> str:
-        """Return the counts for the output of the preparation."""
+    @property
+    def sum(self) -> str:
+        """Checksum of what makes tokens of chats."""
+        files = (self.weights / name for name in (TOKENIZER, TOKENIZER_CONFIG, TEMPLATE))
+        sums = [sha256_of(file) for file in files if file.is_file()]
+        return hashlib.sha256("".join(sums).encode()).hexdigest()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the shards, which may not exist yet."""
+        return self.data / f"{self.name}-chats-{self.sum[:8]}-{self.seq_len}"
+
+    def recipe(self, units: tuple[Unit, ...]) -> Recipe:
+        """Return the inputs of the shards."""
+        encoder = ChatEncoder(self.weights)
+        tokenizer, end = encoder.open()
+        encoder.renderer()  # a missing template is refused before the processes start
+        return self.recipe_with(
+            encoder,
+            units,
+            vocab_size=tokenizer.get_vocab_size(),
+            tokenizer_sha256=self.sum,
+            source={},
+            layout=f"chats {FORMAT}",
+            read=partial(fetched_documents, rows=CHATS),
+            pack=self.seq_len,
+            padding=end,
+        )
+
+    def counts(self, manifest: Manifest, **_: object) -> str:
+        """Return the number of examples of each split, and what was left out."""
         return (
-            f"{self.train:,} chats of {self.tokens:,} tokens to train on, {self.val:,} for validation; "
-            f"{self.dropped:,} longer than SEQ_LEN={seq_len} are left out (longest: {self.longest:,} tokens)"
+            f"{super().counts(manifest, called='examples')}; {manifest.dropped:,} longer than "
+            f"SEQ_LEN={self.seq_len} are left out"
         )
 
 
-def prepare_chats(
-    files: Sequence[Path],
-    data: Path,
-    fingerprint: str,
-    *,
-    validation_every: int,
-    seq_len: int,
-    load_tokenizer: Callable[[], TokensOf],
-) -> tuple[Path, Counts]:
-    """Write the two files with the chats that fit a sequence, unless they exist; return their folder.
+def chat_of(row: dict[str, Any]) -> str:
+    """Return a row's messages and tools as JSON; raises what Rows allows if it is no chat."""
+    messages = row.get("messages") or [
+        {"role": role, "content": row[name]} for role, name in (("user", "prompt"), (ANSWERS, "completion"))
+    ]
+    for message in messages:
+        content = message.get("content")
+        if not (isinstance(content, str) and content) and not message.get("tool_calls"):
+            raise ValueError("a content is empty or not text")
+    roles = [message["role"] for message in messages]
+    if ANSWERS not in roles[1:]:
+        raise ValueError(f"its roles are {roles}, and none is an answer ({ANSWERS}) to another")
+    return json.dumps({"messages": messages, "tools": row.get("tools") or None})
+
+
+CHATS = Rows(
+    columns=("messages", "tools", "prompt", "completion"),
+    wanted='a chat, {"messages": [{"role": "user", "content": ...}, {"role": "assistant", "content": ...}]} '
+    'or {"prompt": ..., "completion": ...}',
+    document=chat_of,
+)
+
+
+@dataclass(frozen=True)
+class ChatEncoder:
+    """An encoder of chats, created in each process."""
+
+    weights: Path
+
+    def open(self) -> tuple[Any, int]:
+        """Return the tokenizer and the id of the end of a text.
+
+        Raises:
+            ShardError: a file is missing, or names no end of text.
+        """
+        from tokenizers import Tokenizer  # noqa: PLC0415 (the rest of this file needs no package)
+
+        tokenizer = Tokenizer.from_file(str(self.weights / TOKENIZER))
+        if (end := tokenizer.token_to_id(self._named("eos_token"))) is None:
+            raise ShardError(f"{self.weights / TOKENIZER_CONFIG} names no eos_token of {TOKENIZER}: mend it.")
+        return tokenizer, int(end)
+
+    def _named(self, name: str) -> Any:
+        """Return a value of tokenizer_config.json; of a token, its text."""
+        file = self.weights / TOKENIZER_CONFIG
+        found = json.loads(file.read_text(encoding="utf-8")).get(name) if file.is_file() else None
+        return found["content"] if isinstance(found, dict) else found or ""
+
+    def renderer(self) -> Render:
+        """Return a function that renders messages by the template.
+
+        Raises:
+            ShardError: there is none, or it has an error.
+        """
+        from jinja2 import TemplateError  # noqa: PLC0415
+        from jinja2.ext import loopcontrols  # noqa: PLC0415
+        from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+
+        file, named = self.weights / TEMPLATE, self._named("chat_template")
+        if isinstance(named, list):  # several by name
+            named = {each["name"]: each["template"] for each in named}.get("default")
+        text = file.read_text(encoding="utf-8") if file.is_file() else named
+        if not text:
+            raise ShardError(
+                f"{self.weights} has no template of chats: take an instruction-tuned model, or write {file}."
+            )
+
+        def refuse(message: str) -> None:
+            raise TemplateError(message)
+
+        made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+        made.globals |= {
+            "raise_exception": refuse,
+            "strftime_now": lambda form: datetime.now().strftime(form),
+            **{name: self._named(name) for name in ("bos_token", "eos_token", "pad_token", "unk_token")},
+        }
+        made.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
+        # transformers' own mark of answers, which are found without it.
+        text = re.sub(
+            r"({%-?\s*)generation\b", r"\1if true", re.sub(r"({%-?\s*)endgeneration", r"\1endif", text)
+        )
+        try:
+            return made.from_string(text).render
+        except TemplateError as error:
+            raise ShardError(f"the template of chats of {self.weights} cannot be read: {error}") from error
+
+    def load(self) -> Encode:
+        """Return a function that converts chats to the ids of their examples, with their bits."""
+        # Each core has a process, so threads of the library would only compete with them.
+        os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
+        (tokenizer, end), render = self.open(), self.renderer()
+
+        def ids_of(chat: str) -> list[int]:
+            ids = list[int]()
+            for text, spans in self._examples(render, chat):
+                ids += with_bits(tokenizer.encode(text, add_special_tokens=False), spans, end)
+            return ids
+
+        return lambda chats: [array.array(ARRAY_TYPES["uint32"], ids_of(chat)) for chat in chats]
+
+    def _examples(self, render: Render, text: str) -> list[tuple[str, Spans]]:
+        chat = json.loads(text)
+        try:
+            return list(examples_of(partial(render, tools=chat["tools"]), chat["messages"]))
+        except Exception as error:  # of the template, which is code of the weights
+            raise ShardError(
+                f"the template of chats of {self.weights} refuses a chat ({reason(error, line=0)}): "
+                f"{text:.300}"
+            ) from error
+
+
+def examples_of(render: Render, messages: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Spans]]:
+    """Yield texts to train on, each with the places of its answers.
+
+    An answer is what its render adds to the render of the messages before it, with the begin of an answer. A
+    template may write earlier answers otherwise (Qwen3 leaves out their thoughts), as a model meets them in a
+    chat: then each answer is an example of its own.
+    """
+    text, spans = "", Spans()
+    for at, message in enumerate(messages):
+        if message["role"] != ANSWERS:
+            continue
+        before = render(messages=messages[:at], add_generation_prompt=True)
+        # Nothing is asked of the model behind the mark of its end.
+        answered = render(messages=messages[: at + 1]).rstrip("\n")
+        if spans and not answered.startswith(text):
+            yield text, spans
+            spans = []
+        text = answered
+        begin = os.path.commonprefix([before, answered])  # noqa: RUF071 (of characters)
+        spans.append((len(begin), len(answered)))
+    yield text, spans
+
+
+def with_bits(encoded: Any, spans: Spans, end: int) -> list[int]:
+    """Return the ids of an example with its bits, and with the end of text.
 
     Args:
-        fingerprint: identity of the files and of the tokenizer.
-        load_tokenizer: returns a function that counts the tokens of a chat; called only to write the files.
-
-    Raises:
-        ShardError: there is no file of chats, or a line is not a chat.
+        encoded: an Encoding of the tokenizers library.
+        spans: the first and last place of each answer, in characters.
     """
-    files = [file for file in files if file.suffix == ".jsonl"]
-    if not files:
-        raise ShardError(f"there are no chats: put *.jsonl into {data / 'raw'}.")
-    name = hashlib.sha256(f"{fingerprint} {validation_every} {seq_len}".encode()).hexdigest()[:12]
-    folder = data / f"chats-{name}"
-    verb = "is there"
-    if not (folder / COUNTS).is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        chats = (chat for file in files for chat in read_chats(file))
-        made = _write(
-            chats, folder, validation_every=validation_every, seq_len=seq_len, tokens_of=load_tokenizer()
-        )
-        write_whole(folder / COUNTS, json.dumps(dataclasses.asdict(made)) + "\n")
-        verb = "made"
-    counts = Counts(**json.loads((folder / COUNTS).read_text(encoding="utf-8")))
-    print(f"data: {folder} {verb}: {counts.describe(seq_len)}")
-    return folder, counts
-
-
-def _write(
-    chats: Iterable[Messages],
-    folder: Path,
-    *,
-    validation_every: int,
-    seq_len: int,
-    tokens_of: TokensOf,
-) -> Counts:
-    counts, filled = Counts(), seq_len
-    with whole_file(folder / "train.jsonl") as train, whole_file(folder / "val.jsonl") as val:
-        for number, messages in enumerate(chats, start=1):
-            if number % SHOWN_EVERY == 0:
-                print(f"data: {number:,} chats read", flush=True)
-            length = tokens_of(messages)
-            counts.longest = max(counts.longest, length)
-            line = json.dumps({"messages": messages}).encode() + b"\n"
-            if length > seq_len:
-                counts.dropped += 1
-            elif (counts.train + counts.val) % validation_every == 0:
-                counts.val += 1
-                val.write(line)
-            else:
-                counts.train += 1
-                counts.tokens += length
-                train.write(line)
-                if filled + length > seq_len:  # a chat that does not fit the rest begins another sequence
-                    counts.sequences, filled = counts.sequences + 1, 0
-                filled += length
-    return counts
-
-
-def check_ranks(folder: Path, counts: Counts, *, ranks: int, validates: bool, seq_len: int) -> None:
-    """Refuse chats of which a data-parallel rank would have none.
-
-    Raises:
-        ShardError: a split has fewer chats than there are ranks.
-    """
-    if counts.train >= ranks and (counts.val >= ranks or not validates):
-        return
-    ways = [f"SEQ_LEN={-(-counts.longest // ROUND) * ROUND} (all chats fit)"] if counts.dropped else []
-    kept = counts.train + counts.val
-    if validates and counts.train >= ranks:
-        ways.append("EVAL_SEQUENCES=0 (no validation)")
-    if validates and kept >= 2 * ranks:
-        ways.append(f"VALIDATION_EVERY={kept // ranks}")
-    if kept:
-        ways.append("fewer nodes")
-    both = " and one for validation" if validates else ""
-    raise ShardError(
-        f"each of the {ranks} data-parallel ranks needs a chat to train on{both}, and {folder} has "
-        f"{counts.train} and {counts.val} that fit SEQ_LEN={seq_len}: give {', '.join(ways)} or more chats."
-    )
-
-
-def read_chats(file: Path) -> Iterator[Messages]:
-    """Read the chats of a file.
-
-    Raises:
-        ShardError: a line is not a chat.
-    """
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                yield messages_of(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
-                raise ShardError(
-                    f'{file}, line {number}: not a chat ({error!r}): give {{"messages": [{{"role": "user", '
-                    '"content": ...}, {"role": "assistant", "content": ...}]} or {"prompt": ..., '
-                    '"completion": ...}.'
-                ) from error
-
-
-def messages_of(row: dict[str, Any]) -> Messages:
-    """Return question and answer of a row. Raises ValueError, KeyError or TypeError if it has none."""
-    if "messages" in row:
-        messages = [{"role": str(each["role"]), "content": each["content"]} for each in row["messages"]]
-    else:
-        messages = [
-            {"role": role, "content": row[name]}
-            for role, name in zip(ROLES, ("prompt", "completion"), strict=True)
-        ]
-    if [message["role"] for message in messages] != ROLES:
-        raise ValueError(f"its roles are {[message['role'] for message in messages]}, not {ROLES}")
-    if not all(isinstance(message["content"], str) and message["content"] for message in messages):
-        raise ValueError("a content is empty or not text")
-    return messages
+    ids = list(encoded.ids)
+    is_answer = [any(a <= start and stop <= b for a, b in spans) for start, stop in encoded.offsets]
+    if ids[-1] != end:
+        ids.append(end)
+        is_answer.append(True)
+    # The bit is the one of the token before, whose successor the model learns.
+    ids = [number | TRAINED * follows for number, follows in zip(ids, [*is_answer[1:], False], strict=True)]
+    return [ids[0] | FIRST, *ids[1:]]

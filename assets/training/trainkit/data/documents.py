@@ -1,30 +1,38 @@
 """Documents of raw/, a user's own text in DATA_DIR: *.txt, *.jsonl and *.parquet, for every workload.
 
-Big text files are cut into pieces, so that several processes can read one of them. A line belongs to the
-piece in which it begins. Only parquet needs a package.
+A text file is one document. Subfolders are read, and *.gz and *.zst. Big text files are cut into pieces, so
+that several processes can read one of them; a line belongs to the piece in which it begins. Small files are
+bundled. Only parquet and zst need a package.
 """
 
 from __future__ import annotations
 
 import codecs
+import gzip
 import hashlib
+import io
 import itertools
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from trainkit.data.shards import ShardError
-from trainkit.data.tokenize_unit import ReadUnit, Unit
+from trainkit.data.tokenize_unit import Part, ReadUnit, Unit
 
 OWN = "raw"
 """The folder of your own text, and the value of CORPUS that selects it."""
 SUFFIXES = (".txt", ".jsonl", ".parquet")
-PATTERNS = "*.txt, *.jsonl or *.parquet"
+COMPRESSED = (".gz", ".zst")
+TEXT_BYTES_A_COMPRESSED_BYTE = 4
+"""About; it is for the progress and the check of the space."""
 # One shard of 30 MB, which takes one core a minute.
 PIECE_BYTES = 2**26
-# A block of text is one example of the split into training and validation text.
+# Files of this size together are one shard, so that 100,000 files of a page are not as many shards.
+BUNDLE_BYTES = 2**22
+# A document is read in parts of this size, so that memory remains constant.
 BLOCK_CHARACTERS = 4000
 # Long lines are read in parts of this size, so that memory remains constant.
 LINE_BYTES = 2**20
@@ -41,67 +49,190 @@ class Piece(Unit):
     file: Path
     start: int = 0
     end: int | None = None
+    is_last: bool = True
+    """True if a document of plain text ends with this piece."""
 
     def open(self) -> IO[bytes]:
         """Open the file, of which this is a part."""
+        if self.file.suffix == ".gz":
+            return gzip.open(self.file)  # type: ignore[return-value]
+        if self.file.suffix == ".zst":
+            import pyarrow as pa  # noqa: PLC0415 (the rest of this file needs no package)
+
+            return io.BufferedReader(pa.CompressedInputStream(self.file.open("rb"), "zstd"))
         return self.file.open("rb")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bundle(Unit):
+    """Small files that are read one after another."""
+
+    pieces: tuple[Piece, ...]
+
+
+def kind_of(file: Path) -> str:
+    """Return the end of a file's name without that of its compression; "" for what is not read."""
+    if file.suffix not in COMPRESSED:
+        return file.suffix
+    # Crawls have lines of JSON in *.json.gz (C4, Dolma). Parquet is compressed within.
+    return {".txt": ".txt", ".jsonl": ".jsonl", ".json": ".jsonl"}.get(Path(file.stem).suffix, "")
+
+
+def all_files(folder: Path) -> list[Path]:
+    """List the files of a folder and its subfolders by path, without hidden ones."""
+    found = (file for file in folder.rglob("*") if file.is_file())
+    return sorted(f for f in found if not any(part.startswith(".") for part in f.relative_to(folder).parts))
+
+
 def own_files(data: Path, *, without: Collection[str] = ()) -> list[Path]:
-    """List the files of text in DATA_DIR/raw by name, except some names."""
-    return [file for file in text_files(data / OWN) if file.name not in without]
+    """List the files of text in DATA_DIR/raw by path; arguments as of text_files."""
+    return text_files(data / OWN, without=without)
 
 
-def text_files(folder: Path) -> list[Path]:
-    """List the files of text in a folder by name."""
-    return sorted(file for file in folder.glob("*") if file.suffix in SUFFIXES)
-
-
-def fingerprint_of(files: Sequence[Path]) -> str | None:
-    """Return a string that changes with the files' names, sizes and times; None without files."""
-    return _sum("\n".join(map(_stamp, files))) if files else None
-
-
-def pieces_of(file: Path, *, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
-    """Split a file into pieces of `piece_bytes`; parquet is one piece, an empty text none."""
-    size = file.stat().st_size
-    cuts = [(start, min(start + piece_bytes, size)) for start in range(0, size, piece_bytes)]
-    if file.suffix == ".parquet":
-        cuts = [(0, size)]
+def text_files(
+    folder: Path, *, suffixes: Collection[str] = SUFFIXES, without: Collection[str] = ()
+) -> list[Path]:
+    """List the files of text in a folder by path, except some names of files and subfolders."""
     return [
-        Piece(
-            name=file.name if len(cuts) == 1 else f"{file.name}, part {number}",
-            size_bytes=end - start,
-            fingerprint=_sum(f"{_stamp(file)} {start} {end}"),
-            file=file,
-            start=start,
-            end=end,
-        )
-        for number, (start, end) in enumerate(cuts, start=1)
+        file
+        for file in all_files(folder)
+        if kind_of(file) in suffixes and not any(part in without for part in file.relative_to(folder).parts)
     ]
 
 
-def _stamp(file: Path) -> str:
+def fingerprint_of(files: Sequence[Path], folder: Path) -> str | None:
+    """Return a string that changes with the files' names in a folder, sizes and times; None without files."""
+    return _sum("\n".join(_stamp(file, folder) for file in files)) if files else None
+
+
+def units_of(files: Sequence[Path], folder: Path, *, validation_every: int) -> tuple[Piece | Bundle, ...]:
+    """List the units of the files of a folder: big ones cut into pieces, small ones bundled.
+
+    Of a few files of text none can be spared for validation: each gives its end, 1/`validation_every` of it.
+    """
+    if len(files) < validation_every and all(file.suffix == ".txt" for file in files):
+        pieces: list[Piece] = []
+        for file in files:
+            size = file.stat().st_size
+            cut = size - size // validation_every
+            pieces += pieces_of(file, folder, end=cut, split="train")
+            pieces += pieces_of(file, folder, start=cut, split="val")
+        return tuple(pieces)
+    return tuple(_bundled(piece for file in files for piece in pieces_of(file, folder)))
+
+
+def _bundled(pieces: Iterable[Piece]) -> Iterator[Piece | Bundle]:
+    held: list[Piece] = []
+
+    def bundle() -> Iterator[Piece | Bundle]:
+        if len(held) == 1:
+            yield held[0]
+        elif held:
+            yield Bundle(
+                name=f"{held[0].name} and {len(held) - 1:,} more",
+                size_bytes=sum(piece.size_bytes for piece in held),
+                fingerprint=_sum("".join(piece.fingerprint for piece in held)),
+                pieces=tuple(held),
+            )
+        held.clear()
+
+    for piece in pieces:
+        if sum(each.size_bytes for each in held) + piece.size_bytes > BUNDLE_BYTES:
+            yield from bundle()
+        held.append(piece)
+    yield from bundle()
+
+
+def pieces_of(
+    file: Path,
+    folder: Path,
+    *,
+    piece_bytes: int = PIECE_BYTES,
+    start: int = 0,
+    end: int | None = None,
+    split: str = "",
+) -> list[Piece]:
+    """Cut a file of a folder, or its bytes from `start` to `end`, into pieces of `piece_bytes`.
+
+    Parquet and compressed files are one piece, an empty text none.
+    """
+    size, name = file.stat().st_size, file.relative_to(folder).as_posix()
+    end = size if end is None else end
+    cuts = [(at, min(at + piece_bytes, end)) for at in range(start, end, piece_bytes)]
+    if is_whole := file.suffix in (*COMPRESSED, ".parquet"):
+        cuts = [(0, size)]
+    scale = TEXT_BYTES_A_COMPRESSED_BYTE if file.suffix in COMPRESSED else 1
+    kept = f"{name} ({split})" if split else name
+    return [
+        Piece(
+            name=kept if len(cuts) == 1 else f"{kept}, part {number}",
+            size_bytes=(b - a) * scale,
+            fingerprint=_sum(f"{_stamp(file, folder)} {a} {b}"),
+            split=split,
+            source=name,
+            file=file,
+            start=a,
+            end=None if is_whole else b,
+            is_last=number == len(cuts),
+        )
+        for number, (a, b) in enumerate(cuts, start=1)
+    ]
+
+
+def _stamp(file: Path, folder: Path) -> str:
     found = file.stat()
-    return f"{file.name} {found.st_size} {found.st_mtime_ns}"
+    return f"{file.relative_to(folder).as_posix()} {found.st_size} {found.st_mtime_ns}"
 
 
 def _sum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def documents_of(piece: Piece) -> Iterator[tuple[str, int]]:
-    """Read the documents of a piece, each with the bytes read for it.
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What is read of the objects of *.jsonl and the rows of *.parquet."""
+
+    columns: tuple[str, ...]
+    """Columns of parquet files, of which a file may have some."""
+    wanted: str
+    """What a row has to be, for the message."""
+    document: Callable[[dict[str, Any]], str]
+    """Returns the document of a row. Raises ValueError, KeyError, TypeError or AttributeError."""
+
+
+def text_of(row: dict[str, Any]) -> str:
+    """Return the text of a row; null is an empty one."""
+    if not isinstance(text := row["text"], str | None):
+        raise TypeError(f"text is {text!r:.40}")
+    return text or ""
+
+
+TEXTS = Rows(columns=("text",), wanted='a JSON object with a string "text"', document=text_of)
+
+
+def documents_of(unit: Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[str, int]]:
+    """Read the documents of a unit, or their Parts, each with the bytes read for it.
 
     Raises:
         ShardError: the content of the file is not of the type that its name ends with.
     """
-    if piece.file.suffix == ".parquet":
-        return parquet_rows(piece.file)
-    if piece.file.suffix == ".jsonl":
-        return json_lines(piece)
-    # A block of plain text is one document.
-    return ((block, len(block.encode())) for block in blocks(text_lines(piece)))
+    for piece in unit.pieces if isinstance(unit, Bundle) else (unit,):
+        if kind_of(piece.file) == ".parquet":
+            yield from parquet_rows(piece.file, rows)
+        elif kind_of(piece.file) == ".jsonl":
+            yield from json_lines(piece, rows)
+        else:
+            yield from text_parts(piece)
+
+
+def text_parts(piece: Piece) -> Iterator[tuple[str, int]]:
+    """Read plain text in Parts; the last block of a file is the end of its document."""
+    found = blocks(text_lines(piece))
+    block = next(found, "")
+    for following in found:
+        yield Part(block), len(block.encode())
+        block = following
+    yield block if piece.is_last else Part(block), len(block.encode())
 
 
 def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
@@ -120,16 +251,20 @@ def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Itera
 
 def raw_lines(piece: Piece, *, limit: int = -1) -> Iterator[tuple[int, bytes]]:
     """Read the lines that begin in a piece, each with its position; at most `limit` bytes at a time."""
-    with piece.open() as opened:
-        if piece.start:
-            # A line that began earlier belongs to the previous piece.
-            opened.seek(piece.start - 1)
-            while (part := opened.readline(LINE_BYTES)) and not part.endswith(b"\n"):
-                continue
-        at, whole = opened.tell(), True
-        while (piece.end is None or at < piece.end or not whole) and (line := opened.readline(limit)):
-            yield at, line
-            at, whole = at + len(line), line.endswith(b"\n")
+    try:
+        with piece.open() as opened:
+            at, whole = 0, True
+            if piece.start:
+                # A line that began earlier belongs to the previous piece.
+                opened.seek(piece.start - 1)
+                while (part := opened.readline(LINE_BYTES)) and not part.endswith(b"\n"):
+                    continue
+                at = opened.tell()
+            while (piece.end is None or at < piece.end or not whole) and (line := opened.readline(limit)):
+                yield at, line
+                at, whole = at + len(line), line.endswith(b"\n")
+    except (OSError, EOFError, zlib.error) as error:
+        raise ShardError(f"{piece.file} cannot be read ({error}): replace it, and submit again.") from error
 
 
 def text_lines(piece: Piece) -> Iterator[str]:
@@ -142,43 +277,46 @@ def text_lines(piece: Piece) -> Iterator[str]:
         yield rest
 
 
-def json_lines(piece: Piece) -> Iterator[tuple[str, int]]:
-    """Read the "text" of each line's JSON object, with the bytes of the line."""
+def json_lines(piece: Piece, rows: Rows) -> Iterator[tuple[str, int]]:
+    """Read the document of each line's JSON object, with the bytes of the line."""
     for at, line in raw_lines(piece):
         if not line.strip():
             continue
         try:
-            text = json.loads(line)["text"]
-            if not isinstance(text, str):
-                raise TypeError(f"text is {text!r:.40}")
-        except (ValueError, KeyError, TypeError) as error:
+            text = rows.document(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ShardError(
-                f'{piece.file}, byte {at:,}: this line is not a JSON object with a string "text" ({error}): '
-                "fix or remove it, and submit again."
+                f"{piece.file}, byte {at:,}: this line is not {rows.wanted} ({error}): fix or remove it, and "
+                "submit again."
             ) from error
         yield text, len(line)
 
 
-def parquet_rows(file: Path) -> Iterator[tuple[str, int]]:
-    """Read the column "text" of a parquet file, some rows at a time."""
+def parquet_rows(file: Path, rows: Rows) -> Iterator[tuple[str, int]]:
+    """Read the documents of a parquet file, some rows at a time."""
     import pyarrow as pa  # noqa: PLC0415 (the rest of this file needs no package)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     size = file.stat().st_size
     try:
         with pq.ParquetFile(file) as table:
-            if "text" not in table.schema_arrow.names:
-                columns = ", ".join(table.schema_arrow.names)
+            names = table.schema_arrow.names
+            if not (columns := [name for name in rows.columns if name in names]):
                 raise ShardError(
-                    f'{file} has no column "text" (it has {columns}): rename one, and submit again.'
+                    f'{file} has no column "{rows.columns[0]}" (it has {", ".join(names)}): rename one, and '
+                    "submit again."
                 )
-            rows = max(1, table.metadata.num_rows)
-            for batch in table.iter_batches(batch_size=ROWS, columns=["text"]):
-                for text in batch.column(0).to_pylist():
-                    yield text or "", size // rows
+            size //= max(1, table.metadata.num_rows)
+            for batch in table.iter_batches(batch_size=ROWS, columns=columns):
+                for each in batch.to_pylist():
+                    yield rows.document(each), size
     except (pa.ArrowException, OSError) as error:
         raise ShardError(
             f"{file} is not a readable parquet file ({error}): replace it, and submit again."
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ShardError(
+            f"{file} has a row that is not {rows.wanted} ({error}): mend it, and submit again."
         ) from error
 
 

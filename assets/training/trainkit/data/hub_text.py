@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainkit.data import hub
-from trainkit.data.documents import OWN, Piece, documents_of
+from trainkit.data.documents import OWN, TEXTS, Bundle, Piece, Rows, documents_of
 from trainkit.data.fetch import FetchError
 from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import Unit
@@ -45,14 +45,12 @@ def space_of(unit: Unit, *, shards: float = 1.0) -> float:
     return file + unit.size_bytes * TEXT_BYTES_A_DOWNLOADED_BYTE * shards
 
 
-def fetched_documents(unit: Download | Piece) -> Iterator[tuple[str, int]]:
+def fetched_documents(unit: Download | Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[str, int]]:
     """Read the documents of a unit, after its download if it is a file of the hub."""
-    if isinstance(unit, Piece):
-        return documents_of(unit)
-    hub.fetch(unit.remote, unit.file)
-    return documents_of(
-        Piece(name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file)
-    )
+    if isinstance(unit, Download):
+        hub.fetch(unit.remote, unit.file)
+        unit = Piece(name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file)
+    return documents_of(unit, rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainkit.run.files import write_whole
@@ -30,16 +31,21 @@ def gather(folder: Path, *, licences: Path = LICENCES, stdlib: Path | None = Non
     """Write the text into files of `folder`, once per version; return the files with text."""
     note = folder / "gathered-from"
     made_of = f"{fingerprint(licences=licences)}\n"
-    files = [folder / "licences.txt", folder / "documentation.txt"]
+    files = [folder / "licences.jsonl", folder / "documentation.jsonl"]
     if not (
         note.is_file() and note.read_text(encoding="utf-8") == made_of and all(f.is_file() for f in files)
     ):
         folder.mkdir(parents=True, exist_ok=True)
         texts = (file.read_text(encoding="utf-8", errors="replace") for file in licence_files(licences))
-        write_whole(files[0], "\n\n".join(texts))
-        write_whole(files[1], "\n\n".join(documentation(stdlib or Path(sysconfig.get_path("stdlib")))))
+        write_whole(files[0], _lines(texts))
+        write_whole(files[1], _lines(documentation(stdlib or Path(sysconfig.get_path("stdlib")))))
         write_whole(note, made_of)
     return [file for file in files if file.stat().st_size]
+
+
+def _lines(texts: Iterable[str]) -> str:
+    """Return a line of JSON for each text."""
+    return "".join(json.dumps({"text": text}) + "\n" for text in texts)
 
 
 def licence_files(folder: Path) -> list[Path]:

@@ -60,6 +60,7 @@ def prepare(
         tokenizer_sha256=recipe.tokenizer_sha256,
         source=recipe.source,
         splits={split: tuple(s for n in numbers if (s := done[n][split])) for split in recipe.splits},
+        packed=recipe.pack,
     )
     write_manifest(recipe.folder, manifest)
     _remove_others(recipe.folder, manifest)

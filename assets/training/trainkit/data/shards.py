@@ -1,7 +1,9 @@
 """Token shards: a corpus as files of token ids, and a manifest with their sizes and checksums.
 
 FOLDER/manifest.json is written last, by rename, so a folder that has one is whole. Shards are the ids one
-after another, uint16 or uint32, little endian, in files such as train-00000.bin and val-00000.bin.
+after another, uint16 or uint32, little endian, in files such as train-00000.bin and val-00000.bin. In packed
+shards, whole examples fill sequences of one length, and the highest bits of an id (FIRST, TRAINED) have the
+borders of the examples and the mask of the loss.
 """
 
 from __future__ import annotations
@@ -27,6 +29,12 @@ SPLITS = ("train", "val")
 BYTES_A_TOKEN = {"uint16": 2, "uint32": 4}
 MAX_UINT16_VOCABULARY = 2**16
 HASH_BLOCK = 2**22
+ROUND, MIN_PROPOSED = 512, 64
+"""Divisors of the lengths of sequences that a message proposes: of longer and of shorter ones."""
+FIRST, TRAINED = 1 << 30, 1 << 31
+"""Bits of packed ids: the first of an example; one whose next id counts in the loss."""
+ID_BITS = FIRST - 1
+"""The bits that are the id itself."""
 
 
 class ShardError(Exception):
@@ -40,6 +48,14 @@ class Shard:
     file: str
     tokens: int
     sha256: str
+    documents: int = 0
+    """Number of documents, 0 of versions that did not count them."""
+    longest: int = 0
+    """Tokens of the longest document, a dropped one included."""
+    dropped: int = 0
+    """Number of examples that did not fit a packed sequence."""
+    padding: int = 0
+    """Tokens at the ends of packed sequences that belong to no example."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +68,8 @@ class Manifest:
     source: dict[str, Any]
     """The origin of the text; its "fingerprint" changes when the text does."""
     splits: dict[str, tuple[Shard, ...]]
+    packed: int = 0
+    """Length of packed sequences; 0 for a stream of tokens, from which sequences of any length are cut."""
 
     def shards(self) -> list[Shard]:
         """List the shards of all splits."""
@@ -60,6 +78,28 @@ class Manifest:
     def tokens(self, split: str) -> int:
         """Count the tokens of one split."""
         return sum(shard.tokens for shard in self.splits.get(split, ()))
+
+    def text_tokens(self, split: str) -> int:
+        """Count the tokens of one split without padding."""
+        return self.tokens(split) - sum(shard.padding for shard in self.splits.get(split, ()))
+
+    def documents(self, split: str) -> int:
+        """Count the documents of one split."""
+        return sum(shard.documents for shard in self.splits.get(split, ()))
+
+    def sequences(self, split: str, length: int) -> int:
+        """Count the sequences of one split; those of a stream need one more token behind the last."""
+        return (self.tokens(split) - (not self.packed)) // length
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest document, a dropped one included."""
+        return max((shard.longest for shard in self.shards()), default=0)
+
+    @property
+    def dropped(self) -> int:
+        """Number of examples that did not fit a sequence."""
+        return sum(shard.dropped for shard in self.shards())
 
     @property
     def tokens_of_splits(self) -> dict[str, int]:
@@ -115,6 +155,7 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
             tokenizer_sha256=found["tokenizer_sha256"],
             source=found["source"],
             splits={name: tuple(Shard(**each) for each in of) for name, of in found["splits"].items()},
+            packed=found.get("packed", 0),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ShardError(
@@ -138,6 +179,39 @@ def check_lengths(folder: Path, tokens: Mapping[str, int], *, length: int, setti
                 f"{folder} has {count} tokens in {split}, fewer than {setting} ({length}) takes: add text, "
                 f"or lower {setting} (for val also VALIDATION_EVERY)."
             )
+
+
+def check_sequences(
+    folder: Path, manifest: Manifest, length: int, *, ranks: int, validates: bool, setting: str = "SEQ_LEN"
+) -> None:
+    """Refuse shards of which a data-parallel rank would have no sequence of its own, or the validation none.
+
+    Args:
+        length: tokens of a sequence; `setting` is its name.
+
+    Raises:
+        ShardError: there are too few sequences.
+    """
+    train, val = (manifest.sequences(split, length) for split in SPLITS)
+    if train >= ranks and (val > 0 or not validates):
+        return
+    ways = []
+    if manifest.dropped:
+        ways.append(f"{setting}={-(-manifest.longest // ROUND) * ROUND} (all fit)")
+    if train >= ranks:
+        ways.append(f"a smaller VALIDATION_EVERY than {manifest.source.get('validation_every')}")
+        ways.append("EVAL_SEQUENCES=0 (no validation)")
+    elif train:
+        ways.append("fewer nodes")
+    tokens = manifest.text_tokens
+    shortest = min([tokens("train") // ranks, *[tokens("val")] * validates]) - 1
+    if not manifest.dropped and max(manifest.packed and manifest.longest, MIN_PROPOSED) <= shortest:
+        ways.append(f"{setting}={shortest // MIN_PROPOSED * MIN_PROPOSED}")
+    both = " and one for validation" if validates else ""
+    raise ShardError(
+        f"each of the {ranks} data-parallel ranks needs a sequence of {setting}={length} to train on{both}, "
+        f"and {folder} has {train:,} and {val:,}: give {', '.join([*ways, 'more text'])}."
+    )
 
 
 def sha256_of(file: Path) -> str:

@@ -6,14 +6,23 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from trainkit.data import bpe, machine_text
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
-from trainkit.data.documents import OWN, PATTERNS, fingerprint_of, pieces_of, sample, text_files
+from trainkit.data.documents import (
+    COMPRESSED,
+    OWN,
+    SUFFIXES,
+    all_files,
+    fingerprint_of,
+    sample,
+    text_files,
+    units_of,
+)
 from trainkit.data.hub_text import HubText, fetched_documents, space_of
 from trainkit.data.lifecycle import check_space, prepare_workers
 from trainkit.data.prepare_tokens import finished, prepare
@@ -53,8 +62,10 @@ class TextShards:
     """An existing tokenizer.json; None to train one on the text."""
     vocab_size: int
     validation_every: int
+    suffixes: ClassVar[Sequence[str]] = SUFFIXES
+    """Ends of the names of files that are read."""
     not_text: ClassVar[frozenset[str]] = frozenset()
-    """Files in raw/ that are no text."""
+    """Names of files and subfolders of raw/ that are no text."""
     shard_bytes_a_text_byte: ClassVar[float] = 1.0
     other_text: ClassVar[str] = f"DATA={MACHINE}"
     """Settings that take another text, for the refusal of a missing one."""
@@ -68,21 +79,23 @@ class TextShards:
     @property
     def texts(self) -> Path:
         """The folder of the text."""
+        if self.name == MACHINE:
+            return self.data / MACHINE
         return folder_of(self.name, data=self.data)
 
     @property
     def files(self) -> list[Path]:
         """The files of a text that is not published, by name."""
         if self.name == MACHINE:
-            return machine_text.gather(self.data / MACHINE)
-        return [file for file in text_files(self.texts) if file.name not in self.not_text]
+            return machine_text.gather(self.texts)
+        return text_files(self.texts, suffixes=self.suffixes, without=self.not_text)
 
     @property
     def fingerprint(self) -> str | None:
         """A string that changes with the text; None if there is none. Reads no big file."""
         if self.published:
             return self.published.fingerprint
-        return machine_text.fingerprint() if self.name == MACHINE else fingerprint_of(self.files)
+        return machine_text.fingerprint() if self.name == MACHINE else fingerprint_of(self.files, self.texts)
 
     def fits(self, manifest: Manifest) -> bool:
         """Return True if shards are made of this text, with this tokenizer; without text, of any text."""
@@ -105,7 +118,13 @@ class TextShards:
         started, folder = time.monotonic(), self.folder
         bucket = None if self.name == MACHINE else bucket
         if self._is_done():
-            print(f"data: {folder} is there")
+            manifest = read_manifest(folder)
+            print(f"data: {folder} is there: {self.counts(manifest)}")
+            if not manifest.longest:
+                print(
+                    "data: it is of an earlier version, which cut text files into documents of 4,000 "
+                    "characters: remove it to have it made again of whole documents"
+                )
         elif not (bucket and any(map(self._download, bucket.places))):
             manifest = self.make()
             print(
@@ -121,11 +140,16 @@ class TextShards:
                 print(f"data: not uploaded to the bucket, and training continues: {error}", file=sys.stderr)
         return folder
 
-    def counts(self, manifest: Manifest, *, counted: str = "tokens", ids_each: int = 1) -> str:
-        """Return the number of items of each split, which have `ids_each` ids."""
-        return f"{counted}: " + ", ".join(
-            f"{split} {manifest.tokens(split) // ids_each:,}" for split in manifest.splits
+    def counts(
+        self, manifest: Manifest, *, counted: str = "tokens", ids_each: int = 1, called: str = "documents"
+    ) -> str:
+        """Return the number of items, which have `ids_each` ids, and documents of each split."""
+        found = f"{counted}: " + ", ".join(
+            f"{split} {manifest.text_tokens(split) // ids_each:,}"
+            + (f" ({manifest.documents(split):,} {called})" if manifest.longest else "")
+            for split in manifest.splits
         )
+        return found + (f"; the longest has {manifest.longest // ids_each:,}" if manifest.longest else "")
 
     def _is_done(self) -> bool:
         """Return True if all shards exist; a missing or incomplete shard is made again."""
@@ -180,12 +204,25 @@ class TextShards:
         """
         if self.published:
             return self.published.units(self.data)
-        found = tuple(piece for file in self.files for piece in pieces_of(file))
+        files = self.files
+        found = units_of(files, self.texts, validation_every=self.validation_every)
+        others = [] if self.name == MACHINE else sorted({*all_files(self.texts)} - {*files})
+        others = [each for each in others if each.name not in self.not_text]
+        if others:
+            names = [each.relative_to(self.texts).as_posix() for each in others[:SHOWN_UNITS]]
+            more = f" and {len(others) - len(names):,} more" if len(others) > len(names) else ""
+            print(f"data: not read: {', '.join(names)}{more} (what is read: {self._patterns})")
         if not found:
             raise ShardError(
-                f"there is no text: put {PATTERNS} into {self.texts}, or take another one: {self.other_text}."
+                f"there is no text: put {self._patterns} into {self.texts}, or take another one: "
+                f"{self.other_text}."
             )
         return found
+
+    @property
+    def _patterns(self) -> str:
+        patterns = [f"*{suffix}" for suffix in (*self.suffixes, *(f".json{end}" for end in COMPRESSED))]
+        return f"{', '.join(patterns[:-1])} or {patterns[-1]}"
 
     def recipe(self, units: tuple[Unit, ...]) -> Recipe:
         """Return the inputs of the shards, with a tokenizer that exists or is trained."""
@@ -209,6 +246,8 @@ class TextShards:
         source: dict[str, object],
         layout: str = "",
         read: ReadUnit = fetched_documents,
+        pack: int = 0,
+        padding: int = 0,
     ) -> Recipe:
         """Return the inputs of shards that an encoder makes; `source` is what the manifest has of it."""
         of_text = {
@@ -226,6 +265,8 @@ class TextShards:
             source=of_text | source,
             validation_every=self.validation_every,
             layout=layout,
+            pack=pack,
+            padding=padding,
         )
 
     def train_once(self, file: Path, train: Callable[[], object]) -> None:

@@ -16,7 +16,7 @@ from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import Any, Protocol
 
-from trainkit.data.shards import FORMAT, SPLITS, Shard, ShardError, dtype_of
+from trainkit.data.shards import FIRST, FORMAT, SPLITS, Shard, ShardError, dtype_of
 from trainkit.run.files import sync, write_whole
 
 UNITS = ".units"
@@ -37,10 +37,18 @@ class Unit:
     """A checksum that changes with the text."""
     split: str = ""
     """The split of all of its documents; empty to divide them."""
+    source: str = ""
+    """Name of the file of which it is a part, by which its documents are divided; empty for its own."""
+
+
+class Part(str):
+    """A part of a document, which the next text continues."""
+
+    __slots__ = ()
 
 
 ReadUnit = Callable[[Any], Iterator[tuple[str, int]]]
-"""A module's function that reads the documents of a unit, each with the number of bytes read for it.
+"""A module's function that reads the documents of a unit, or their Parts, each with the bytes read for it.
 
 Raises ShardError, if the unit cannot be read.
 """
@@ -51,7 +59,10 @@ class Encoder(Protocol):
     """A tokenizer that is created in each process."""
 
     def load(self) -> Encode:
-        """Return a function that converts documents to ids, with the end of text after each."""
+        """Return a function that converts documents to ids, with the end of text after each but Parts.
+
+        The documents of a call are of one split.
+        """
         ...
 
 
@@ -67,9 +78,13 @@ class Recipe:
     tokenizer_sha256: str
     source: dict[str, Any]
     validation_every: int
-    """One of this many documents is for validation, in each unit."""
+    """One of this many documents is for validation."""
     layout: str = ""
     """The encoder's own version: changes when it returns other ids for the same text and tokenizer."""
+    pack: int = 0
+    """Length of the sequences into which examples, which begin with FIRST, are packed; 0 for a stream."""
+    padding: int = 0
+    """Id of the rest of a packed sequence."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -79,7 +94,7 @@ class Recipe:
     @property
     def dtype(self) -> str:
         """The type of the ids in the files."""
-        return dtype_of(self.vocab_size)
+        return "uint32" if self.pack else dtype_of(self.vocab_size)
 
     def fingerprint(self, number: int) -> str:
         """Return a checksum that changes with a unit's shards: with its text, the tokenizer or the split."""
@@ -90,6 +105,7 @@ class Recipe:
             self.dtype,
             FORMAT,
             self.layout,
+            self.pack,
         ]
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
@@ -132,15 +148,10 @@ def _end_with(sentinel: int) -> None:
 def make_unit(number: int) -> dict[str, Shard | None]:
     """Tokenize one unit: make its shards, then its record."""
     recipe = _Process.recipe
-    unit, documents = recipe.units[number], 0
-    writers = {
-        split: _Writer(recipe.folder / f"{split}-{number:05d}.bin", recipe.dtype) for split in recipe.splits
-    }
-    for texts in _batches(recipe.read(unit)):
-        for ids in _Process.encode(texts):
-            documents += 1
-            split = unit.split or ("val" if documents % recipe.validation_every == 0 else "train")
-            writers[split].add(ids)
+    writers = {split: _Writer(recipe.folder / f"{split}-{number:05d}.bin", recipe) for split in recipe.splits}
+    for split, texts in _batches(recipe, recipe.units[number]):
+        for text, ids in zip(texts, _Process.encode(texts), strict=True):
+            writers[split].add(ids, ends=not isinstance(text, Part))
     shards = {split: writer.finish() for split, writer in writers.items()}
     record = {
         "fingerprint": recipe.fingerprint(number),
@@ -150,47 +161,102 @@ def make_unit(number: int) -> dict[str, Shard | None]:
     return shards
 
 
-def _batches(documents: Iterator[tuple[str, int]]) -> Iterator[list[str]]:
-    """Yield documents in lists that fit into memory easily; count the bytes read."""
-    texts: list[str] = []
-    characters = 0
-    for text, size in itertools.chain(documents, [("", 0)]):
-        last = not text and not size
-        if text:
-            texts.append(text)
-            characters += len(text)
-        if size:
-            with _Process.read_bytes.get_lock():
-                _Process.read_bytes.value += size
-        if texts and (last or len(texts) >= BATCH_DOCUMENTS or characters >= BATCH_CHARACTERS):
+def split_of(unit: Unit, number: int, *, validation_every: int) -> str:
+    """Return the split of a unit's document of a number: by a hash, so that any layout gives the same share.
+
+    The first document for validation is by the file's name, since a unit may have few; the others follow in
+    equal distances.
+    """
+    first = int.from_bytes(hashlib.sha256((unit.source or unit.name).encode()).digest()[:8], "big")
+    return unit.split or ("val" if (first + number) % validation_every == 0 else "train")
+
+
+def _batches(recipe: Recipe, unit: Unit) -> Iterator[tuple[str, list[str]]]:
+    """Yield documents of a split in lists that fit into memory easily; count the bytes read."""
+    texts: dict[str, list[str]] = {split: [] for split in recipe.splits}
+    characters = dict.fromkeys(texts, 0)
+    number = 0
+    for text, size in recipe.read(unit):
+        with _Process.read_bytes.get_lock():
+            _Process.read_bytes.value += size
+        if not text:
+            continue
+        split = split_of(unit, number, validation_every=recipe.validation_every)
+        number += not isinstance(text, Part)
+        texts[split].append(text)
+        characters[split] += len(text)
+        if len(texts[split]) >= BATCH_DOCUMENTS or characters[split] >= BATCH_CHARACTERS:
             if _Process.stop.is_set():
                 raise ShardError("another unit could not be read")
-            yield texts
-            texts, characters = [], 0
+            yield split, texts[split]
+            texts[split], characters[split] = [], 0
+    yield from ((split, waiting) for split, waiting in texts.items() if waiting)
 
 
 class _Writer:
     """The writer of one shard, which gets its name when it is complete."""
 
-    def __init__(self, file: Path, dtype: str) -> None:
-        self._file, self._type = file, ARRAY_TYPES[dtype]
+    def __init__(self, file: Path, recipe: Recipe) -> None:
+        self._file, self._recipe = file, recipe
         self._partial = file.with_name(f".{file.name}.partial")
         self._opened = self._partial.open("wb")
         self._digest = hashlib.sha256()
-        self._tokens = 0
+        self._tokens = self._documents = self._longest = self._dropped = self._padding = 0
+        self._length = 0
+        """Tokens of the document that has not ended."""
 
-    def add(self, ids: Sequence[int]) -> None:
-        data = array.array(self._type, ids)
+    def add(self, ids: Sequence[int], *, ends: bool = True) -> None:
+        """Write a document or its next part, or its examples into sequences, each whole or not at all."""
+        if not self._recipe.pack:
+            self._write(ids)
+            self._length += len(ids)
+            if ends:
+                self._count(self._length)
+                self._length = 0
+            return
+        starts = [at for at, number in enumerate(ids) if number & FIRST]
+        for start, end in itertools.pairwise([*starts, len(ids)]):
+            length = end - start
+            if length > self._recipe.pack:
+                self._dropped, self._longest = self._dropped + 1, max(self._longest, length)
+                continue
+            if length > -self._tokens % self._recipe.pack:
+                self._pad()
+            self._write(ids[start:end])
+            self._count(length)
+
+    def _count(self, length: int) -> None:
+        self._documents, self._longest = self._documents + 1, max(self._longest, length)
+
+    def _pad(self) -> None:
+        """Fill the rest of a sequence."""
+        if left := -self._tokens % self._recipe.pack:
+            self._padding += left
+            self._write([self._recipe.padding | FIRST, *[self._recipe.padding] * (left - 1)])
+
+    def _write(self, ids: Sequence[int]) -> None:
+        data = array.array(ARRAY_TYPES[self._recipe.dtype], ids)
         self._opened.write(data)
         self._digest.update(data)
         self._tokens += len(ids)
 
     def finish(self) -> Shard | None:
-        """Give the file its name and return the shard; None, and no file, if it has no token."""
+        """Give the file its name and return the shard; None, and no file, if it has no document."""
+        if self._recipe.pack:
+            self._pad()
+        self._longest = max(self._longest, self._length)
         self._opened.close()
-        if not self._tokens:
+        if not self._tokens and not self._dropped:
             self._partial.unlink()
             return None
         sync(self._partial)
         self._partial.replace(self._file)
-        return Shard(self._file.name, self._tokens, self._digest.hexdigest())
+        return Shard(
+            file=self._file.name,
+            tokens=self._tokens,
+            sha256=self._digest.hexdigest(),
+            documents=self._documents,
+            longest=self._longest,
+            dropped=self._dropped,
+            padding=self._padding,
+        )

@@ -50,7 +50,7 @@ from pathlib import Path
 import lines
 from trainkit.data.documents import pieces_of
 text, folder = map(Path, sys.argv[1:])
-(piece,) = pieces_of(text)
+(piece,) = pieces_of(text, text.parent)
 texts = {"train": "", "valid": ""}
 for number, (found, _) in enumerate(lines.read_lines(piece), start=1):
     texts["train" if number % 20 else "valid"] += found

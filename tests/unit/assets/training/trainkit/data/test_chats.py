@@ -1,67 +1,167 @@
-"""Chats for fine-tuning: checked, split, and a wrong line named."""
+"""Chats for fine-tuning: answers found by a template, masked, packed whole, and a wrong row named."""
 
+import array
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from trainkit.data import chats
-from trainkit.data.shards import ShardError
+from trainkit.data.documents import documents_of, pieces_of
+from trainkit.data.prepare_tokens import prepare
+from trainkit.data.shards import (
+    FIRST,
+    ID_BITS,
+    TRAINED,
+    Manifest,
+    Shard,
+    ShardError,
+    Tokens,
+    check_sequences,
+)
+from trainkit.data.tokenize_unit import Encode, Recipe
+
+END = 256
+QUESTION, ANSWER, TOOL = ({"role": role, "content": role[0]} for role in ("user", "assistant", "tool"))
 
 
-def letters(messages: list[dict[str, str]]) -> int:
-    """Count the letters of a chat, in the place of its tokens."""
-    return sum(len(each["content"]) for each in messages)
-
-
-def prepare(file: Path, *, fingerprint: str = "first") -> tuple[Path, chats.Counts]:
-    return chats.prepare_chats(
-        [file], file.parent, fingerprint, validation_every=20, seq_len=9, load_tokenizer=lambda: letters
+def plain(messages: Sequence[dict[str, Any]], *, add_generation_prompt: bool = False) -> str:
+    """Render as ChatML does."""
+    return (
+        "".join(f"<{m['role']}>{m['content']}.\n" for m in messages) + "<assistant>" * add_generation_prompt
     )
 
 
-def test_chats_are_checked_and_split(tmp_path: Path) -> None:
+def thinking(messages: Sequence[dict[str, Any]], *, add_generation_prompt: bool = False) -> str:
+    """Render as Qwen3 does: the thought is written in the last answer alone."""
+    last = len(messages) - 1
+    told = [
+        m | {"content": f"(think){m['content']}"} if at == last and m["role"] == "assistant" else m
+        for at, m in enumerate(messages)
+    ]
+    return plain(told, add_generation_prompt=add_generation_prompt)
+
+
+def answers(render: Any, messages: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Return what is trained on in each example."""
+    return [[text[a:b] for a, b in spans] for text, spans in chats.examples_of(render, messages)]
+
+
+def test_each_answer_is_trained_on_alone() -> None:
+    system = {"role": "system", "content": "s"}
+    assert answers(plain, [QUESTION, ANSWER]) == [["a."]]
+    assert answers(plain, [system, QUESTION, ANSWER, TOOL, ANSWER, QUESTION]) == [["a.", "a."]]
+
+
+def test_a_template_that_rewrites_answers_gives_examples() -> None:
+    assert answers(thinking, [QUESTION, ANSWER, QUESTION, ANSWER]) == [["(think)a."], ["(think)a."]]
+    *_, (text, _) = chats.examples_of(thinking, [QUESTION, ANSWER, QUESTION, ANSWER])
+    assert text == "<user>u.\n<assistant>a.\n<user>u.\n<assistant>(think)a."
+
+
+def test_bits_mark_examples_and_answers() -> None:
+    text = "qq.aa"
+    encoded = SimpleNamespace(ids=list(text.encode()), offsets=[(n, n + 1) for n in range(len(text))])
+    found = chats.with_bits(encoded, [(3, 5)], END)
+    assert bytes(each & ID_BITS for each in found[:-1]) == text.encode()
+    assert [bool(each & FIRST) for each in found] == [True, *[False] * 5]
+    # Each has the bit whose next id is an answer's, or the end of text.
+    assert [bool(each & TRAINED) for each in found] == [False, False, True, True, True, False]
+    assert found[-1] == END
+    encoded.ids[-1] = END
+    assert len(chats.with_bits(encoded, [(3, 5)], END)) == 5, "the template has an end of its own"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """An encoder for tests: as many tokens as a chat's answer says."""
+
+    def load(self) -> Encode:
+        def encode(texts: list[str]) -> list[Sequence[int]]:
+            lengths = [int(json.loads(text)["messages"][1]["content"]) for text in texts]
+            return [array.array("I", [n | FIRST, *[n | TRAINED] * (n - 1)]) for n in lengths]
+
+        return encode
+
+
+def rows(numbers: Sequence[int]) -> str:
+    return "".join(json.dumps({"prompt": "q", "completion": str(n)}) + "\n" for n in numbers)
+
+
+def read(unit: Any) -> Any:
+    return documents_of(unit, rows=chats.CHATS)
+
+
+@pytest.mark.slow
+def test_chats_are_packed_whole_or_dropped(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
-    rows: list[object] = [{"prompt": f"q{n}", "completion": f"a{n}"} for n in range(39)]
-    rows.append({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})
-    file.write_text("\n".join(map(json.dumps, rows)) + "\n\n")
-    folder, _ = prepare(file)
-    train, val = ((folder / name).read_text().splitlines() for name in ("train.jsonl", "val.jsonl"))
-    assert (len(train), len(val)) == (38, 2)
-    assert json.loads(val[0])["messages"][1] == {"role": "assistant", "content": "a0"}
-    assert prepare(file, fingerprint="second")[0] != folder
+    file.write_text(rows([4, 30, 5, 9, 2]))
+    recipe = Recipe(
+        folder=tmp_path / "shards",
+        units=tuple(replace(piece, split="train") for piece in pieces_of(file, tmp_path)),
+        read=read,
+        encoder=Answers(),
+        vocab_size=300,
+        tokenizer_sha256="",
+        source={},
+        validation_every=20,
+        pack=9,
+        padding=7,
+    )
+    manifest = prepare(recipe, workers=1)
+    assert (manifest.sequences("train", 9), manifest.sequences("val", 9)) == (3, 0)
+    assert (manifest.documents("train"), manifest.dropped, manifest.longest) == (4, 1, 30)
+    tokens = Tokens(recipe.folder, manifest, "train")
+    found = tokens.windows([0, 9, 18], 9)
+    assert (found & ID_BITS).tolist() == [[4] * 4 + [5] * 5, [9] * 9, [2] * 2 + [7] * 7]
+    assert np.flatnonzero(found & FIRST).tolist() == [0, 4, 9, 18, 20]
+    assert not (found[2, 2:] & TRAINED).any()
 
 
-def test_chats_longer_than_a_sequence_are_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "a.jsonl"
-    lengths = [2, 30, 4, 4, 2, 9]  # the first is for validation; 4 and 4, 2, 9 are three sequences of 9
-    rows = [{"prompt": "q", "completion": "a" * (length - 1)} for length in lengths]
-    file.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    folder, counts = prepare(file)
-    assert "a" * 29 not in (folder / "train.jsonl").read_text()
-    assert (counts.train, counts.val, counts.tokens, counts.sequences) == (4, 1, 19, 3)
-    said = "4 chats of 19 tokens to train on, 1 for validation; 1 longer than SEQ_LEN=9 are left out ("
-    assert f"made: {said}longest: 30 tokens)" in capsys.readouterr().out
-    assert prepare(file) == (folder, counts)
-    assert f"is there: {said}" in capsys.readouterr().out
+def shards(train: int, val: int, *, packed: int = 64, dropped: int = 0, longest: int = 60) -> Manifest:
+    """A manifest of some packed sequences."""
+    splits = {
+        split: (
+            Shard(f"{split}-00000.bin", count * packed, "", count, longest, dropped, count * packed // 4),
+        )
+        if count
+        else ()
+        for split, count in (("train", train), ("val", val))
+    }
+    if dropped and not train:
+        splits["train"] = (Shard("train-00000.bin", 0, "", 0, longest, dropped),)
+    return Manifest(
+        dtype="uint32",
+        vocab_size=300,
+        tokenizer_sha256="",
+        source={"validation_every": 20},
+        splits=splits,
+        packed=packed,
+    )
 
 
-def test_fewer_chats_than_ranks_are_refused(tmp_path: Path) -> None:
-    for numbers, ways in (
-        ((14, 1, 0), "EVAL_SEQUENCES=0 (no validation), VALIDATION_EVERY=7, fewer nodes or more chats."),
-        ((0, 0, 30), "SEQ_LEN=1024 (all chats fit) or more chats."),
-        ((1, 1, 0), "fewer nodes or more chats."),
+def test_fewer_sequences_than_ranks_are_refused(tmp_path: Path) -> None:
+    for manifest, ways in (
+        (shards(30, 0), "a smaller VALIDATION_EVERY than 20, EVAL_SEQUENCES=0 (no validation), more text."),
+        (shards(0, 0, dropped=30, longest=400), "SEQ_LEN=512 (all fit), more text."),
+        (shards(1, 1), "fewer nodes, more text."),
+        (shards(1, 1, packed=4096), "fewer nodes, SEQ_LEN=960, more text."),
     ):
-        train, val, dropped = numbers
-        counts = chats.Counts(train=train, val=val, dropped=dropped, longest=720)
+        length = manifest.packed
         with pytest.raises(ShardError) as caught:
-            chats.check_ranks(tmp_path, counts, ranks=2, validates=True, seq_len=64)
-        assert str(caught.value).endswith(f"has {train} and {val} that fit SEQ_LEN=64: give {ways}")
-        if train >= 2:
-            chats.check_ranks(tmp_path, counts, ranks=2, validates=False, seq_len=64)
+            check_sequences(tmp_path, manifest, length, ranks=3, validates=True)
+        assert str(caught.value).endswith(f": give {ways}")
+    check_sequences(tmp_path, shards(3, 1), 64, ranks=3, validates=True)
+    check_sequences(tmp_path, shards(3, 0), 64, ranks=3, validates=False)
 
 
 def test_a_line_that_is_no_chat_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
+    good = rows([1])
     for line in (
         "no json",
         "[1]",
@@ -69,8 +169,9 @@ def test_a_line_that_is_no_chat_is_named(tmp_path: Path) -> None:
         '{"prompt": "q", "completion": ""}',
         '{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]}',
         '{"messages": [{"role": "user", "content": "q"}]}',
+        '{"messages": [{"role": "user"}, {"role": "assistant", "content": "a"}]}',
+        '{"messages": [{"content": "q"}, {"role": "assistant", "content": "a"}]}',
     ):
-        file.write_text('{"prompt": "q", "completion": "a"}\n' + line + "\n")
-        with pytest.raises(ShardError, match=r"a\.jsonl, line 2: not a chat"):
-            prepare(file)
-        assert not list(tmp_path.glob("chats-*/*.jsonl"))
+        file.write_text(good + line + "\n")
+        with pytest.raises(ShardError, match=rf"a\.jsonl, byte {len(good)}: this line is not a chat"):
+            list(read(pieces_of(file, tmp_path)[0]))

@@ -1,6 +1,7 @@
 """Files that data is made of, their space, and the end of a preparation."""
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ def stdlib(tmp_path: Path) -> Path:
 def test_text_of_the_machine_is_gathered_once(stdlib: Path, tmp_path: Path) -> None:
     licences = tmp_path / "licences"
     (only,) = machine_text.gather(tmp_path / "none", licences=licences, stdlib=stdlib)
-    assert only.read_text(encoding="utf-8").split() == "Module a. Class A. Method f. Module b.".split()
+    texts = [json.loads(line)["text"] for line in only.read_text(encoding="utf-8").splitlines()]
+    assert " ".join(texts).split() == "Module a. Class A. Method f. Module b.".split()
     licences.mkdir()
     (licences / "MIT-2").write_text("Permission is granted.\n", encoding="utf-8")
     (licences / "MIT").symlink_to("MIT-2")
@@ -46,7 +48,7 @@ def test_text_of_the_machine_is_gathered_once(stdlib: Path, tmp_path: Path) -> N
         return machine_text.gather(tmp_path / "to", licences=licences, stdlib=stdlib)
 
     first, second = gather()
-    assert first.read_text(encoding="utf-8") == "Permission is granted.\n"
+    assert first.read_text(encoding="utf-8") == '{"text": "Permission is granted.\\n"}\n'
     before = second.stat().st_mtime_ns
     assert gather()[1].stat().st_mtime_ns == before
     (licences / "BSD").write_text("Redistribution and use are permitted.\n", encoding="utf-8")

@@ -121,7 +121,7 @@ def test_a_text_is_fetched_when_it_is_read(
     assert TEXT.fingerprint == f"{REPOSITORY}@{'0' * 40}"
     assert hub_text.space_of(unit, shards=0.7) == pytest.approx(10_000 + 20_000 * 0.7)
     assert served.requests == []
-    monkeypatch.setattr(hub_text, "documents_of", lambda piece: iter([(piece.file.read_text(), 1)]))
+    monkeypatch.setattr(hub_text, "documents_of", lambda piece, **_: iter([(piece.file.read_text(), 1)]))
     for _ in range(2):
         assert next(hub_text.fetched_documents(unit)) == (DIGITS.decode(), 1)
     assert (len(served.requests), hub_text.space_of(unit)) == (1, 20_000)

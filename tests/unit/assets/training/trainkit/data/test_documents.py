@@ -1,5 +1,6 @@
 """DATA_DIR/raw: what is read there, in which pieces, and how it is cut into documents and words."""
 
+import gzip
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -8,22 +9,36 @@ from pathlib import Path
 import pytest
 from trainkit.data import documents, words
 from trainkit.data.shards import ShardError
+from trainkit.data.tokenize_unit import split_of
+
+MORE = ("part/c4.json.gz", "part/d.jsonl.zst", "part/.hidden.txt", "part/settings.json", "part/e.parquet.gz")
 
 
 def read(file: Path, *, piece_bytes: int = 2**26) -> list[str]:
     """Return all documents of all pieces of a file."""
-    pieces = documents.pieces_of(file, piece_bytes=piece_bytes)
+    pieces = documents.pieces_of(file, file.parent, piece_bytes=piece_bytes)
     return [text for piece in pieces for text, _ in documents.documents_of(piece)]
 
 
 def test_files_of_three_kinds_are_the_text(tmp_path: Path) -> None:
     assert documents.own_files(tmp_path) == []
-    assert documents.fingerprint_of([]) is None
+    assert documents.fingerprint_of([], tmp_path) is None
     (tmp_path / "raw" / "gpt2_bpe").mkdir(parents=True)
-    for name in ("c.txt", "b.jsonl", "a.parquet", "vocab.txt", "wiki.zip", "notes.md", "gpt2_bpe/dict.txt"):
+    for name in (
+        "c.txt",
+        "b.jsonl",
+        "a.parquet",
+        "vocab.txt",
+        "wiki.zip",
+        "notes.md",
+        "gpt2_bpe/dict.txt",
+        *MORE,
+    ):
+        (tmp_path / "raw" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "raw" / name).touch()
-    found = documents.own_files(tmp_path, without={"vocab.txt"})
-    assert [file.name for file in found] == ["a.parquet", "b.jsonl", "c.txt"]
+    found = documents.own_files(tmp_path, without={"vocab.txt", "gpt2_bpe"})
+    named = [file.relative_to(tmp_path / "raw").as_posix() for file in found]
+    assert named == ["a.parquet", "b.jsonl", "c.txt", *MORE[:2]]
 
 
 def test_pieces_of_a_text_are_the_text(tmp_path: Path) -> None:
@@ -31,7 +46,7 @@ def test_pieces_of_a_text_are_the_text(tmp_path: Path) -> None:
     text = "".join(f"line {i} of it: äöü €\n" + "\n" * (i % 3) for i in range(60)) + "no end"
     file.write_text(text, encoding="utf-8")
     for piece_bytes in (1, 7, 100, 1000, 10**6):
-        pieces = documents.pieces_of(file, piece_bytes=piece_bytes)
+        pieces = documents.pieces_of(file, tmp_path, piece_bytes=piece_bytes)
         assert sum(piece.size_bytes for piece in pieces) == file.stat().st_size
         assert len({e.fingerprint for e in pieces}) == len({e.name for e in pieces}) == len(pieces)
         found = [document for piece in pieces for document in documents.documents_of(piece)]
@@ -43,7 +58,7 @@ def test_a_big_file_is_cut_but_for_parquet(tmp_path: Path) -> None:
     for name, size in {"a.txt": 2**26 + 1, "b.jsonl": 2**27, "c.parquet": 2**27, "d.txt": 0}.items():
         with (tmp_path / name).open("wb") as file:
             file.truncate(size)
-    counts = {file.name: len(documents.pieces_of(file)) for file in sorted(tmp_path.iterdir())}
+    counts = {file.name: len(documents.pieces_of(file, tmp_path)) for file in sorted(tmp_path.iterdir())}
     assert counts == {"a.txt": 2, "b.jsonl": 2, "c.parquet": 1, "d.txt": 0}
 
 
@@ -53,7 +68,7 @@ def test_a_long_line_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monkey
     text = "é" * 33 + "\nnext\n" + "ü" * 20
     file.write_text(text, encoding="utf-8")
     for size in (8, 10**6):
-        pieces = documents.pieces_of(file, piece_bytes=size)
+        pieces = documents.pieces_of(file, tmp_path, piece_bytes=size)
         parts = [part for piece in pieces for part in documents.text_lines(piece)]
         assert "".join(parts) == text
         assert max(len(part) for part in parts) <= 10
@@ -84,12 +99,34 @@ def test_json_lines_give_their_text_each_once(tmp_path: Path) -> None:
             read(file)
 
 
+def test_compressed_files_are_read(tmp_path: Path) -> None:
+    files = {"a.txt.gz": b"one\n", "b/c.json.gz": b'{"text": "two"}\n'}
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(gzip.compress(content))
+    (unit,) = documents.units_of(documents.text_files(tmp_path), tmp_path, validation_every=20)
+    assert [text for text, _ in documents.documents_of(unit)] == ["one\n", "two"]
+    assert unit.size_bytes > 4 * sum(map(len, files.values()))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"one" * 999)[:-20])
+    with pytest.raises(ShardError, match=r"a\.txt\.gz cannot be read .*: replace it, and submit again"):
+        list(documents.documents_of(unit))
+
+
+def test_parts_of_one_file_have_one_split(tmp_path: Path) -> None:
+    (tmp_path / "big.txt").write_text("x\n" * 500)
+    pieces = documents.pieces_of(tmp_path / "big.txt", tmp_path, piece_bytes=100)
+    assert len({split_of(piece, 0, validation_every=2) for piece in pieces}) == 1
+    assert [piece.is_last for piece in pieces] == [False] * 9 + [True]
+
+
 def test_a_file_that_is_written_anew_is_another(tmp_path: Path) -> None:
     file, found = tmp_path / "a.jsonl", []
     for text, written_at in (("hello", 1), ("WORLD", 2)):
         file.write_text(json.dumps({"text": text}), encoding="utf-8")
         os.utime(file, ns=(written_at, written_at))
-        found.append((documents.fingerprint_of([file]), documents.pieces_of(file)[0].fingerprint))
+        found.append(
+            (documents.fingerprint_of([file], tmp_path), documents.pieces_of(file, tmp_path)[0].fingerprint)
+        )
     assert set(found[0]).isdisjoint(found[1])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 from trainkit.data import prepare_tokens
-from trainkit.data.documents import documents_of, pieces_of
+from trainkit.data.documents import documents_of, pieces_of, text_files, units_of
 from trainkit.data.prepare_tokens import finished, prepare
 from trainkit.data.shards import Manifest, ShardError
 from trainkit.data.tokenize_unit import Recipe
@@ -20,13 +20,14 @@ from tests.unit.assets.training.workload_modules import Letters
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Callable[..., Recipe]:
-    """Recipes of six files of text, each of some blocks."""
+    """Recipes of six files, each of some documents."""
     raw = tmp_path / "raw"
     raw.mkdir()
     for number in range(6):
-        lines = [f"line {line} of file {number}\n{'x' * 990}\n\n" for line in range(40)]
-        (raw / f"{number}.txt").write_text("".join(lines), encoding="utf-8")
-    units = tuple(piece for file in sorted(raw.iterdir()) for piece in pieces_of(file, piece_bytes=9000))
+        texts = [f"line {line} of file {number}\n{'x' * 990}\n\n" for line in range(40)]
+        lines = [json.dumps({"text": text}) + "\n" for text in texts]
+        (raw / f"{number}.jsonl").write_text("".join(lines), encoding="utf-8")
+    units = tuple(piece for file in sorted(raw.iterdir()) for piece in pieces_of(file, raw, piece_bytes=9000))
 
     def make(folder: str = "shards", **other: Any) -> Recipe:
         settings: dict[str, Any] = {"units": units, "read": documents_of, "encoder": Letters()}
@@ -53,8 +54,55 @@ def test_two_processes_make_the_shards_of_one(recipe: Callable[..., Recipe]) -> 
     manifest = json.loads((one.folder / "manifest.json").read_text(encoding="utf-8"))
     count = {split: sum(s["tokens"] for s in manifest["splits"][split]) for split in ("train", "val")}
     documents = sum(int((np.fromfile(file, dtype="<u2") == 256).sum()) for file in one.folder.glob("*.bin"))
-    assert sum(count.values()) == sum(unit.size_bytes for unit in one.units) + documents
+    texts = [text for unit in one.units for text, _ in documents_of(unit)]  # type: ignore[arg-type]
+    assert sum(count.values()) == sum(map(len, texts)) + documents
+    noted = sum(s["documents"] for shards in manifest["splits"].values() for s in shards)
+    assert noted == documents == len(texts)
     assert 0 < count["val"] < count["train"]
+
+
+def made_of(recipe: Callable[..., Recipe], folder: Path, **other: Any) -> Manifest:
+    """Make the shards of all files of a folder, whose tokens are their bytes."""
+    units = units_of(text_files(folder), folder, validation_every=20)
+    return made(recipe(folder.name + "-shards", units=units, validation_every=20, **other))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["files", "lines", "lines of many files"])
+def test_one_document_of_twenty_is_for_validation(
+    recipe: Callable[..., Recipe], tmp_path: Path, layout: str
+) -> None:
+    folder, texts = tmp_path / "many", [f"{number} {'x' * 4990}" for number in range(120)]
+    folder.mkdir()
+    lines = [json.dumps({"text": text}) + "\n" for text in texts]
+    if layout == "files":
+        for number, text in enumerate(texts):
+            (folder / f"{number}.txt").write_text(text, encoding="utf-8")
+    elif layout == "lines":
+        (folder / "all.jsonl").write_text("".join(lines), encoding="utf-8")
+    else:
+        for number in range(12):
+            (folder / f"{number}.jsonl").write_text("".join(lines[number::12]), encoding="utf-8")
+    manifest = made_of(recipe, folder)
+    assert (manifest.documents("train"), manifest.documents("val")) == (114, 6)
+    assert len(manifest.shards()) == 2, "small files have no shard each"
+
+
+@pytest.mark.slow
+def test_a_book_is_one_document_and_its_end(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
+    folder, book = tmp_path / "book", "".join(f"line {line} of a book\n\n" for line in range(30_000))
+    folder.mkdir()
+    (folder / "book.txt").write_text(book, encoding="utf-8")
+    manifest = made_of(recipe, folder)
+    shards = {
+        shard.file: np.fromfile(tmp_path / "book-shards" / shard.file, "<u2") for shard in manifest.shards()
+    }
+    train, val = shards.values()
+    assert [int((ids == 256).sum()) for ids in (train, val)] == [1, 1]
+    assert (train[-1], val[-1]) == (256, 256)
+    assert bytes([*train[:-1], *val[:-1]]) == book.encode()
+    assert len(val) == pytest.approx(len(book) / 20, rel=0.01)
+    assert manifest.longest == len(train)
 
 
 @pytest.mark.slow

@@ -55,6 +55,16 @@ def test_own_files_are_read_by_name(own: Made) -> None:
     assert read == ["one", "two", "text"]
 
 
+def test_what_is_not_read_is_named(own: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("b.zip", "notes.md", "more/c.csv"):
+        (own.data / "raw" / name).parent.mkdir(exist_ok=True)
+        (own.data / "raw" / name).write_text("x")
+    own.units()
+    assert capsys.readouterr().out.startswith(
+        "data: not read: b.zip, more/c.csv, notes.md (what is read: *.txt, "
+    )
+
+
 def test_torn_and_other_shards_are_made_again(own: Made, capsys: pytest.CaptureFixture[str]) -> None:
     def said(text: Made = own) -> str:
         text.ensure(None)
@@ -62,7 +72,9 @@ def test_torn_and_other_shards_are_made_again(own: Made, capsys: pytest.CaptureF
 
     shard, text = own.folder / "train-00000.bin", own.data / "raw" / "a.txt"
     assert "vocabulary 300, tokens: train 4, val 0" in said()
-    assert said() == f"data: {own.folder} is there\n"
+    is_there, of_earlier = said().splitlines()
+    assert is_there == f"data: {own.folder} is there: tokens: train 4, val 0"
+    assert "of an earlier version" in of_earlier
     shard.write_bytes(b"torn")
     assert "train-00000.bin is corrupt: it has 4 bytes" in (torn := said())
     assert "made in" in torn
