@@ -153,6 +153,15 @@ class Summary(_Record):
     restarts: int | None = None
 
 
+class Data(_Record):
+    """What was prepared to train on."""
+
+    described: list[str]
+    """A sentence for each text."""
+    tokens: int
+    """Tokens of an epoch; 0 if unknown."""
+
+
 class Run(_Record):
     """State of a run when it was read."""
 
@@ -183,6 +192,8 @@ class Run(_Record):
     """Damaged lines of metrics, starts and ends, which are left out; 0 from older scripts."""
     network: Network | None = None
     """None of a run on one node or on CPUs, or of older scripts."""
+    data: Data | None = None
+    """None before the preparation, or of older scripts."""
     not_finite: dict[str, NotFinite]
     figures: list[Figure]
     axes: dict[str, list[float | None]]

@@ -71,6 +71,13 @@ def summary_table(runs: Sequence[Run]) -> Table:
         found = [measure(run.summary) for run in runs]
         if any(value is not None for value in found):
             rows.append((name, *("" if value is None else shown(value) for value in found)))
+    data = [run.data for run in runs]
+    if any(data):
+        rows.append(("data", *("; ".join(each.described) if each else "" for each in data)))
+        epochs = [
+            (run.summary.tokens or 0) / run.data.tokens if run.data and run.data.tokens else 0 for run in runs
+        ]
+        rows.append(("epochs so far", *(f"{each:,.3g}" if each else "" for each in epochs)))
     networks = [", ".join(run.network.transports) if run.network else "" for run in runs]
     if any(networks):
         rows.append(("network between the nodes", *networks))

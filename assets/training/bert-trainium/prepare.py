@@ -104,7 +104,8 @@ def run() -> None:
         context=settings.bert_context,
         vocabulary=find_vocabulary(corpus, text, data=data, size=settings.vocab_size, bucket=bucket),
     )
-    note_for_training(shards=str(shards.ensure(bucket)))
+    folder = shards.ensure(bucket)
+    note_for_training(shards=str(folder), **shards.note())
 
 
 if __name__ == "__main__":

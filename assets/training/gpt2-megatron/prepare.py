@@ -117,7 +117,7 @@ def run() -> None:
     )
     if os.environ.get("INIT_FROM") == PUBLISHED:
         have_published(shards.data, bucket)
-    note_for_training(shards=str(folder))
+    note_for_training(shards=str(folder), **shards.note())
 
 
 def shards_of_run(bucket: DatasetBucket | None) -> Shards:

@@ -86,6 +86,7 @@ def run() -> None:
         shards=str(shards.ensure(bucket)),
         init_from=init_from,
         weights=str(weights) if weights else None,
+        **shards.note(),
     )
 
 

@@ -143,7 +143,7 @@ def run() -> None:
         noted={"symbols": manifest.source["symbols"]},
         others={DICTIONARY: numbering.dictionary.encode()},
     )
-    note_for_training(shards=str(folder))
+    note_for_training(shards=str(folder), **shards.note())
 
 
 if __name__ == "__main__":

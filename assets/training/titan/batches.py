@@ -10,6 +10,7 @@ This is all that knows torchtitan's loaders, which its next version replaces.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import tyro
-from datasets import load_dataset
+from datasets import IterableDataset, load_dataset
 from texts import address
 from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.loss import IGNORE_INDEX
@@ -33,6 +34,8 @@ from torchtitan.hf_datasets.text_datasets import (
 from trainkit.data.mixture import Mixture, Part
 from trainkit.data.shards import FIRST, ID_BITS, TRAINED, Tokens, read_manifest
 
+SHUFFLED_ROWS = 1000
+"""Rows of a stream that are shuffled with each other."""
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -119,15 +122,38 @@ class ShardLoader(BaseDataLoader):
 
 
 def streams(
-    parts: Sequence[Part], *, splits: Sequence[str], seed: int
+    parts: Sequence[Part], *, splits: Sequence[str], seed: int, workers: int
 ) -> InterleavedHuggingFaceTextDataLoader.Config:
-    """Return the loader's config of a split of each data set, by its column "text"."""
+    """Return the loader's config of a split of each data set, by its column "text".
+
+    Args:
+        workers: processes that read and tokenize; at most the files of a rank, since torchtitan's loader
+            would loop forever in one without a file. With none, for validation, nothing is shuffled.
+    """
     sources = []
     for part, split in zip(parts, splits, strict=True):
         path, configuration = address(part.name)
         # torchtitan looks names up in small letters.
         key = f"{part.name} {split}".lower()
-        load = partial(load_dataset, name=configuration, split=split, streaming=True)
+        load = partial(open_stream, configuration=configuration, split=split, seed=seed if workers else None)
         DATASETS[key] = DatasetConfig(path=path, loader=load, sample_processor=itemgetter("text"))
         sources.append(HFDataSource(dataset=key, weight=part.weight))
-    return InterleavedHuggingFaceTextDataLoader.Config(sources=sources, seed=seed)
+    return InterleavedHuggingFaceTextDataLoader.Config(sources=sources, seed=seed, num_workers=workers)
+
+
+def open_stream(path: str, *, configuration: str | None, split: str, seed: int | None) -> IterableDataset:
+    """Return a split of a data set, whose files and blocks of rows are shuffled by the seed.
+
+    IterableDataset.shuffle would lose what its buffer holds at each resume; a block is read again instead.
+    """
+    found = load_dataset(path, name=configuration, split=split, streaming=True)
+    if seed is None:
+        return found
+    files = found._ex_iterable.shuffle_data_sources(np.random.default_rng(seed))
+    rows = IterableDataset(files, info=found.info, split=found.split).select_columns(["text"])
+    return rows.map(partial(_shuffle, seed=seed), batched=True, batch_size=SHUFFLED_ROWS)
+
+
+def _shuffle(block: dict[str, list[str]], *, seed: int) -> dict[str, list[str]]:
+    texts = block["text"]
+    return {"text": random.Random(f"{seed} {texts[0]}").sample(texts, len(texts))}  # noqa: S311 (no secret)

@@ -226,7 +226,8 @@ def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
     parts, seed = settings.parts, settings.seed
     if parts[0].name.startswith(STREAM):
         splits = data["val_splits"] if split == "val" else [split] * len(parts)
-        return streams(parts, splits=splits, seed=seed)
+        workers = data["workers"] if split == "train" else 0
+        return streams(parts, splits=splits, seed=seed, workers=workers)
     options = {"parts": parts, "folders": data["shards"], "split": split, "end_of_text": data["end_of_text"]}
     if split == "train":
         return ShardLoader.Config(**options, seed=seed)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from trainkit.data.chats import Chats
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.hf_weights import find_weights
 from trainkit.data.lifecycle import main, note_for_training, validation_every
-from trainkit.data.mixture import Part
 from trainkit.data.shards import ShardError, check_sequences, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
 from trainkit.fitting import Choice
@@ -36,6 +34,8 @@ from trainkit.run.settings import ranks_of_node
 
 WORKLOAD = "titan"
 VALIDATION_EVERY = 20
+STREAM_WORKERS = 2
+"""Processes of a rank that read a stream and tokenize it, so that a step does not wait for the hub."""
 VALIDATION_SPLITS = ("validation", "test")
 
 
@@ -49,7 +49,7 @@ def run() -> None:
         check_weights(settings, weights)
     tokenizer = given_tokenizer(settings.tokenizer, weights)
     if settings.parts[0].name.startswith(STREAM):
-        note = prepare_streams(settings.parts, tokenizer, validates=settings.eval_sequences > 0)
+        note = prepare_streams(settings, tokenizer, ranks=data_ranks(settings, weights))
     else:
         note = prepare_shards(data, settings, tokenizer, weights)
     if weights:
@@ -58,7 +58,7 @@ def run() -> None:
     if model := known_model(settings, str(weights) if weights else None):
         check_vocabulary(int(str(note.get("vocab_size", 0))), model.vocabulary)
     check_recipe(settings, split_arguments(sys.argv[1:])[1], note)
-    note_for_training(**note)
+    note_for_training(**note)  # type: ignore[arg-type]
 
 
 def check_recipe(settings: Settings, options: list[str], note: dict[str, object]) -> None:
@@ -105,12 +105,13 @@ def prepare_shards(
                 f"data: no document of {part.name} is longer than {manifest.longest:,} tokens: "
                 f"SEQ_LEN={length} gains nothing"
             )
-        described.append(f"{part.name}: {shards.counts(manifest)}")
+        described += shards.note()["described"]
         tokenizer = tokenizer or folders[0] / TOKENIZER
     first = read_manifest(folders[0])
     return {
         "shards": [str(folder) for folder in folders],
         "described": described,
+        "tokens": first.tokens("train") if len(folders) == 1 else 0,
         "sequences": [read_manifest(each).sequences("train", length) for each in folders],
         "tokenizer": str(weights or folders[0]),
         "vocab_size": first.vocab_size,
@@ -118,8 +119,11 @@ def prepare_shards(
     }
 
 
-def prepare_streams(parts: Sequence[Part], tokenizer: Path | None, *, validates: bool) -> dict[str, object]:
+def prepare_streams(settings: Settings, tokenizer: Path | None, *, ranks: int) -> dict[str, object]:
     """Check data sets that are streamed, of which nothing is made; return the note for train.py.
+
+    Args:
+        ranks: number of ranks that read different data.
 
     Raises:
         ShardError: a data set cannot be read, or there is no tokenizer with an end of text.
@@ -129,36 +133,52 @@ def prepare_streams(parts: Sequence[Part], tokenizer: Path | None, *, validates:
             f"DATA={STREAM}... is tokenized by torchtitan, which needs a folder with {TOKENIZER} and "
             f"{TOKENIZER_CONFIG} that names an eos_token: give INIT_FROM or TOKENIZER=/FOLDER."
         )
+    val_splits, workers = [], STREAM_WORKERS
+    for part in settings.parts:
+        val_split, files = stream_of(part.name, validates=settings.eval_sequences > 0)
+        val_splits.append(val_split)
+        each = f"each reads {files // ranks:,}"
+        if files % ranks:
+            each = (
+                "each reads all of them, and drops the rows of the others: take a number that divides "
+                f"{files:,}, or download the data set into a folder of datasets/"
+            )
+        workers = min(workers, files if files % ranks else files // ranks)
+        print(f"data: {part.name} has {files:,} files for {ranks:,} data-parallel ranks: {each}")
     return {
         "tokenizer": str(tokenizer.parent),
         "vocab_size": bpe.Bpe((tokenizer,)).vocab_size,
-        "val_splits": [validation_split(part.name) if validates else "" for part in parts],
+        "val_splits": val_splits,
+        "workers": workers,
     }
 
 
-def validation_split(name: str) -> str:
-    """Return the validation split of a data set of the hub.
+def stream_of(name: str, *, validates: bool) -> tuple[str, int]:
+    """Return the validation split of a data set of the hub, and the number of its files to train on.
 
     Raises:
         ShardError: the data set cannot be read, or has no such split.
     """
-    from datasets import get_dataset_split_names  # noqa: PLC0415 (seconds)
+    from datasets import get_dataset_split_names, load_dataset  # noqa: PLC0415 (seconds)
 
     path, configuration = address(name)
     try:
         splits = get_dataset_split_names(path, configuration)
+        train = (
+            load_dataset(path, configuration, split="train", streaming=True) if "train" in splits else None
+        )
     except Exception as error:  # of the hub, the network or the data set's own format
         raise ShardError(
             f"DATA={name} cannot be read ({reason(error, line=0)}): compare its name, give HF_TOKEN if it is "
             "gated, and give the nodes access to the hub (NAT, or HF_ENDPOINT)."
         ) from error
     found = [split for split in VALIDATION_SPLITS if split in splits]
-    if "train" not in splits or not found:
+    if not train or (validates and not found):
         raise ShardError(
             f"DATA={name} has the splits {', '.join(splits)}, and train and one of "
             f"{', '.join(VALIDATION_SPLITS)} are needed: give EVAL_SEQUENCES=0 to train without validation."
         )
-    return found[0]
+    return found[0] if validates else "", int(train.num_shards)
 
 
 def data_ranks(settings: Settings, weights: Path | None) -> int:

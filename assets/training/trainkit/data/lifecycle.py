@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trainkit.data.dataset_bucket import BucketError
@@ -34,8 +34,14 @@ def validation_every(default: int) -> int:
     return int(os.environ.get("VALIDATION_EVERY") or default)
 
 
-def note_for_training(**note: object) -> None:
-    """Write $RUN_DIR/data.json, which train.py reads."""
+def note_for_training(*, described: Sequence[str] = (), tokens: int = 0, **note: object) -> None:
+    """Write $RUN_DIR/data.json, which train.py reads.
+
+    Args:
+        described: a sentence for each text, for the report of the run.
+        tokens: tokens of an epoch, for the same.
+    """
+    note |= {"described": described, "tokens": tokens}
     write_whole(Path(os.environ["RUN_DIR"]) / "data.json", json.dumps(note) + "\n")
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from trainkit.data import bpe, machine_text
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
@@ -150,6 +150,14 @@ class TextShards:
             for split in manifest.splits
         )
         return found + (f"; the longest has {manifest.longest // ids_each:,}" if manifest.longest else "")
+
+    def note(self) -> dict[str, Any]:
+        """Return what the report of a run has of the data, for note_for_training."""
+        manifest = read_manifest(self.folder)
+        return {
+            "described": [f"{self.name}: {self.counts(manifest)}"],
+            "tokens": manifest.tokens("train"),
+        }
 
     def _is_done(self) -> bool:
         """Return True if all shards exist; a missing or incomplete shard is made again."""

@@ -27,6 +27,15 @@ def first_line(file: Path) -> str | None:
     return next(iter(lines_of(file)), None)
 
 
+def prepared(run_dir: Path) -> dict[str, Any] | None:
+    """Read what prepare.py noted of the data: `described`, and `tokens` of an epoch, 0 if unknown."""
+    try:
+        noted = json.loads((run_dir / "data.json").read_text(encoding="utf-8"))
+        return {"described": [str(each) for each in noted["described"]], "tokens": int(noted["tokens"])}
+    except (OSError, ValueError, KeyError, TypeError):  # not yet, or of older scripts
+        return None
+
+
 def seconds(time: str) -> float:
     """Parse a time in the form of job.slurm and Metrics to seconds since 1970. Raises ValueError."""
     return datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()

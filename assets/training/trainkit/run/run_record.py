@@ -138,6 +138,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
         "summary": summary_of(reading, start_count=len(starts), goodput=share),
         "damaged_rows": damaged,
         "network": nccl.noted(run_dir),
+        "data": run_files.prepared(run_dir),
         "not_finite": reading.wrong,
         "figures": published(figures, settings.get("FAMILY"), run_dir, starts),
     }

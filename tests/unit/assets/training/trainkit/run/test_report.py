@@ -20,7 +20,7 @@ from ops.account.head_node import MAX_OUTPUT_BYTES
 from ops.report.goodput import goodput_table
 from ops.report.html import table_html
 from ops.report.record import Run, unpack
-from ops.report.tables import profiles_table
+from ops.report.tables import profiles_table, summary_table
 from tests.unit.assets.training.trainkit.run.runs import row as whole_row
 from tests.unit.ops.report.example_run import write_all_reduce, write_training
 from training_cluster.paths import TRAINING
@@ -142,6 +142,17 @@ def test_a_run_tells_its_profiles(tmp_path: Path) -> None:
         "https://ui.perfetto.dev",
     ]
     assert '<a href="https://ui.perfetto.dev" rel="noreferrer">' in table_html(table)
+
+
+def test_a_run_tells_its_data(tmp_path: Path) -> None:
+    run_dir = write_training(tmp_path, steps=1000)
+    assert recorded(run_dir).data is None
+    tokens = recorded(run_dir).summary.tokens
+    assert tokens
+    noted = {"described": ["raw: tokens: train 7 (1 documents)"], "tokens": tokens // 4, "shards": []}
+    (run_dir / "data.json").write_text(json.dumps(noted))
+    rows = dict(summary_table([recorded(run_dir)]).rows)
+    assert (rows["data"], rows["epochs so far"]) == (noted["described"][0], "4")
 
 
 def test_a_lost_start_lasts_to_its_last_row(tmp_path: Path) -> None:
