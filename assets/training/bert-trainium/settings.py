@@ -15,6 +15,7 @@ from trainkit.resuming import check_batch
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
+    VALIDATION_SHARES,
     AccumulatingSettings,
     check_number,
     check_variable,
@@ -27,9 +28,6 @@ CORPORA = (WIKIPEDIA, MACHINE, OWN)
 CONTEXTS = range(8, 513)
 # BERT's alphabet and special tokens must fit, and an id is two bytes in the files.
 VOCAB_SIZES = range(300, 65_537)
-# One of so many documents is for validation. Random second segments come from the same share of a batch of
-# 256 documents (pairs.rows_of), where a smaller share might be a single document.
-VALIDATION_EVERY_ALLOWED = range(2, 65)
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     if settings.bert_context not in CONTEXTS:
         die(f"BERT_CONTEXT is {settings.bert_context}: give a number from {CONTEXTS[0]} to {CONTEXTS[-1]}.")
     check_variable("CORPUS", CORPORA)
-    check_number("VALIDATION_EVERY", VALIDATION_EVERY_ALLOWED)
+    check_number("VALIDATION_EVERY", VALIDATION_SHARES)
     check_number("VOCAB_SIZE", VOCAB_SIZES, settings.vocab_size)
     return dataclasses.replace(settings, device=_device(settings))
 

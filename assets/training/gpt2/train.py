@@ -30,12 +30,13 @@ from trainkit.run.run import Run, die
 CPUS = Path("/sys/devices/system/cpu")
 
 
-def open_data(prepared: Prepared, shape: Shape) -> Manifest:
+def open_data(prepared: Prepared, shape: Shape, *, validates: bool) -> Manifest:
     """Return the manifest of the shards; dies unless they fit the model."""
     folder = prepared.shards
     try:
         manifest = read_manifest(folder)
-        check_lengths(folder, manifest.tokens_of_splits, length=shape.context, setting="GPT2_CONTEXT")
+        tokens, length = manifest.tokens_of_splits, shape.context
+        check_lengths(folder, tokens, length=length, setting="GPT2_CONTEXT", validates=validates)
     except ShardError as error:
         die(str(error))
     if manifest.vocab_size > shape.vocab_size:
@@ -87,7 +88,7 @@ def main() -> None:
     rate = highest_learning_rate(settings, prepared.weights)
     settings = dataclasses.replace(settings, learning_rate=rate)
     shape = shape_of(settings, prepared.weights)
-    manifest = open_data(prepared, shape)
+    manifest = open_data(prepared, shape, validates=settings.eval_sequences > 0)
     texts = {prepared.shards.name: manifest.tokens("train") // shape.context}
     settings = accumulated(run, settings, texts=texts)
     check_precision(

@@ -122,7 +122,7 @@ class ChatEncoder:
 
         tokenizer = Tokenizer.from_file(str(self.weights / TOKENIZER))
         if (end := tokenizer.token_to_id(self._named("eos_token"))) is None:
-            raise ShardError(f"{self.weights / TOKENIZER_CONFIG} names no eos_token of {TOKENIZER}: mend it.")
+            raise ShardError(f"{self.weights / TOKENIZER_CONFIG} names no eos_token of {TOKENIZER}: fix it.")
         return tokenizer, int(end)
 
     def _named(self, name: str) -> Any:

@@ -316,7 +316,7 @@ def parquet_rows(file: Path, rows: Rows) -> Iterator[tuple[str, int]]:
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ShardError(
-            f"{file} has a row that is not {rows.wanted} ({error}): mend it, and submit again."
+            f"{file} has a row that is not {rows.wanted} ({error}): fix it, and submit again."
         ) from error
 
 

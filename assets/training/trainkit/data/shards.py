@@ -163,18 +163,21 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
         ) from error
 
 
-def check_lengths(folder: Path, tokens: Mapping[str, int], *, length: int, setting: str) -> None:
+def check_lengths(
+    folder: Path, tokens: Mapping[str, int], *, length: int, setting: str, validates: bool = True
+) -> None:
     """Check that each split has a sequence, and the token behind it.
 
     Args:
         tokens: number of tokens of each split.
         length: tokens of a sequence; `setting` is its name.
+        validates: False to need no text for validation.
 
     Raises:
         ShardError: a split has fewer tokens.
     """
     for split, count in tokens.items():
-        if count <= length:
+        if count <= length and (validates or split != "val"):
             raise ShardError(
                 f"{folder} has {count} tokens in {split}, fewer than {setting} ({length}) takes: add text, "
                 f"or lower {setting} (for val also VALIDATION_EVERY)."

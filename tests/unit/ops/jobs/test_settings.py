@@ -70,7 +70,6 @@ REFUSED = {
         "is 'all': give a whole number from 1 to 1024.",
     ),
     "no documents for training": ("titan", "VALIDATION_EVERY=1", "is '1': give a whole number from 2 to 999"),
-    "too few for bert's batches": ("bert-trainium", "VALIDATION_EVERY=65", "a whole number from 2 to 64."),
     "too many tokens of gpt2": (
         "gpt2",
         "VOCAB_SIZE=70000",

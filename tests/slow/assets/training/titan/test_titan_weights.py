@@ -134,17 +134,41 @@ def test_ranks_share_the_export_of_a_state(whole_run: list[dict[str, Any]], tmp_
 def test_chats_fine_tune_exported_weights_with_lora(training: Training, weights: Path) -> None:
     raw = training.shared / "datasets" / "titan" / "raw"
     raw.mkdir(parents=True)
-    rows = [{"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}."} for n in range(400)]
+    roles = ("system", "user", "assistant", "user", "assistant")
+    turns = ("Be brief.", "What is {n} plus {n}?", "It is {m}.", "Sure?", "Yes.")
+    rows = [
+        {
+            "messages": [
+                {"role": role, "content": turn.format(n=n, m=2 * n)}
+                for role, turn in zip(roles, turns, strict=True)
+            ]
+        }
+        for n in range(400)
+    ]
     (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     lora = {"TASK": "sft", "DATA": "raw", "LORA_RANK": "4", "LEARNING_RATE": "3e-3"}
-    said = training.run("chats", INIT_FROM=str(weights), **lora)
-    assert "380 chats of " in said
+    lora |= {"INIT_FROM": str(weights)}
+    said = training.run("chats", **lora)
+    assert "(380 examples), val " in said
+    assert "(20 examples); the longest has " in said
     assert f"LEARNING_RATE=0.003, WARMUP_STEPS=2, {STEPS} steps of 8 sequences: " in said
     assert " epochs of raw" in said
     found = training.metrics("chats")
     assert found[-1]["loss"] < found[0]["loss"] - 0.5
     names = (training.run_dir("chats") / "export" / "model.safetensors.index.json").read_text()
     assert "lora" not in names
+    kept = training.checkpoints("chats") / "step-000010"
+    shutil.copytree(kept, training.checkpoints("chats-fewer") / kept.name)
+    job_id = training.submit("chats-fewer", "--nodes=1", GLOBAL_BATCH="8", EXPORT="no", **lora)
+    training.wait(job_id, state="COMPLETED")
+    fewer = [row["loss"] for row in training.metrics("chats-fewer")]
+    assert fewer == pytest.approx([row["loss"] for row in found[10:]], rel=1e-5)
+    said = training.wait(training.submit("short", SEQ_LEN="8", MAX_RESTARTS="0", **lora), state="FAILED")
+    assert "has 0 and 0: give SEQ_LEN=512 (all fit), more text." in said
+
+
+def test_chats_are_masked_as_torchtitan_does(weights: Path, tmp_path: Path) -> None:
+    assert in_environment("titan", "titan_chats.py", str(weights), str(tmp_path)).strip() == "equal"
 
 
 def test_merged_lora_computes_the_same(whole_run: list[dict[str, Any]]) -> None:

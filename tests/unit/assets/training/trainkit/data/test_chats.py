@@ -124,7 +124,7 @@ def test_chats_are_packed_whole_or_dropped(tmp_path: Path) -> None:
 
 def shards(train: int, val: int, *, packed: int = 64, dropped: int = 0, longest: int = 60) -> Manifest:
     """A manifest of some packed sequences."""
-    splits = {
+    splits: dict[str, tuple[Shard, ...]] = {
         split: (
             Shard(f"{split}-00000.bin", count * packed, "", count, longest, dropped, count * packed // 4),
         )
