@@ -175,3 +175,22 @@ def test_a_line_that_is_no_chat_is_named(tmp_path: Path) -> None:
         file.write_text(good + line + "\n")
         with pytest.raises(ShardError, match=rf"a\.jsonl, byte {len(good)}: this line is not a chat"):
             list(read(pieces_of(file, tmp_path)[0]))
+
+
+def test_a_template_renders_roles_and_tools(tmp_path: Path) -> None:
+    template = (
+        "{{ bos_token }}{% for tool in tools or [] %}[{{ tool | tojson }}]{% endfor %}"
+        "{% for m in messages %}{% if m.role == 'robot' %}{{ raise_exception('no robots') }}{% endif %}"
+        "<{{ m.role }}>{%- generation %} {{ m.content }}{% endgeneration %}{% endfor %}"
+    )
+    config = {"bos_token": {"content": "<s>"}, "chat_template": [{"name": "default", "template": template}]}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    encoder = chats.ChatEncoder(tmp_path)
+    render = encoder.renderer()
+    assert render(messages=[QUESTION], tools=[{"é": 1}]) == '<s>[{"é": 1}]<user> u'
+    robot = json.dumps({"messages": [{"role": "robot", "content": "r"}, ANSWER], "tools": None})
+    with pytest.raises(ShardError, match=r"refuses a chat \(no robots\): .*robot"):
+        encoder._examples(render, robot)
+    (tmp_path / "tokenizer_config.json").unlink()
+    with pytest.raises(ShardError, match=r"has no template of chats: take an instruction-tuned model"):
+        encoder.renderer()
