@@ -88,6 +88,8 @@ def chat_of(row: dict[str, Any]) -> str:
     messages = row.get("messages") or [
         {"role": role, "content": row[name]} for role, name in (("user", "prompt"), (ANSWERS, "completion"))
     ]
+    # A column of parquet has all names in each row, and templates ask which of them a message has.
+    messages = [{k: v for k, v in each.items() if v is not None or k == "content"} for each in messages]
     for message in messages:
         content = message.get("content")
         if not (isinstance(content, str) and content) and not message.get("tool_calls"):

@@ -159,6 +159,12 @@ def test_fewer_sequences_than_ranks_are_refused(tmp_path: Path) -> None:
     check_sequences(tmp_path, shards(3, 0), 64, ranks=3, validates=False)
 
 
+def test_names_without_a_value_are_left_out() -> None:
+    asked = {"role": "assistant", "content": None, "tool_calls": [{"name": "f"}], "name": None}
+    found = json.loads(chats.chat_of({"messages": [QUESTION, asked], "tools": None, "prompt": None}))
+    assert found == {"messages": [QUESTION, {n: v for n, v in asked.items() if n != "name"}], "tools": None}
+
+
 def test_a_line_that_is_no_chat_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     good = rows([1])
