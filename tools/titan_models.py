@@ -43,6 +43,7 @@ def facts_of(config: Any) -> dict[str, int]:
         **experts_of(config.layers),
         "flops_per_token": at_zero,
         "flops_per_token_and_position": (at_thousand - at_zero) // 1000,
+        **({"tied": True} if config.enable_weight_tying else {}),
     }
 
 

@@ -26,10 +26,9 @@ def main() -> None:
     import torch  # noqa: PLC0415
     from config import loader_of  # noqa: PLC0415 (titan's own)
     from settings import Settings  # noqa: PLC0415
-    from torch.distributed import distributed_c10d  # noqa: PLC0415
     from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss  # noqa: PLC0415
     from torchtitan.components.optimizer import default_adamw  # noqa: PLC0415
-    from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig  # noqa: PLC0415
+    from torchtitan.config import CompileConfig, TrainingConfig  # noqa: PLC0415
     from torchtitan.models.llama3 import model_registry  # noqa: PLC0415
     from torchtitan.tools.logging import init_logger  # noqa: PLC0415
     from torchtitan.trainer import Trainer  # noqa: PLC0415
@@ -38,8 +37,6 @@ def main() -> None:
     vocabulary: int = model.model.vocab_size
 
     init_logger()
-    if not hasattr(torch.distributed, "set_timeout"):  # torch 2.13 has it under this name only
-        torch.distributed.set_timeout = distributed_c10d._set_pg_timeout
     config = Trainer.Config(
         model_spec=model,
         hf_assets_path=data["tokenizer"],
@@ -53,7 +50,6 @@ def main() -> None:
             mixed_precision_param="bfloat16" if device == "cuda" else "float32",
             disable_cuda_graphs=True,
         ),
-        parallelism=ParallelismConfig(spmd_backend="partial_dtensor"),
         activation_checkpoint=None,
         compile=CompileConfig(enable=device == "cuda"),
         dataloader=loader_of(Settings(data="machine"), data, split="train"),

@@ -12,7 +12,6 @@ from batches import ShardLoader, streams
 from corrections import GptOssAdapter
 from fields import Settings
 from nodes import check_vocabulary, size_of
-from options import NO_PIPELINE
 from profiling import window
 from rows import Rows
 from saving import Checkpoints
@@ -20,7 +19,7 @@ from texts import STREAM
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
-from torchtitan.components.quantization import Float8LinearConverter
+from torchtitan.components.quantization import Float8LinearConverter, MXFP8LinearConverter
 from torchtitan.config import CompileConfig
 from torchtitan.config.manager import custom_registry
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
@@ -54,14 +53,15 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
     package = importlib.import_module(f"torchtitan.models.{settings.model}")
     size = size_of(settings, str(weights) if weights else None)
     converters: list[Any] = []
+    plain = package.model_registry(size, attn_backend="flex").model
+    compiled = settings.compile == "yes"
     if settings.float8 == "yes":
-        converters.append(
-            Float8LinearConverter.Config(
-                filter_fqns=NOT_IN_FLOAT8, model_compile_enabled=settings.compile == "yes"
-            )
-        )
+        kept = NOT_IN_FLOAT8
+        converters.append(Float8LinearConverter.Config(filter_fqns=kept, model_compile_enabled=compiled))
+    if settings.float8 == "mx":
+        names = [name for name, *_ in plain.traverse(Linear.Config) if not name.endswith(tuple(NOT_IN_FLOAT8))]
+        converters.append(MXFP8LinearConverter.Config(fqns=names, model_compile_enabled=compiled))
     if settings.lora_rank:
-        plain = package.model_registry(size, attn_backend="flex").model
         converters.append(
             LoRAConverter.Config(
                 rank=settings.lora_rank, alpha=2.0 * settings.lora_rank, target_modules=lora_targets(plain)
@@ -115,6 +115,12 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
         try:
             config = getattr(importlib.import_module(package), function)()
         except (ImportError, AttributeError) as error:
+            if isinstance(error, ModuleNotFoundError) and error.name not in package.split("."):
+                lacking = str(error.name)
+                die(
+                    f"CONFIG={settings.config} imports the Python module {lacking}, which titan's environment "
+                    "lacks: add a package that has it to titan/requirements.txt, and type make lock."
+                )
             die(
                 f"CONFIG={settings.config} cannot be imported ({error}): give PACKAGE:FUNCTION of a "
                 "module of torchtitan, or of your own with its folder in PYTHONPATH."
@@ -160,7 +166,7 @@ def build(
     check_vocabulary(data.get("vocab_size", 0), spec.model.vocab_size)
     if spec.state_dict_adapter is GptOssStateDictAdapter:
         spec.state_dict_adapter = GptOssAdapter
-    replicas = run.world_size // ranks_of_node() if settings.shard == "node" else 1
+    replicas = run.world_size // (ranks_of_node() * settings.pp) if settings.shard == "node" else 1
     config.hf_assets_path = data["tokenizer"]
     config.dump_folder = str(run.run_dir)
     config.training = dataclasses.replace(
@@ -175,11 +181,10 @@ def build(
     config.parallelism = dataclasses.replace(
         config.parallelism,
         data_parallel_replicate_degree=replicas,
+        pipeline_parallel_degree=settings.pp,
         tensor_parallel_degree=settings.tp,
         context_parallel_degree=settings.cp,
         expert_parallel_degree=settings.ep,
-        # torchtitan's default, spmd_types, has FSDP take plain tensors, which torch 2.13 refuses (ADR 45).
-        spmd_backend="partial_dtensor",
     )
     config.dataloader = loader or loader_of(settings, data, split="train")
     held_back = loader or loader_of(settings, data, split="val")
@@ -216,8 +221,6 @@ def build(
         # Ends in tyro's words on an option that torchtitan does not have.
         kind, rules = type(config), custom_registry
         config = tyro.cli(kind, args=options, default=config, registry=rules, prog="titan --")
-    if config.parallelism.pipeline_parallel_degree > 1:
-        die(f"pipeline_parallel_degree: {NO_PIPELINE}")
     return config
 
 

@@ -1,4 +1,4 @@
-"""Corrections of torchtitan 0.3.0, and of its use of torch 2.13, until newer releases have them."""
+"""Corrections of torchtitan 0.3.0, until newer releases have them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch.distributed import distributed_c10d
 from torch.distributed.tensor import DTensor, Replicate
 from torchtitan.models.common.attention import FusedQKVLinear
 from torchtitan.models.gpt_oss.moe import GptOssGroupedExperts
@@ -20,9 +18,7 @@ SHAPES = {"mlp1_weight": "_EGD", "mlp1_bias": "_EG", "mlp2_weight": "_EDF", "mlp
 
 
 def install() -> None:
-    """Put the corrections into torch and torchtitan; call it before a model is built."""
-    if not hasattr(dist, "set_timeout"):  # torch 2.13 has it under this name only
-        dist.set_timeout = lambda timeout, group=None: distributed_c10d._set_pg_timeout(timeout, group)
+    """Put the corrections into torchtitan; call it before a model is built."""
     FusedQKVLinear._split_qkv_on_save = staticmethod(divided(FusedQKVLinear._split_qkv_on_save))
     for name in ("_permute", "_reverse_permute"):
         setattr(Llama3StateDictAdapter, name, gathered(getattr(Llama3StateDictAdapter, name)))

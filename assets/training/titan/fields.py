@@ -10,8 +10,8 @@ from typing import Literal
 
 from texts import STREAM
 from trainkit.data.mixture import Part, parse_mixture
-from trainkit.fitting import Choice
 from trainkit.run.settings import TrainSettings
+from trainkit.sizes import Choice
 from trainkit.source import ExportSettings
 
 FILE = "titan.json"
@@ -46,6 +46,8 @@ class Settings(TrainSettings, ExportSettings):
     """Sequences of a data-parallel rank and micro-step; 0 for what fits, 1 on CPUs."""
     global_batch: int = 0
     """Sequences of a step over all ranks; 0 for one micro-step a step."""
+    pp: int = 0
+    """Degree of pipeline parallelism; 0 for what fits, 1 on CPUs."""
     tp: int = 0
     """Degree of tensor parallelism; 0 for what fits, 1 on CPUs."""
     cp: int = 0
@@ -58,8 +60,8 @@ class Settings(TrainSettings, ExportSettings):
     """none, selective or full: how many activations are computed again; empty for what fits."""
     compile: Literal["", "yes", "no"] = ""
     """yes or no; empty for yes on GPUs."""
-    float8: Literal["yes", "no"] = "no"
-    """yes: matrix products in float8, for Hopper GPUs and newer."""
+    float8: Literal["yes", "mx", "no"] = "no"
+    """Matrix products in float8: yes for Hopper GPUs and newer, mx (MXFP8) for Blackwell."""
     learning_rate: float = 0.0
     """Highest learning rate; the last one is a tenth of it. 0: 3e-4 from random weights, 2e-5 from others,
     2e-4 for LoRA, and with CONFIG that of the recipe."""

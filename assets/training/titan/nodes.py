@@ -13,24 +13,15 @@ from typing import Any
 
 from fields import Settings
 from trainkit.data.hf_weights import config_of
-from trainkit.fitting import (
-    LOSS_CHUNKS,
-    Choice,
-    DoesNotFitError,
-    Model,
-    Nodes,
-    choose,
-    memory_gib,
-    read_models,
-    sizes_like,
-)
+from trainkit.fitting import LOSS_CHUNKS, DoesNotFitError, choose, memory_gib
 from trainkit.run.run import die
 from trainkit.run.settings import ranks_of_node
+from trainkit.sizes import Choice, Model, Nodes, read_models, sizes_like
 
 MODELS = read_models(Path(__file__).with_name("models.json"))
 """Language models of torchtitan by size; others, which train on images too, are taken by CONFIG."""
-FLOAT8_FROM = 8.9
-"""Least compute capability with float8 (torchtitan.components.quantization.float8)."""
+FLOAT8_FROM = {"yes": (8.9, "g6, p5, p6"), "mx": (10.0, "p6")}
+"""Least compute capability of each FLOAT8 (torchtitan.components.quantization), and families that have it."""
 MASK_BLOCK = 128
 """Tokens of a block of torchtitan's attention mask."""
 QUANTIZED = {"deepseek_v3": "fp8", "gpt_oss": "mxfp4"}
@@ -50,16 +41,17 @@ def check_size(model: str, size: str) -> None:
 def check_float8(settings: Settings) -> None:
     """Die if the GPUs cannot multiply in float8."""
     capability = "0" if settings.is_cpu else os.environ.get("COMPUTE_CAPABILITY", "")  # empty if unknown
-    if settings.float8 == "yes" and capability and float(capability) < FLOAT8_FROM:
+    least, families = FLOAT8_FROM.get(settings.float8, (0.0, ""))
+    if capability and float(capability) < least:
         die(
-            f"FLOAT8=yes needs GPUs of compute capability {FLOAT8_FROM} or more (g6, p5, p6), and those of "
-            f"{os.environ.get('INSTANCE_TYPE', 'this partition')} have {capability}: give FLOAT8=no."
+            f"FLOAT8={settings.float8} needs GPUs of compute capability {least} or more ({families}), and those "
+            f"of {os.environ.get('INSTANCE_TYPE', 'this partition')} have {capability}: give FLOAT8=no."
         )
 
 
 def micro_step(choice: Choice, nodes: Nodes) -> int:
     """Return the sequences that all ranks have in a micro-step."""
-    return nodes.ranks // (choice.tp * choice.cp) * choice.batch_size
+    return nodes.ranks // (choice.pp * choice.tp * choice.cp) * choice.batch_size
 
 
 def faults_of(
@@ -73,11 +65,16 @@ def faults_of(
         global_batch: sequences of a step over all ranks; 0 for one micro-step a step.
     """
     together = choice.tp * choice.cp
-    sharing = nodes.gpus if choice.shard == "node" else nodes.ranks
-    if nodes.ranks % together:
+    sharing = sharing_state(choice, nodes)
+    if nodes.ranks % (choice.pp * together):
         yield (
-            f"TP {choice.tp} x CP {choice.cp} are {together} ranks, which do not divide the {nodes.ranks} "
-            f"ranks of this job: give degrees whose product divides {nodes.ranks}."
+            f"PP {choice.pp} x TP {choice.tp} x CP {choice.cp} are {choice.pp * together} ranks, which do not "
+            f"divide the {nodes.ranks} ranks of this job: give degrees whose product divides {nodes.ranks}."
+        )
+    if choice.pp > choice.batch_size:
+        yield (
+            f"PP is {choice.pp} and BATCH_SIZE {choice.batch_size}; the stages of a pipeline each take "
+            f"another sequence of it: give at least {choice.pp}, or {4 * choice.pp} for stages that wait less."
         )
     if choice.tp > nodes.gpus:
         yield (
@@ -89,6 +86,8 @@ def faults_of(
             f"SHARD=node needs a product of TP and CP that divides a node's {nodes.gpus} ranks: give one, "
             "or SHARD=all."
         )
+    if choice.shard == "node" and nodes.count % choice.pp:
+        yield f"SHARD=node needs a PP that divides the {nodes.count} nodes: give one, or SHARD=all."
     if sharing % choice.ep:
         yield f"EP is {choice.ep} and {sharing} ranks share the experts: give a divisor of {sharing}."
     sequences = micro_step(choice, nodes)
@@ -113,6 +112,11 @@ def faults_of(
         yield from faults_of_model(model, choice, nodes, seq_len=seq_len)
 
 
+def sharing_state(choice: Choice, nodes: Nodes) -> int:
+    """Return the ranks that divide the state of a stage among them."""
+    return nodes.gpus if choice.shard == "node" else nodes.ranks // choice.pp
+
+
 def faults_of_model(model: Model, choice: Choice, nodes: Nodes, *, seq_len: int) -> Iterator[str]:
     """Yield the limits of the model that forbid a layout, which divides the ranks.
 
@@ -126,6 +130,10 @@ def faults_of_model(model: Model, choice: Choice, nodes: Nodes, *, seq_len: int)
             f"TP is {choice.tp} and the model has {model.heads} heads, {model.kv_heads} of keys and values: "
             f"give a divisor of {heads}."
         )
+    if choice.pp > (most := (model.layers + 2) // 2):
+        yield f"PP is {choice.pp} and the model has {model.layers} layers: give at most {most}."
+    if choice.pp > 1 and model.tied:
+        yield f"PP is {choice.pp} and the model's head is its embedding, at both ends of a pipeline: give PP=1."
     if seq_len > model.positions:
         yield (
             f"SEQ_LEN is {seq_len} and the model has {model.positions} positions: give at most "
@@ -139,8 +147,9 @@ def faults_of_model(model: Model, choice: Choice, nodes: Nodes, *, seq_len: int)
         yield (
             f"EP is {choice.ep} and the model has {model.experts} experts: give a divisor of {model.experts}."
         )
-    sharing = nodes.gpus if choice.shard == "node" else nodes.ranks
-    parts, ranks = sharing // choice.ep, sharing if choice.ep > 1 else nodes.ranks // choice.tp
+    sharing = sharing_state(choice, nodes)
+    parts = sharing // choice.ep
+    ranks = sharing if choice.ep > 1 else nodes.ranks // (choice.pp * choice.tp)
     if ranks > model.experts and math.gcd(model.width, model.expert_width) % parts:
         yield (
             f"EP is {choice.ep}, so {parts} ranks share the matrices of an expert, {model.width} x "
@@ -195,10 +204,19 @@ def known_model(settings: Settings, weights: str | None = None) -> Model | None:
 
 
 def nodes_of_job(count: int) -> Nodes:
-    """Return the nodes of a job by the variables of its partition; their memory is 0 where it is unknown."""
-    memory = float(os.environ.get("ACCELERATOR_MEMORY_GIB") or 0)
-    name = os.environ.get("INSTANCE_TYPE", "this partition")
-    return Nodes(count=count, gpus=ranks_of_node(), memory_gib=memory, name=name)
+    """Return the nodes of a job by the variables of its partition; what these lack is 0."""
+    memory, tflops, network = (
+        float(os.environ.get(name) or 0)
+        for name in ("ACCELERATOR_MEMORY_GIB", "ACCELERATOR_PEAK_TFLOPS", "NETWORK_GBPS")
+    )
+    return Nodes(
+        count=count,
+        gpus=ranks_of_node(),
+        memory_gib=memory,
+        name=os.environ.get("INSTANCE_TYPE", "this partition"),
+        tflops=tflops,
+        network_gbps=network,
+    )
 
 
 def training_of(settings: Settings) -> dict[str, Any]:

@@ -22,6 +22,7 @@ DECIDED = {
     "seq_len": ["training.seq_len"],
     "max_steps": ["training.steps"],
     "mixed_precision": ["training.mixed_precision_param", "checkpoint.export_dtype"],
+    "pp": ["parallelism.pipeline_parallel_degree"],
     "tp": ["parallelism.tensor_parallel_degree"],
     "cp": ["parallelism.context_parallel_degree"],
     "ep": ["parallelism.expert_parallel_degree"],
@@ -47,14 +48,7 @@ DECIDED = {
     "profile_steps": ["profiler.*"],
 }
 """Patterns of the options that each setting decides, or the name of the run."""
-# Pull request 188500 of pytorch: a step of micro-batches.
-NO_PIPELINE = (
-    "torchtitan 0.3.0 calls pipeline parallelism with an interface that torch 2.13 lacks: give more TP, or "
-    "more nodes with SHARD=all."
-)
 REFUSED = {
-    NO_PIPELINE: ["parallelism.pipeline_parallel_degree"],
-    "torch 2.13 lacks what torchtitan's other backends need: leave it out.": ["parallelism.spmd_backend"],
     "a run resumes with all that its checkpoint has: for its weights alone, export it (EXPORT_RUN), and give "
     "INIT_FROM.": ["checkpoint.exclude_from_loading"],
     "a seed checkpoint is for weights that do not depend on the ranks: give INIT_FROM.": [

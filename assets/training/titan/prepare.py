@@ -27,10 +27,10 @@ from trainkit.data.hf_weights import find_weights
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import ShardError, check_sequences, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
-from trainkit.fitting import Choice
 from trainkit.loggers import check_logger
 from trainkit.run.run import Run, reason
 from trainkit.run.settings import ranks_of_node
+from trainkit.sizes import Choice
 
 WORKLOAD = "titan"
 VALIDATION_EVERY = 20

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from fields import Settings
 from torchtitan.components.metrics import MetricsProcessor
+from torchtitan.components.validate import Validator
 from torchtitan.tools import utils
 from trainkit.run import process_group
 from trainkit.run.finite import check_finite
@@ -26,6 +28,19 @@ def attention_flops(config: Any, model: torch.nn.Module, seq_len: int) -> float:
     return float(flops[1] - flops[0]) * seq_len / (seq_len - 1)
 
 
+def of_last_stage(loss: torch.Tensor, stages: Any) -> torch.Tensor:
+    """Return the loss of the last stage of a pipeline, on whose ranks alone it is one, on those of all stages.
+
+    Args:
+        loss: a number.
+        stages: torchtitan's trainer or validator.
+    """
+    group = stages.parallel_dims.get_mesh("pp").get_group()
+    loss = loss.detach() if stages.pp_has_last_stage else torch.zeros_like(loss)
+    dist.all_reduce(loss, group=group)
+    return loss
+
+
 class Rows(MetricsProcessor):
     """torchtitan's metrics, with a row of metrics.jsonl for each step."""
 
@@ -36,6 +51,12 @@ class Rows(MetricsProcessor):
     ntokens_since_last_log: int
     num_flops_per_token: float
     time_last_log: float
+    stages: Validator | None
+    """The validator, where it has stages of a pipeline."""
+
+    def __init__(self, config: Config, **parts: Any) -> None:
+        # With this schedule torchtitan's loggers are the first rank's, which has the loss with each one here.
+        super().__init__(config, **parts | {"pp_schedule": "ZBVZeroBubble"})
 
     def begin(self, run: Run, settings: Settings, step: int, checkpoints: Any, *, attention: float) -> None:
         """Remove the rows after the step from which the run continues.
@@ -128,6 +149,8 @@ class Rows(MetricsProcessor):
         extra_metrics: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> None:
         """Write the validation loss of a step."""
+        if self.stages:
+            loss = of_last_stage(torch.tensor(loss, device=utils.device_type), self.stages).item()
         seconds = time.perf_counter() - self.time_last_log
         self._steps.add_validation(step=step, loss=loss, seconds=seconds)
         self.logger.log({"val_loss": loss}, step)

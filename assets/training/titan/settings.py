@@ -13,7 +13,6 @@ from nodes import check_float8, check_size, fit, known_model
 from options import RECIPE, check_options
 from texts import check_texts
 from trainkit.data.hf_weights import WeightsError, check_name
-from trainkit.fitting import Choice
 from trainkit.resuming import check_range
 from trainkit.run.checkpoints import newest
 from trainkit.run.run import die
@@ -24,6 +23,7 @@ from trainkit.run.settings import (
     family_device,
     fill_settings,
 )
+from trainkit.sizes import Choice
 from trainkit.source import check_export
 
 VOCAB_SIZES = range(300, 262_145)
@@ -36,7 +36,7 @@ LEARNING_RATE_TUNING = 2e-5
 LEARNING_RATE_LORA = 2e-4
 """That of QLoRA for models of 7 and 13 billion parameters (arXiv 2305.14314, appendix B)."""
 
-ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "export_step", "tp", "cp", "ep", "batch_size"}
+ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "export_step", "pp", "tp", "cp", "ep", "batch_size"}
 
 
 def split_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -11,7 +11,7 @@ import corrections
 import torch
 from fields import FILE as SETTINGS
 from fields import Settings
-from rows import attention_flops
+from rows import attention_flops, of_last_stage
 from saving import state_bytes
 from torchtitan.components.metrics import LoggerContainer, WandBLogger
 from torchtitan.trainer import Trainer
@@ -45,7 +45,8 @@ class ClusterTrainer(Trainer):
 
         An export, which saves nothing, does not come here.
         """
-        run, settings, size = self._run, self._settings, state_bytes(self.model_parts)
+        run, settings = self._run, self._settings
+        size = state_bytes(self.model_parts) * self.parallel_dims.pp
         self.checkpointer.saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
         self.checkpointer.settings = settings
         if run.is_first:  # not before: the settings of a start that fails are not the run's
@@ -75,6 +76,10 @@ class ClusterTrainer(Trainer):
         if self.checkpointer.is_stopping:  # the time of the notice is for the checkpoint
             self.config.validator.enable = False
 
+    def pp_forward_backward_step(self, **batches: Any) -> torch.Tensor:
+        """Return the loss, which the last stage computes, on the ranks of all stages."""
+        return of_last_stage(super().pp_forward_backward_step(**batches), self)
+
     def should_continue_training(self) -> bool:
         """Return False behind the last step, and behind the one in which a stop was asked for."""
         return super().should_continue_training() and not self.checkpointer.is_stopping
@@ -89,8 +94,8 @@ class ClusterTrainer(Trainer):
 
     @property
     def _counting(self) -> int:
-        """Ranks that count tokens; ranks of tensor parallelism have the same ones."""
-        return int(self.parallel_dims.world_size // self.parallel_dims.tp)
+        """Ranks that count tokens; ranks of tensor and pipeline parallelism have the same ones."""
+        return int(self.parallel_dims.world_size // (self.parallel_dims.tp * self.parallel_dims.pp))
 
     def finish(self) -> bool:
         """Wait for the last checkpoint.

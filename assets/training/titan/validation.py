@@ -64,5 +64,6 @@ class Validation(Validator):
     def validate(self, model_parts: list[torch.nn.Module], step: int) -> None:
         """Validate, while the watch for hangs waits."""
         self.metrics_processor.start_clock()
+        self.metrics_processor.stages = self if self.parallel_dims.pp_enabled else None
         with process_group.patient(Run.from_environment(), "validating"):
             super().validate(model_parts, step)

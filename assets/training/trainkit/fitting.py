@@ -16,15 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-from trainkit.data.hf_weights import config_of
-from trainkit.run.mfu import with_frozen_weights
+from trainkit.sizes import Choice, Model, Nodes
 
 GIB = 2**30
 ERROR = 0.2
@@ -33,8 +29,16 @@ USABLE = 0.95
 """Part of a GPU's memory that allocations may have; the rest is the driver's, NCCL's and fragments'."""
 TOKENS = 8192
 """Tokens of a rank and micro-step beyond which a larger batch makes GPUs hardly faster."""
+PIPELINES = (2, 4, 8, 16)
+"""Degrees of pipeline parallelism that are tried, with whole nodes as stages."""
+MICRO_BATCHES = (4, 2, 1)
+"""Sequences of a micro-step for each stage of a pipeline: its stages wait for 1/5, 1/3 and 1/2 of the time."""
 LONG = 32768
 """Tokens of a sequence from which context parallelism is tried."""
+SPEED = 0.4
+"""Part of the GPUs' peak that training reaches (38 to 43 % for Llama 3 405B, arXiv 2407.21783)."""
+BYTES_OF_STAGE = 6
+"""Bytes of a parameter that a stage of a pipeline keeps gathered: bf16, and the gradient in fp32."""
 LOSS_CHUNKS = 8
 """Parts in which torchtitan computes logits and loss."""
 TP_FACTOR = 1.5
@@ -51,89 +55,8 @@ NOT_COMPILED = 1.5
 rotations again. Selective checkpointing does that, too."""
 
 
-@dataclass(frozen=True)
-class Model:
-    """Size of a model: an entry of models.json."""
-
-    parameters: int
-    layers: int
-    width: int
-    heads: int
-    kv_heads: int
-    vocabulary: int
-    positions: int
-    """Most tokens of a sequence."""
-    experts: int
-    """Routed experts of a layer; 0 for a dense model."""
-    experts_of_token: int
-    expert_width: int
-    flops_per_token: int
-    flops_per_token_and_position: int
-
-    @property
-    def embedding(self) -> int:
-        """Parameters of the embedding, and of the head."""
-        return self.vocabulary * self.width
-
-    @property
-    def active_of_layer(self) -> float:
-        """Parameters of a layer that a token passes."""
-        return (self.flops_per_token / 6 - self.embedding) / self.layers
-
-    def flops(self, seq_len: int, *, lora: bool) -> float:
-        """Return the floating point operations of a token, forward and backward."""
-        attention = seq_len * self.flops_per_token_and_position
-        whole = self.flops_per_token + attention
-        return with_frozen_weights(whole, attention) if lora else whole
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """GPUs of a job."""
-
-    count: int
-    gpus: int
-    memory_gib: float
-    name: str = "this partition"
-
-    @property
-    def ranks(self) -> int:
-        """Number of all GPUs."""
-        return self.count * self.gpus
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Settings that decide on memory, by the names of the fields of Settings."""
-
-    tp: int = 1
-    cp: int = 1
-    ep: int = 1
-    shard: str = "all"
-    activation_checkpointing: str = "selective"
-    batch_size: int = 1
-
-
 class DoesNotFitError(Exception):
     """A model that the GPUs cannot hold, with the least that could as the message."""
-
-
-def read_models(file: Path) -> dict[str, dict[str, Model]]:
-    """Read the sizes of all models of a table, a JSON file: the published ones before those for tests."""
-    found = json.loads(file.read_text(encoding="utf-8"))["models"]
-    return {
-        name: {size: Model(**sizes[size]) for size in sorted(sizes, key=lambda size: "debugmodel" in size)}
-        for name, sizes in found.items()
-    }
-
-
-def sizes_like(sizes: Mapping[str, Model], weights: str | None) -> list[str]:
-    """List the sizes with the width, layers and vocabulary of the weights in a folder; all without one."""
-    if not weights:
-        return list(sizes)
-    found = config_of(Path(weights))
-    published = tuple(found.get(key) for key in ("hidden_size", "num_hidden_layers", "vocab_size"))
-    return [name for name, each in sizes.items() if (each.width, each.layers, each.vocabulary) == published]
 
 
 def memory_gib(
@@ -147,14 +70,20 @@ def memory_gib(
     chunks: int = LOSS_CHUNKS,
 ) -> float:
     """Estimate the memory of a GPU in GiB."""
-    shards = nodes.gpus if choice.shard == "node" else nodes.ranks
+    shards = nodes.gpus * choice.pp if choice.shard == "node" else nodes.ranks
     state = model.parameters * (4 if lora else 16) / shards
     layer = (model.parameters - 2 * model.embedding) / model.layers
+    layers = math.ceil(model.layers / choice.pp)
     # bf16 weights of the layer at work and of the next, and gradients of both; head and embedding likewise.
     gathered = 8 * layer / max(choice.tp, choice.ep) + 4 * 2 * model.embedding / choice.tp
     if lora:  # no gradients of these
         gathered /= 2
-    tokens = choice.batch_size * seq_len / (choice.tp * choice.cp)
+    tokens, under_way = choice.batch_size * seq_len / (choice.tp * choice.cp), 1
+    if choice.pp > 1:
+        # A stage gathers its weights, and divides their gradients in fp32, once for all sequences. It takes one
+        # of these at a time, and the first stage has as many under way as there are stages.
+        gathered += (2 if lora else BYTES_OF_STAGE) * layer * layers / max(choice.tp, choice.ep)
+        tokens, under_way = tokens / choice.batch_size, choice.pp
     of_layer = tokens * (2 * model.active_of_layer / model.width + 10 * model.width)
     routed = tokens * 2 * model.width * model.experts_of_token
     whole = of_layer * (1 if compiled else NOT_COMPILED) + ROUTED * routed
@@ -167,9 +96,29 @@ def memory_gib(
     }
     # bf16 and fp32 logits, and their gradients.
     logits = tokens / chunks * model.vocabulary * 12
-    of_layers = model.layers * kept[choice.activation_checkpointing]
+    of_layers = layers * under_way * kept[choice.activation_checkpointing]
     of_tokens = (of_layers + max(whole, logits)) * (TP_FACTOR if choice.tp > 1 else 1)
     return (state + gathered + of_tokens) / GIB
+
+
+def seconds(model: Model, choice: Choice, *, nodes: Nodes, seq_len: int, lora: bool = False) -> float:
+    """Estimate the seconds of one GPU that a sequence takes, with what FSDP sends between nodes meanwhile.
+
+    FSDP gathers the bf16 weights of each micro-step twice and sends their gradients in fp32; a stage of a
+    pipeline gathers its own once. Stages wait for each other at both ends of a micro-step.
+    """
+    ranks = choice.pp * choice.tp * choice.cp
+    flops = model.flops(seq_len, lora=lora)
+    if choice.activation_checkpointing == "full":  # the forward pass again
+        flops += model.flops(seq_len, lora=False) / 3
+    computing = choice.batch_size * seq_len * flops / ranks / (nodes.tflops * 1e12 * SPEED)
+    sent = 0.0
+    if choice.shard == "all" and nodes.count > choice.pp:
+        each = (2 if choice.pp > 1 else 4) + (0 if lora else 4)
+        # All weights of the stage come into each node once, and NVLink spreads them there.
+        sent = each * model.parameters / choice.pp / (nodes.network_gbps / 8 * 1e9)
+    waiting = computing * (choice.pp - 1) / choice.batch_size
+    return (max(computing, sent) + waiting) * ranks / choice.batch_size
 
 
 def choose(
@@ -195,12 +144,15 @@ def choose(
         DoesNotFitError: nothing fits, even if the estimate is too high by all of its error.
     """
     size_of = partial(memory_gib, model, seq_len=seq_len, lora=lora, compiled=compiled)
+    seconds_of = None
+    if nodes.tflops and nodes.network_gbps:
+        seconds_of = partial(seconds, model, nodes=nodes, seq_len=seq_len, lora=lora)
 
     def allowed(given: Mapping[str, int | str], nodes: Nodes) -> Iterator[Choice]:
         return candidates(model, given, nodes, faults=faults, seq_len=seq_len)
 
     def find(given: Mapping[str, int | str]) -> tuple[Choice, float] | None:
-        return fastest(list(allowed(given, nodes)), nodes, size_of)
+        return fastest(list(allowed(given, nodes)), nodes, size_of, seconds_of)
 
     if not (found := find(asked)):
         return Choice(**asked), []  # type: ignore[arg-type]
@@ -216,12 +168,23 @@ def choose(
 
 
 def fastest(
-    every: Sequence[Choice], nodes: Nodes, size_of: Callable[[Choice, Nodes], float]
+    every: Sequence[Choice],
+    nodes: Nodes,
+    size_of: Callable[[Choice, Nodes], float],
+    seconds_of: Callable[[Choice], float] | None,
 ) -> tuple[Choice, float] | None:
-    """Return the first choice that surely fits, else the smallest, and its GiB; None without any choice."""
+    """Return the first choice that surely fits, else the smallest, and its GiB; None without any choice.
+
+    Args:
+        seconds_of: estimates the time; the first of another PP is taken if it is surely faster.
+    """
     sized = [(each, size_of(each, nodes)) for each in every]
-    surely = (each for each in sized if each[1] * (1 + ERROR) <= USABLE * nodes.memory_gib)
-    return next(surely, min(sized, key=lambda each: each[1], default=None))
+    surely = [each for each in sized if each[1] * (1 + ERROR) <= USABLE * nodes.memory_gib]
+    if not (surely and seconds_of):
+        return next(iter(surely), min(sized, key=lambda each: each[1], default=None))
+    first_of = {each[0].pp: each for each in reversed(surely)}
+    best = min(first_of.values(), key=lambda each: seconds_of(each[0]))
+    return best if seconds_of(best[0]) * (1 + ERROR) < seconds_of(surely[0][0]) else surely[0]
 
 
 def own_settings(
@@ -272,22 +235,30 @@ def candidates(
     faults: Callable[[Choice, Nodes], Iterator[str]],
     seq_len: int,
 ) -> Iterator[Choice]:
-    """Yield all settings that the trainer allows and the user's own settings leave, the fastest first."""
+    """Yield all settings that the trainer allows and the user's own settings leave, the fastest first.
+
+    Pipelines come last: they need as much memory. choose() takes one where FSDP waits for the network.
+    """
     powers = [2**n for n in range(17)]
-    options: dict[str, list[int | str]] = {
-        # The experts on the GPUs of a node, or else on the GPUs of all nodes.
-        "ep": [math.gcd(model.experts, each) for each in (nodes.gpus, nodes.ranks)] if model.experts else [1],
-        "tp": [n for n in powers if n <= nodes.gpus],
-        "cp": [n for n in powers if n <= nodes.ranks] if seq_len > LONG else [1],
-        "activation_checkpointing": ["none", "selective", "full"],
-        "batch_size": [n for n in reversed(powers) if n * seq_len <= max(TOKENS, seq_len)],
-        "shard": ["node", "all"] if nodes.count > 1 else ["all"],
-    }
-    values = [[asked[name]] if name in asked else options[name] for name in options]
-    for each in itertools.product(*values):
-        choice = Choice(**dict(zip(options, each, strict=True)))  # type: ignore[arg-type]
-        if not any(faults(choice, nodes)):
-            yield choice
+    pipelines = [asked["pp"]] if "pp" in asked else [1, *(n for n in PIPELINES if nodes.count % n == 0)]
+    for pp in map(int, pipelines):
+        whole = [n for n in reversed(powers) if n * seq_len <= max(TOKENS, seq_len)]
+        options: dict[str, list[int | str]] = {
+            # The experts on the GPUs of a node, or else, without a pipeline, on the GPUs of all nodes.
+            "ep": [math.gcd(max(1, model.experts), n) for n in (nodes.gpus, nodes.ranks)][
+                : 2 if pp == 1 else 1
+            ],
+            "tp": [n for n in powers if n <= nodes.gpus],
+            "cp": [n for n in powers if n <= nodes.ranks] if seq_len > LONG else [1],
+            "activation_checkpointing": ["none", "selective", "full"],
+            "batch_size": whole if pp == 1 else [n * pp for n in MICRO_BATCHES],
+            "shard": ["node", "all"] if nodes.count > 1 else ["all"],
+        }
+        values = [[asked[name]] if name in asked else options[name] for name in options]
+        for each in itertools.product(*values):
+            choice = Choice(pp=pp, **dict(zip(options, each, strict=True)))  # type: ignore[arg-type]
+            if not any(faults(choice, nodes)):
+                yield choice
 
 
 def reasons(
@@ -301,6 +272,7 @@ def reasons(
 ) -> list[str]:
     """Return a sentence for each setting that was chosen, and for the estimate."""
     why = {
+        "pp": "FSDP alone would wait for the network" if choice.pp > 1 else "a pipeline gains nothing",
         "tp": "the least tensor parallelism that fits",
         "cp": f"sequences of {seq_len} tokens" if choice.cp > 1 else f"sequences of at most {LONG} tokens",
         "ep": f"{model.experts} experts over {choice.ep} GPUs" if model.experts else "no experts",
@@ -310,7 +282,11 @@ def reasons(
             else f"the state is divided by all {nodes.ranks} GPUs (FSDP)"
         ),
         "activation_checkpointing": "the least that is computed again and fits",
-        "batch_size": f"{choice.batch_size * seq_len} tokens of a micro-step; {TOKENS} keep a GPU busy",
+        "batch_size": (
+            f"{choice.batch_size // choice.pp} sequences for each stage of the pipeline"
+            if choice.pp > 1
+            else f"{choice.batch_size * seq_len} tokens of a micro-step; {TOKENS} keep a GPU busy"
+        ),
     }
     lines = [f"{name.upper()}={getattr(choice, name)}: {why[name]}" for name in why if name not in asked]
     limit = f"estimate +-{ERROR:.0%}, not measured"

@@ -105,7 +105,9 @@ def leave() -> NoReturn:
 def _set_timeout(timeout: timedelta) -> None:
     """Set the timeout of the collectives that are called from here on, in all groups of this rank."""
     if dist.is_initialized():
+        # The torch of rehearsals, and Neuron's, have it under the second name only.
+        set_timeout = getattr(dist, "set_timeout", None) or distributed_c10d._set_pg_timeout
         for group, (backend, _) in list(distributed_c10d._world.pg_map.items()):
             # torchtitan's groups of one rank exchange nothing ("fake"), and torch warns about their timeout.
             if group not in _BACKGROUND and "fake" not in backend:
-                distributed_c10d._set_pg_timeout(timeout, group)
+                set_timeout(timeout, group)

@@ -65,7 +65,7 @@ def test_options_of_torchtitan_that_no_setting_decides_pass(load: Import) -> Non
         (["--", "--compile.no-enable"], "give COMPILE in its place"),
         (["--", "activation-checkpoint:full"], "give ACTIVATION_CHECKPOINTING in its place"),
         (["--config", "a:b", "--", "--training.steps", "5"], "give MAX_STEPS in its place"),
-        (["--", "--parallelism.pipeline-parallel-degree", "2"], "that torch 2.13 lacks: give more TP"),
+        (["--", "--parallelism.pipeline-parallel-degree", "2"], "give PP in its place"),
         (["--profile-steps", "2-3", "--", "--profiler.profile-freq", "9"], "give PROFILE_STEPS in its place"),
     ],
 )
@@ -108,6 +108,7 @@ SMALL_MOE = ["--model", "deepseek_v3", "--size", "debugmodel"]
 
 
 EXPERTS = ["--model", "deepseek_v3", "--size", "16B"]
+PIPELINE = ["--size", "8B", "--pp", "2", "--batch-size", "8"]
 THREE_BY_TWO = ["--tp", "2", "--cp", "3", "--seq-len", "1536"]
 
 
@@ -126,6 +127,12 @@ THREE_BY_TWO = ["--tp", "2", "--cp", "3", "--seq-len", "1536"]
         (2, ["--seq-len", "100"], "must be a multiple of 8: give one, such as 104"),
         (2, [*MOE, "--tp", "8"], "32 heads, 4 of keys and values: give a divisor of 4"),
         (2, ["--model", "qwen3", "--seq-len", "65536"], "has 40960 positions: give at most 40960"),
+        (2, ["--pp", "2", "--size", "8B"], "give at least 2, or 8 for stages that wait less"),
+        (3, [*PIPELINE, "--shard", "node"], "a PP that divides the 3 nodes: give one, or SHARD=all"),
+        (2, [*PIPELINE, "--size", "1B"], "head is its embedding, at both ends of a pipeline: give PP=1"),
+        (2, [*PIPELINE, *SMALL_MOE, "--vocab-size", "2048", "--pp", "8"], "has 6 layers: give at most 4"),
+        (3, [*PIPELINE, "--tp", "4"], ""),
+        (2, [*PIPELINE, "--shard", "node"], ""),
         (2, ["--ep", "8"], "EP is 8 and the model has no experts: give EP=1"),
         (2, [*SMALL_MOE, "--vocab-size", "2048", "--ep", "16"], "has 8 experts: give a divisor"),
         (2, SMALL_MOE, "has 32000 tokens and the model 2048: give at most 2048 as VOCAB_SIZE"),
@@ -230,5 +237,6 @@ def test_ranks_take_what_fits_their_memory(load: Import, monkeypatch: pytest.Mon
         monkeypatch.setenv("COMPUTE_CAPABILITY", capability)
         assert read(["--float8", "yes"]).float8 == "yes"
     monkeypatch.setenv("COMPUTE_CAPABILITY", "8.0")
-    with pytest.raises(SystemExit, match=r"8\.9 or more .* those of p5\.48xlarge have 8\.0"):
-        read(["--float8", "yes"])
+    for kind, least in (("yes", "8.9"), ("mx", "10.0")):
+        with pytest.raises(SystemExit, match=rf"{least} or more .* those of p5\.48xlarge have 8\.0"):
+            read(["--float8", kind])

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from trainkit import fitting
-from trainkit.fitting import Choice, DoesNotFitError, Nodes
+from trainkit.fitting import DoesNotFitError
+from trainkit.sizes import Choice, Model, Nodes, read_models
 
 from tests.unit.assets.training.workload_modules import workload_on_the_path
 from training_cluster.paths import TRAINING
 
-MODELS = fitting.read_models(TRAINING / "titan" / "models.json")
+MODELS = read_models(TRAINING / "titan" / "models.json")
 LLAMA = MODELS["llama3"]
 H100 = Nodes(count=1, gpus=8, memory_gib=80, name="p5.48xlarge")
 
@@ -27,7 +28,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 def choose(
     nodes: ModuleType,
-    model: fitting.Model,
+    model: Model,
     asked: dict[str, Any],
     gpus: Nodes,
     *,
@@ -117,8 +118,34 @@ def test_what_fits_is_chosen(
     choice, reasons = choose(nodes, MODELS[model][size], {}, gpus, seq_len=seq_len)
     assert {name: getattr(choice, name) for name in expected} == expected
     assert [line.partition("=")[0] for line in reasons[:-1]] == [
-        *("TP", "CP", "EP", "SHARD", "ACTIVATION_CHECKPOINTING", "BATCH_SIZE")
+        *("PP", "TP", "CP", "EP", "SHARD", "ACTIVATION_CHECKPOINTING", "BATCH_SIZE")
     ]
+
+
+def test_a_pipeline_is_chosen_where_fsdp_waits(nodes: ModuleType) -> None:
+    slow = Nodes(count=4, gpus=8, memory_gib=24, name="g6.48xlarge", tflops=121, network_gbps=100)
+    choice, reasons = choose(nodes, LLAMA["8B"], {}, slow, seq_len=2048)
+    assert (choice.pp, choice.batch_size, choice.shard) == (4, 16, "node")
+    assert reasons[0] == "PP=4: FSDP alone would wait for the network"
+    alone, _ = choose(nodes, LLAMA["8B"], {"pp": 1}, slow, seq_len=2048)
+    # 8 bytes of each of 8.03 billion parameters come over 12.5 GB/s.
+    assert fitting.seconds(LLAMA["8B"], alone, nodes=slow, seq_len=2048) == pytest.approx(5.14, rel=0.01)
+    for network in (0, 3200):
+        other = dataclasses.replace(slow, network_gbps=network)
+        assert choose(nodes, LLAMA["8B"], {}, other, seq_len=2048)[0].pp == 1
+
+
+def test_a_stage_keeps_its_weights_gathered() -> None:
+    """In bf16, with their gradients in fp32; of the first stage's layers, all stages' sequences are kept."""
+    gpus = Nodes(count=4, gpus=8, memory_gib=80)
+    whole, stages = (
+        fitting.memory_gib(LLAMA["70B"], Choice(pp=pp, tp=8, batch_size=4), gpus, seq_len=4096)
+        for pp in (1, 4)
+    )
+    layers = (LLAMA["70B"].parameters - 2 * LLAMA["70B"].embedding) / 4 / 8
+    kept = fitting.memory_gib(LLAMA["70B"], Choice(tp=8), gpus, seq_len=4096)
+    assert stages - kept == pytest.approx(6 * layers / 2**30)
+    assert stages < whole
 
 
 def test_what_the_user_sets_wins(nodes: ModuleType) -> None:
