@@ -59,7 +59,9 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
         kept = NOT_IN_FLOAT8
         converters.append(Float8LinearConverter.Config(filter_fqns=kept, model_compile_enabled=compiled))
     if settings.float8 == "mx":
-        names = [name for name, *_ in plain.traverse(Linear.Config) if not name.endswith(tuple(NOT_IN_FLOAT8))]
+        names = [
+            name for name, *_ in plain.traverse(Linear.Config) if not name.endswith(tuple(NOT_IN_FLOAT8))
+        ]
         converters.append(MXFP8LinearConverter.Config(fqns=names, model_compile_enabled=compiled))
     if settings.lora_rank:
         converters.append(
@@ -118,8 +120,8 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
             if isinstance(error, ModuleNotFoundError) and error.name not in package.split("."):
                 lacking = str(error.name)
                 die(
-                    f"CONFIG={settings.config} imports the Python module {lacking}, which titan's environment "
-                    "lacks: add a package that has it to titan/requirements.txt, and type make lock."
+                    f"CONFIG={settings.config} imports the Python module {lacking}, which titan's "
+                    "environment lacks: add its package to titan/requirements.txt, and type make lock."
                 )
             die(
                 f"CONFIG={settings.config} cannot be imported ({error}): give PACKAGE:FUNCTION of a "

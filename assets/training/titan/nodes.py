@@ -44,8 +44,8 @@ def check_float8(settings: Settings) -> None:
     least, families = FLOAT8_FROM.get(settings.float8, (0.0, ""))
     if capability and float(capability) < least:
         die(
-            f"FLOAT8={settings.float8} needs GPUs of compute capability {least} or more ({families}), and those "
-            f"of {os.environ.get('INSTANCE_TYPE', 'this partition')} have {capability}: give FLOAT8=no."
+            f"FLOAT8={settings.float8} needs GPUs of compute capability {least} or more ({families}), and "
+            f"those of {os.environ.get('INSTANCE_TYPE', 'this partition')} have {capability}: give FLOAT8=no."
         )
 
 
@@ -68,13 +68,13 @@ def faults_of(
     sharing = sharing_state(choice, nodes)
     if nodes.ranks % (choice.pp * together):
         yield (
-            f"PP {choice.pp} x TP {choice.tp} x CP {choice.cp} are {choice.pp * together} ranks, which do not "
-            f"divide the {nodes.ranks} ranks of this job: give degrees whose product divides {nodes.ranks}."
+            f"PP {choice.pp} x TP {choice.tp} x CP {choice.cp} are {choice.pp * together} ranks, which do "
+            f"not divide the {nodes.ranks} of this job: give degrees whose product divides {nodes.ranks}."
         )
     if choice.pp > choice.batch_size:
         yield (
-            f"PP is {choice.pp} and BATCH_SIZE {choice.batch_size}; the stages of a pipeline each take "
-            f"another sequence of it: give at least {choice.pp}, or {4 * choice.pp} for stages that wait less."
+            f"PP is {choice.pp} and BATCH_SIZE {choice.batch_size}; each stage of a pipeline takes another "
+            f"sequence of it: give at least {choice.pp}, or {4 * choice.pp} for stages that wait less."
         )
     if choice.tp > nodes.gpus:
         yield (
@@ -133,7 +133,7 @@ def faults_of_model(model: Model, choice: Choice, nodes: Nodes, *, seq_len: int)
     if choice.pp > (most := (model.layers + 2) // 2):
         yield f"PP is {choice.pp} and the model has {model.layers} layers: give at most {most}."
     if choice.pp > 1 and model.tied:
-        yield f"PP is {choice.pp} and the model's head is its embedding, at both ends of a pipeline: give PP=1."
+        yield f"PP is {choice.pp} and the head is the embedding as well, at the other end: give PP=1."
     if seq_len > model.positions:
         yield (
             f"SEQ_LEN is {seq_len} and the model has {model.positions} positions: give at most "

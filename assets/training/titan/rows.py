@@ -29,10 +29,9 @@ def attention_flops(config: Any, model: torch.nn.Module, seq_len: int) -> float:
 
 
 def of_last_stage(loss: torch.Tensor, stages: Any) -> torch.Tensor:
-    """Return the loss of the last stage of a pipeline, on whose ranks alone it is one, on those of all stages.
+    """Return a pipeline's loss on the ranks of all stages; only those of the last one have it.
 
     Args:
-        loss: a number.
         stages: torchtitan's trainer or validator.
     """
     group = stages.parallel_dims.get_mesh("pp").get_group()

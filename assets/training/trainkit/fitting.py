@@ -32,7 +32,7 @@ TOKENS = 8192
 PIPELINES = (2, 4, 8, 16)
 """Degrees of pipeline parallelism that are tried, with whole nodes as stages."""
 MICRO_BATCHES = (4, 2, 1)
-"""Sequences of a micro-step for each stage of a pipeline: its stages wait for 1/5, 1/3 and 1/2 of the time."""
+"""Sequences of a micro-step for each stage of a pipeline, which waits for 1/5, 1/3 or 1/2 of the time."""
 LONG = 32768
 """Tokens of a sequence from which context parallelism is tried."""
 SPEED = 0.4
@@ -80,8 +80,8 @@ def memory_gib(
         gathered /= 2
     tokens, under_way = choice.batch_size * seq_len / (choice.tp * choice.cp), 1
     if choice.pp > 1:
-        # A stage gathers its weights, and divides their gradients in fp32, once for all sequences. It takes one
-        # of these at a time, and the first stage has as many under way as there are stages.
+        # A stage gathers its weights, and divides their gradients in fp32, once for all sequences. It takes
+        # one of these at a time, and the first stage has as many under way as there are stages.
         gathered += (2 if lora else BYTES_OF_STAGE) * layer * layers / max(choice.tp, choice.ep)
         tokens, under_way = tokens / choice.batch_size, choice.pp
     of_layer = tokens * (2 * model.active_of_layer / model.width + 10 * model.width)

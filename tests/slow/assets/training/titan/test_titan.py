@@ -42,11 +42,6 @@ def tiny():
 
 def number():
     return 7
-
-def pipeline():
-    recipe = tiny()
-    recipe.parallelism.pipeline_parallel_degree = 2
-    return recipe
 """
 # Saves as on GPUs, but for the kind of memory.
 IN_THE_BACKGROUND = ("--", "--checkpoint.async-mode", "async_with_pinned_mem")
@@ -140,7 +135,7 @@ def test_a_stop_waits_for_a_background_save(training: Training) -> None:
         ("my_recipes:gone", (), "has no attribute 'gone'): give PACKAGE:FUNCTION of a module"),
         ("their_recipes:tiny", (), "No module named 'their_recipes'): give PACKAGE:FUNCTION"),
         ("my_recipes:number", (), "returned int: give a function that returns a Trainer.Config"),
-        ("my_recipes:pipeline", (), "that torch 2.13 lacks: give more TP"),
+        ("torchtitan.models.qwen3_5.config_registry:qwen35_2b", (), "imports the Python module fla, which"),
         ("", ("--", "--training.max-nrm", "1"), "--training.max-norm"),
     ],
 )

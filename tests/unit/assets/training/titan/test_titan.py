@@ -129,7 +129,7 @@ THREE_BY_TWO = ["--tp", "2", "--cp", "3", "--seq-len", "1536"]
         (2, ["--model", "qwen3", "--seq-len", "65536"], "has 40960 positions: give at most 40960"),
         (2, ["--pp", "2", "--size", "8B"], "give at least 2, or 8 for stages that wait less"),
         (3, [*PIPELINE, "--shard", "node"], "a PP that divides the 3 nodes: give one, or SHARD=all"),
-        (2, [*PIPELINE, "--size", "1B"], "head is its embedding, at both ends of a pipeline: give PP=1"),
+        (2, [*PIPELINE, "--size", "1B"], "the head is the embedding as well, at the other end: give PP=1"),
         (2, [*PIPELINE, *SMALL_MOE, "--vocab-size", "2048", "--pp", "8"], "has 6 layers: give at most 4"),
         (3, [*PIPELINE, "--tp", "4"], ""),
         (2, [*PIPELINE, "--shard", "node"], ""),
