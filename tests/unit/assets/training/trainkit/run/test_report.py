@@ -149,10 +149,11 @@ def test_a_run_tells_its_data(tmp_path: Path) -> None:
     assert recorded(run_dir).data is None
     tokens = recorded(run_dir).summary.tokens
     assert tokens
-    noted = {"described": ["raw: tokens: train 7 (1 documents)"], "tokens": tokens // 4, "shards": []}
+    described = "raw: tokens: train 7 (1 documents)"
+    noted = {"described": [described], "tokens": tokens // 4, "shards": []}
     (run_dir / "data.json").write_text(json.dumps(noted))
-    rows = dict(summary_table([recorded(run_dir)]).rows)
-    assert (rows["data"], rows["epochs so far"]) == (noted["described"][0], "4")
+    rows = {row[0]: row[1] for row in summary_table([recorded(run_dir)]).rows}
+    assert (rows["data"], rows["epochs so far"]) == (described, "4")
 
 
 def test_a_lost_start_lasts_to_its_last_row(tmp_path: Path) -> None:
