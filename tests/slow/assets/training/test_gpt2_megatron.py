@@ -60,7 +60,7 @@ def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[
 def test_a_resume_has_its_own_settings(training: Training, whole_run: list[dict[str, Any]]) -> None:
     kept = f"step-{2 * SAVED_EVERY:06d}"
     shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints("slower") / kept)
-    said = training.run("slower", LEARNING_RATE="1e-6", MIN_LEARNING_RATE="1e-7", EVAL_BATCHES="0")
+    said = training.run("slower", LEARNING_RATE="1e-6", MIN_LEARNING_RATE="1e-7", EVAL_SEQUENCES="0")
     assert "\n0: LEARNING_RATE 0.004 -> 1e-06 from step 7\n" in said
     assert max(row["learning_rate"] for row in training.metrics("slower")) <= 1e-6
 
