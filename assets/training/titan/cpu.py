@@ -1,7 +1,8 @@
 """Replacements that let torchtitan 0.3.0 train on CPUs; imported before torchtitan, only with DEVICE=cpu.
 
 torchtitan asks for an accelerator once, at its import, its attention kernel has no backward pass on CPUs, and
-gloo lacks a reduction that FSDP uses by default. Model, data, parallelism, checkpoints and loop stay its own.
+gloo lacks a reduction that FSDP uses by default, and an exchange of experts' tokens. Model, data,
+parallelism, checkpoints and loop stay its own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import types
 from typing import Any, ClassVar
 
 import torch
+import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.attention.flex_attention import AuxOutput, create_block_mask, create_mask
 from torch.nn.functional import scaled_dot_product_attention
@@ -55,6 +57,15 @@ def dense_attention(
     return out, AuxOutput(lse=scores.masked_fill(~mask, -torch.inf).logsumexp(-1))
 
 
+def all_to_all(outputs: list[torch.Tensor], inputs: list[torch.Tensor], group: Any = None) -> None:
+    """Exchange tensors whose first dimensions differ, which gloo does only from one tensor to another."""
+    sizes = [[len(each) for each in tensors] for tensors in (outputs, inputs)]
+    found = torch.empty_like(torch.cat(outputs))
+    dist.all_to_all_single(found, torch.cat(inputs), *sizes, group=group)
+    for output, part in zip(outputs, found.split(sizes[0]), strict=True):
+        output.copy_(part)
+
+
 def install() -> None:
     """Put the replacements into torchtitan and FSDP2; call it before anything else of torchtitan."""
     utils.device_type, utils.device_module = "cpu", CpuModule("cpu")
@@ -65,6 +76,7 @@ def install() -> None:
     attention.FlexAttention.compiled_flex_attn = staticmethod(dense_attention)
     # torch.compile calls g++ on CPUs, which an image of a container need not have.
     attention._compiled_create_block_mask = create_block_mask
+    dist.all_to_all = all_to_all
     divide = FSDPModule.set_gradient_divide_factor
 
     def divide_by_sum(module: FSDPModule, factor: float) -> None:

@@ -241,13 +241,12 @@ def candidates(
     """
     powers = [2**n for n in range(17)]
     pipelines = [asked["pp"]] if "pp" in asked else [1, *(n for n in PIPELINES if nodes.count % n == 0)]
+    whole = [n for n in reversed(powers) if n * seq_len <= max(TOKENS, seq_len)]
     for pp in map(int, pipelines):
-        whole = [n for n in reversed(powers) if n * seq_len <= max(TOKENS, seq_len)]
+        # The experts on the GPUs of a node, or else, without a pipeline, on the GPUs of all nodes.
+        sharing = (nodes.gpus, nodes.ranks) if pp == 1 else (nodes.gpus,)
         options: dict[str, list[int | str]] = {
-            # The experts on the GPUs of a node, or else, without a pipeline, on the GPUs of all nodes.
-            "ep": [math.gcd(max(1, model.experts), n) for n in (nodes.gpus, nodes.ranks)][
-                : 2 if pp == 1 else 1
-            ],
+            "ep": [math.gcd(model.experts or 1, n) for n in sharing],
             "tp": [n for n in powers if n <= nodes.gpus],
             "cp": [n for n in powers if n <= nodes.ranks] if seq_len > LONG else [1],
             "activation_checkpointing": ["none", "selective", "full"],
