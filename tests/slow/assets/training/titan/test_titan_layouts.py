@@ -56,7 +56,7 @@ def test_a_layout_computes_as_one_rank(
 ) -> None:
     settings = {"MODEL": model, **dict(each.split("=") for each in layout.split())}
     alone = {name: value for name, value in settings.items() if name in {"MODEL", "SEQ_LEN"}}
-    one, run = "-".join([*alone.values(), "one"]), f"{model}-{layout}".replace(" ", "-")
+    one, run = "-".join([*alone.values(), "one"]), re.sub("[ =]", "-", f"{model}-{layout}")
     if not training.metrics(one):
         train(training, one, ranks=1, **alone)
     expected = [row["loss"] for row in training.metrics(one)[2:]]
