@@ -51,7 +51,12 @@ def check_float8(settings: Settings) -> None:
 
 def micro_step(choice: Choice, nodes: Nodes) -> int:
     """Return the sequences that all ranks have in a micro-step."""
-    return nodes.ranks // (choice.pp * choice.tp * choice.cp) * choice.batch_size
+    return readers(choice, nodes.ranks) * choice.batch_size
+
+
+def readers(choice: Choice | Settings, ranks: int) -> int:
+    """Return how many of the ranks read different data: those of a pipeline, of TP and of CP share theirs."""
+    return ranks // (choice.pp * choice.tp * choice.cp)
 
 
 def faults_of(

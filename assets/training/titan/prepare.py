@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fields import Settings
-from nodes import check_vocabulary, check_weights, fit, known_model
+from nodes import check_vocabulary, check_weights, fit, known_model, readers
 from settings import read_settings, split_arguments
 from texts import STREAM, address
 from trainkit.data import bpe
@@ -190,7 +190,7 @@ def data_ranks(settings: Settings, weights: Path | None) -> int:
         return 1
     ranks = int(os.environ["EXPECTED_WORLD_SIZE"])
     fitted, _ = fit(settings, count=ranks // ranks_of_node(), weights=str(weights) if weights else None)
-    return ranks // (fitted.tp * fitted.cp)
+    return readers(fitted, ranks)
 
 
 def has_key(file: Path, key: str) -> bool:
