@@ -89,11 +89,14 @@ class ShardLoader(BaseDataLoader):
                     for text, sequence in places
                 ]
             )
-            inputs, labels, begins = self._of_packed(rows) if self._is_packed else self._of_stream(rows)
-            at = np.broadcast_to(np.arange(self._length), inputs.shape)
-            positions = at - np.maximum.accumulate(np.where(begins, at, 0), axis=1)
-            given = {"input": torch.from_numpy(inputs), "positions": torch.from_numpy(positions)}
-            yield given, torch.from_numpy(labels)
+            yield self._example(rows)
+
+    def _example(self, rows: Ids) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        inputs, labels, begins = self._of_packed(rows) if self._is_packed else self._of_stream(rows)
+        at = np.broadcast_to(np.arange(self._length), inputs.shape)
+        positions = at - np.maximum.accumulate(np.where(begins, at, 0), axis=1)
+        given = {"input": torch.from_numpy(inputs), "positions": torch.from_numpy(positions)}
+        return given, torch.from_numpy(labels)
 
     def _of_stream(self, rows: Ids) -> tuple[Ids, Ids, np.ndarray[Any, Any]]:
         """Return inputs and labels, and where a document begins."""

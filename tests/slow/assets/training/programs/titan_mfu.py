@@ -29,6 +29,7 @@ def batch(lengths: list[int]) -> Any:
     """Return what the loader gives for two sequences of documents of some lengths, end of text included."""
     loader = ShardLoader.__new__(ShardLoader)
     loader._config, loader._length = ShardLoader.Config(end_of_text=END), SEQ_LEN
+    loader._is_packed = False
     row = np.concatenate([np.r_[np.ones(e - 1, np.int64), END] for e in lengths] + [np.ones(1, np.int64)])
     return loader._example(np.stack([row, row]))
 
