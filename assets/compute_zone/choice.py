@@ -135,7 +135,10 @@ def _limits(request: ZoneRequest, region: Region) -> Iterator[tuple[str, list[Zo
                 problem = f"has no reservation of {_some(each['Types'])}"
             raise RefusedError(f"{what[0].upper()}{what[1:]} {problem} for this account in {region.name}.")
         if not region.launches_into(each["Id"]):
-            raise RefusedError(f"Instances cannot launch into {what}. Another one: {POOL}")
+            raise RefusedError(
+                f"Instances cannot launch into {what}. Another one: {POOL}, and its "
+                "reservations by aws resource-groups group-resources"
+            )
         yield f"{what} is in {_joined(zones)}", zones
 
 

@@ -105,7 +105,7 @@ class Region:
             if error.response["Error"]["Code"].startswith(_UNKNOWN):
                 return False
             raise
-        types = [each["Type"] for each in answer["GroupConfiguration"].get("Configuration", [])]
+        types = [each["Type"] for each in answer.get("GroupConfiguration", {}).get("Configuration", [])]
         return any("CapacityReservationPool" in each for each in types)
 
     def zones_of_reservation(self, id_: str, instance_types: Iterable[str]) -> list[str] | None:

@@ -149,8 +149,8 @@ environment_python() {
   local launch_venv
   launch_venv="$(environment_of "$1")" || return 1
   if [[ ! -x $launch_venv/bin/python ]]; then
-    printf 'train.sh: %s has no environment %s: its image differs from the image of the first node.\n  %s\n' \
-      "$(hostname)" "$launch_venv" 'Submit again, when the nodes have been replaced.' >&2
+    printf 'train.sh: %s has no environment %s: its image differs from the image of the first node, or a deploy has changed it.\n  %s\n' \
+      "$(hostname)" "$launch_venv" 'Replace nodes of an older image, and submit again with the same RUN_NAME.' >&2
     return 1
   fi
   if [[ $launch_venv != "${TRAINING_OPT:-/opt/training-cluster}"/* ]]; then

@@ -2,8 +2,8 @@
 # shellcheck disable=SC2154  # job.slurm's variables
 # Waits while the file system of a run is full, or its quota: the ranks' output, the checkpoints and the files of job.slurm are on it.
 #
-# Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses their log, tell, latest_step, end_as_asked and
-#   end_for_good, and their variables RUN_DIR, CHECKPOINT_DIR, SPACE_WAIT_S, told. Only defines functions.
+# Sourced by: restarts.sh, in job.slurm, as the user, on the job's first node; uses their log, die, tell, how_to_go_on, latest_step,
+#   end_as_asked and end_for_good, and their variables RUN_DIR, CHECKPOINT_DIR, SPACE_WAIT_S, told. Only defines functions.
 
 # await_space: waits until the run's folders take files, and another checkpoint, at most SPACE_WAIT_S. Otherwise a restart would
 # fail without a word, and starts that cannot save would use up MAX_RESTARTS.
@@ -37,7 +37,7 @@ with_space() {
     if "$@"; then return; fi
     await_space
   done
-  "$@"
+  "$@" || die "$RUN_DIR cannot be written: see the lines above." "When it can be, continue the run: $(how_to_go_on)"
 }
 
 # why_full KIB: prints why the run's folders take no files, or no checkpoint of that size; nothing if they do, or if another error

@@ -164,7 +164,7 @@ def overrides_of(found: Iterable[Unlike], to: Translation) -> dict[str, Any]:
             for name, (words, reason) in contrary.items():
                 to.lose(f"{each.key}[{name}]", ",".join(words), reason)
             left = [{key: _without(key, of, contrary) for key, of in item.items()} for item in value]
-            kept = ({key: of for key, of in item.items() if of != ""} for item in left)
+            kept = ({key: of for key, of in item.items() if of != "" or key not in contrary} for item in left)
             value = [item for item in kept if item and item.get("Key") not in contrary]
         elif not each.is_united and (reserved_reason(value, each.key) or each.is_contrary):
             continue

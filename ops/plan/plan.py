@@ -19,6 +19,7 @@ from ops.price.price_book import PriceBook
 from ops.price.quote import Quote, make_quote
 from training_cluster.catalog.families import load_base
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.stack_names import STORAGE_STACK
 
 State = Literal["new", "update", "replaced", "foreign"]
@@ -87,6 +88,8 @@ def read_plan(
             changes += _validated(dry_run(settings.cluster_name, found.rendered.config))
     # The former files are not recorded: the deployed config has what they rendered.
     priced = before or (former_settings(settings, deployed, with_files=False)[0] if why else None)
+    # Former flags with today's files, if nothing was created, may be what a deploy refuses.
+    before_config = deployed.config or (config_before_deploy(priced) if priced else None)
     book = prices([settings] if priced is None else [priced, settings])
     return Plan(
         cluster_name=settings.cluster_name,
@@ -94,7 +97,7 @@ def read_plan(
         state=state,
         changes=tuple(changes),
         running=running,
-        cost_before=make_quote(priced, book, deployed.config) if priced else None,
+        cost_before=make_quote(priced, book, before_config) if priced else None,
         cost_after=make_quote(settings, book),
         why_no_before="" if priced else why,
         minutes=None if state == "update" else _minutes(settings, deployed),

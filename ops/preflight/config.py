@@ -30,7 +30,7 @@ def check_config(settings: Settings) -> Iterator[Finding]:
     try:
         config = checked_config(settings)
     except ConfigurationError as error:
-        mend = f"correct cluster_configs/{settings.family}.yaml or base.yaml"
+        mend = "correct the file or the flag that it names"
         yield Finding(check=check, found=str(error), verdict="problem", mend=mend)
         return
     yield Finding(check=check, found="accepted")

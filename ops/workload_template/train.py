@@ -145,7 +145,8 @@ class Trainer:
         """Return the mean loss of (sequences, model_context + 1) bytes, in nats per byte."""
         rows, precision = rows.to(self.device), self._settings.mixed_precision
         with torch.autocast(self.device.type, PRECISIONS[precision], enabled=precision != "no"):
-            logits = self._parallel(rows[:, :-1])
+            # DDP exchanges the mask in each forward pass, and ranks validate different numbers of batches.
+            logits = (self._parallel if torch.is_grad_enabled() else self.model)(rows[:, :-1])
         return nn.functional.cross_entropy(logits.flatten(0, 1).float(), rows[:, 1:].flatten())
 
     def train_step(self, micro_steps: list[torch.Tensor]) -> tuple[float, float]:

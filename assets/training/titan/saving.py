@@ -194,7 +194,7 @@ class Checkpoints(CheckpointManager):
                     f"{newest} was written by another number of data-parallel ranks, and torchtitan's "
                     "loaders of streams cannot change that: submit on as many nodes as before."
                 )
-            if "dataloader.order" in str(error):
+            if any(f"dataloader.{key}" in str(error) for key in ("order", "sequences")):
                 die_of_old_order(newest)
             if newest is None:
                 die(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import sys
@@ -89,7 +90,8 @@ def settings_of_export(run_dir: Path, own: Settings) -> Settings:
 def check_window(settings: Settings) -> None:
     """Die unless PROFILE_STEPS is a range of the run's steps, or empty."""
     found = re.fullmatch(r"(\d{1,9})-(\d{1,9})", settings.profile_steps)
-    if settings.profile_steps and not (found and 1 <= int(found[1]) <= int(found[2]) <= settings.max_steps):
+    last = math.inf if settings.epochs else settings.max_steps
+    if settings.profile_steps and not (found and 1 <= int(found[1]) <= int(found[2]) <= last):
         die(
             f"PROFILE_STEPS is {settings.profile_steps} of {settings.max_steps} steps (MAX_STEPS): give "
             "FIRST-LAST within them, such as 10-12."

@@ -29,7 +29,7 @@ from trainkit.memory import enough_memory
 from trainkit.resuming import resumed_settings
 from trainkit.run.checkpoints import resume_from
 from trainkit.run.precision import check_precision
-from trainkit.run.run import Run, data_note
+from trainkit.run.run import Run, data_note, die
 from trainkit.run.settings import ranks_of_node
 from trainkit.run.world import check_world
 from trainkit.source import find_source
@@ -65,6 +65,8 @@ def start(settings: Settings, run: Run) -> None:
     # torch and torchtitan take seconds, and the checks above none.
     import torch  # noqa: PLC0415
 
+    if not hasattr(torch.distributed, "set_timeout"):  # an image's own
+        die(f"titan needs torch 2.14 or newer, here is {torch.__version__}: take another CONTAINER_IMAGE.")
     if settings.is_cpu:
         import cpu  # noqa: PLC0415
 

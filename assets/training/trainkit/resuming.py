@@ -102,13 +102,15 @@ def resumed_settings(
     found = checkpoints.resume_from(run)
     before = label.noted(found).get("settings", {}) if found else {}
     if texts is not None:
-        now = with_length(now, texts, before)
+        now = with_length(now, texts, before, step=checkpoints.step_of(found) if found else 0)
         run.say(describe_length(now, texts))
     if not found:
         return now
     step = checkpoints.step_of(found)
     for name in settings.kept:
-        if before.get(name, value := getattr(settings, name)) != value:
+        value = getattr(settings, name)
+        # An earlier version did not record the SIZE that was chosen.
+        if before.get(name, value) != value and (name, before[name]) != ("size", ""):
             _refuse(
                 run,
                 f"{found} was trained with {name.upper()}={_word(before[name])}, and this start has "
@@ -132,19 +134,24 @@ def resumed_settings(
     return now
 
 
-def with_length(settings: Settings, texts: Mapping[str, float], before: Mapping[str, Any]) -> Settings:
+def with_length(
+    settings: Settings, texts: Mapping[str, float], before: Mapping[str, Any], *, step: int = 0
+) -> Settings:
     """Return the settings with the steps of EPOCHS, and a warm-up of at most a tenth of them, unless given.
 
     Dies if EPOCHS is given and there is no number of sequences, or several.
 
     Args:
         before: settings of the checkpoint from which the run continues, if it does.
+        step: step of that checkpoint. The steps up to it had its global batch.
     """
     steps = settings.max_steps
     if settings.epochs:
         if len(texts) != 1:
             die("EPOCHS is for one text whose sequences are counted, no mixture or stream: give MAX_STEPS.")
-        steps = math.ceil(settings.epochs * sum(texts.values()) / settings.global_batch)
+        read = step * before.get("global_batch", settings.global_batch)
+        left = settings.epochs * sum(texts.values()) - read
+        steps = step + max(0, math.ceil(left / settings.global_batch))
     usual = {"warmup_steps": min(settings.warmup_steps, steps // 10)}
     kept = {**usual, **{name: before[name] for name in KEPT if name in before}}
     own = {name: value for name, value in kept.items() if not is_given(name)}

@@ -36,7 +36,8 @@ def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
     if limits := list(_limits(settings)) if not has_accounting(config) else []:
         raise ConfigurationError(
             f"users={settings.users}: {', '.join(limits)}: nothing enforces it without Slurm's accounting\n"
-            "    type: -c accounting=new, or your own database (docs/how-to/users.md), or leave it out"
+            "    type: -c accounting=new (a cluster stops its nodes for it), or your own database "
+            f"(docs/how-to/users.md); or remove these keys from {settings.users}"
         )
 
 

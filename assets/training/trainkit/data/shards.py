@@ -89,7 +89,7 @@ class Manifest:
 
     def sequences(self, split: str, length: int) -> int:
         """Count the sequences of one split; those of a stream need one more token behind the last."""
-        return (self.tokens(split) - (not self.packed)) // length
+        return max(0, self.tokens(split) - (not self.packed)) // length
 
     @property
     def longest(self) -> int:

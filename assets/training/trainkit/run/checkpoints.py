@@ -35,8 +35,8 @@ from trainkit.sums import LABEL
 
 LATEST_STEP = "latest_step"
 _UNLOADABLE = "the ranks could not load it"
-# Parts of the messages about ranks that have ended meanwhile.
-_PEER_ERRORS = ("onnection", "imed out", "remote process exited")
+# Parts of the messages about ranks that have ended meanwhile, and about a rank's own GPU.
+_PEER_ERRORS = ("onnection", "imed out", "remote process exited", "CUDA error", "NCCL")
 # Parts of torch's and safetensors' messages about a file that they cannot write.
 WRITE_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error", "os error")
 # Step of the checkpoint that job.slurm checked before it started the ranks; 0 without a checkpoint.
@@ -138,6 +138,8 @@ def give_up(checkpoint: Path, error: BaseException) -> NoReturn:
     The run's next start takes the checkpoint before. If that one cannot be loaded either, the fault is not
     theirs (a node, the versions of packages), and the start after that takes the newest again.
     """
+    if "out of memory" in str(error):
+        raise error  # trainkit.memory says what to lower
     folder, why = checkpoint.parent, f"{type(error).__name__}: {reason(error, line=-1)}"
     sentence = f"{checkpoint} cannot be loaded ({why})"
     is_of_run = str(folder) == os.environ.get("CHECKPOINT_DIR")  # else it is exported

@@ -70,7 +70,7 @@ class Heartbeat:
             self._row = self._of_earlier_start(row)
         self._size = size
         if row and row != self._row:
-            if self._began:
+            if self._began and self._row:
                 # The interval between rows, since a workload may write one row for many steps.
                 between_s = seconds(str(row.get("time"))) - seconds(str(self._row.get("time")))
                 self._lengths = [*self._lengths[-_KEPT_STEPS:], between_s]

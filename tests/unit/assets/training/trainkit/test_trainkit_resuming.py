@@ -47,6 +47,14 @@ def test_epochs_decide_about_the_steps(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.endswith("5,000 steps of 100 sequences\n")
 
 
+def test_epochs_count_what_a_run_has_read(tmp_path: Path) -> None:
+    run, given = a_run(tmp_path), dataclasses.replace(SETTINGS, epochs=2.0)
+    save(run, 100, made_with=resuming.resumed_settings(run, given, sequences=24, texts={"raw": 4500}))
+    larger = dataclasses.replace(given, global_batch=36)
+    now = resuming.resumed_settings(run, larger, sequences=36, texts={"raw": 4500})
+    assert now.max_steps == 284, "100 steps of 24, and the other 6,600 sequences"
+
+
 def test_a_run_keeps_the_defaults_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = a_run(tmp_path)
     save(run, 40, made_with=dataclasses.replace(SETTINGS, eval_every=0, warmup_steps=100, global_batch=24))
@@ -82,12 +90,15 @@ def test_another_global_batch_is_refused_unless_given(
         resuming.resumed_settings(run, given, sequences=24)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class OfAModel(TrainSettings):
-    """Settings of a trainer whose runs keep their SEED."""
+    """Settings of a trainer whose runs keep their SEED and their SIZE."""
+
+    size: str = ""
 
     @property
     def kept(self) -> tuple[str, ...]:
-        return ("seed",)
+        return "seed", "size"
 
 
 def test_a_setting_of_the_model_is_kept(tmp_path: Path) -> None:
@@ -95,7 +106,8 @@ def test_a_setting_of_the_model_is_kept(tmp_path: Path) -> None:
     save(run, 40)
     resuming.resumed_settings(run, settings, sequences=24)  # one of an older version has no settings
     save(run, 50, made_with=resuming.resumed_settings(run, settings, sequences=24))
-    resuming.resumed_settings(run, settings, sequences=24)
+    # An earlier version chose a SIZE and did not record it.
+    resuming.resumed_settings(run, dataclasses.replace(settings, size="8B"), sequences=24)
     sentence = "step-000050 was trained with SEED=1337, and this start has 7: give the same, or another"
     with pytest.raises(SystemExit, match=sentence):
         resuming.resumed_settings(run, dataclasses.replace(settings, seed=7), sequences=24)
