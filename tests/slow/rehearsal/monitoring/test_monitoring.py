@@ -29,7 +29,7 @@ folder.mkdir(parents=True)
 metrics = Metrics(folder / "metrics.jsonl", after_step=0)
 for step in range(1, 600):
     metrics.add(step=step, loss=7 - step / 100, learning_rate=1e-3, tokens=step, tokens_per_s=1000.0,
-                step_s=1.0, data_s=0.25, memory_bytes=1 << 30, world_size=2)
+                grad_norm=1.0, step_s=1.0, data_s=0.25, memory_bytes=1 << 30, world_size=2)
     time.sleep(1)
 """
 
