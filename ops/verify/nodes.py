@@ -70,7 +70,7 @@ def _bandwidth(scene: Scene) -> tuple[bool, str]:
         return True, judged.removeprefix(_JUDGED)
     if faults := _FAULT.findall(job.text):
         return False, " ".join(faults)
-    raise UnseenError(f"nccl-tests was not judged: {job.last_line}")
+    raise UnseenError(f"nccl-tests was not judged: {job.last_line.strip()}")
 
 
 def _goes_over_efa(scene: Scene) -> tuple[bool, str]:

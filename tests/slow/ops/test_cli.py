@@ -164,7 +164,8 @@ def test_verify_judges_each_check_and_leaves_nothing(terminal: Terminal) -> None
         assert verdicts[name] == "held"
     unseen = [each for each in found["checks"] if each["verdict"] == "could not look"]
     reasons = {e["seen"] for e in unseen if e["id"] not in ("efa", "scaled-down", "scaled-down-later")}
-    assert reasons == {"this is a rehearsal"}
+    alone = "nccl-tests was not judged: Give --nodes 2, or a type with more GPUs."
+    assert reasons == {"this is a rehearsal", alone}
     for text in (page.read_text(), json.dumps(found)):
         assert not re.search(r"\b\d{12}\b|arn:aws|\b(?:i|fs|sg|vpc)-[0-9a-f]{8}", text)
     assert [sorted(folder.iterdir()) for folder in folders] == before
