@@ -265,8 +265,9 @@ fence() {
     else
       continue
     fi
+    # The child last, since supervise ends this shell at its end, before the ranks were killed.
     # shellcheck disable=SC2046 # one word a rank
-    kill -KILL "$launch_child" $(ranks)
+    kill -KILL $(ranks) "$launch_child"
     return
   done
 }
