@@ -98,6 +98,8 @@ def fill_settings(
         about: first line of --help.
         may_be_zero: fields that are whole numbers and may be 0.
     """
+    if os.environ.get("EVAL_BATCHES") == "0":  # of an older version: no validation
+        os.environ.setdefault("EVAL_SEQUENCES", "0")
     parser = _Parser(description=about, allow_abbrev=False)
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         default = os.environ.get(field.name.upper()) or str(field.default)
@@ -114,9 +116,7 @@ def fill_settings(
     if not hasattr(settings, "sentinel_every") and os.environ.get("SENTINEL_EVERY", "0") not in {"", "0"}:
         die("SENTINEL_EVERY has no effect here, since gpt2 and roberta alone have a sentinel: leave it out.")
     # A job that runs while a newer version is deployed continues.
-    if os.environ.get("EVAL_BATCHES") == "0" and not is_given("eval_sequences"):
-        settings = dataclasses.replace(settings, eval_sequences=0)
-    elif os.environ.get("EVAL_BATCHES") and os.environ.get("START_STEP", "0") == "0":
+    if os.environ.get("EVAL_BATCHES", "0") != "0" and os.environ.get("START_STEP", "0") == "0":
         die("EVAL_BATCHES is replaced by EVAL_SEQUENCES, the sequences of a validation over all ranks.")
     return settings
 
