@@ -154,7 +154,7 @@ class Summary(_Record):
 
 
 class Data(_Record):
-    """What was prepared to train on."""
+    """Prepared data of a run."""
 
     described: list[str]
     """A sentence for each text."""

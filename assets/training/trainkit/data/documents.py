@@ -190,12 +190,12 @@ def _sum(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """What is read of the objects of *.jsonl and the rows of *.parquet."""
+    """Rules for the objects of *.jsonl and the rows of *.parquet."""
 
     columns: tuple[str, ...]
     """Columns of parquet files, of which a file may have some."""
     wanted: str
-    """What a row has to be, for the message."""
+    """Description of a valid row, for messages."""
     document: Callable[[dict[str, Any]], str]
     """Returns the document of a row. Raises ValueError, KeyError, TypeError or AttributeError."""
 

@@ -155,7 +155,7 @@ def test_without_its_keys_no_type_is_managed(table: list[Row], policy: Policy) -
 
 
 def test_the_table_has_each_type_of_the_library(table: list[Row]) -> None:
-    """What its templates of a cluster can contain, read from its source."""
+    """Resource types that its cluster templates can contain, read from its source."""
     sources = [each for each in (LIBRARY / "templates").glob("*.py") if "image" not in each.name]
     found = {name for each in sources for name in re.findall(r"\bCfn(\w+)\(", each.read_text())}
     known = {name.rpartition("::")[2] for row in table for name in row.type_names}
