@@ -101,8 +101,9 @@ def node_program(
     mount = shlex.join(["hide", _MEMORY, *memory] if memory else ["mount", "-t", "tmpfs", "tmpfs", _MEMORY])
     before = f'bash {shlex.quote(str(begin))} "$1"\n' if begin else ""
     # job_container/tmpfs mounts the mount namespace of each job. Linux 6.18 refuses one with a lower id than
-    # slurmd's, and gives each CPU ids of its own, which grow: so the node stays on one CPU.
-    unshare = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0))), *_UNSHARE]
+    # slurmd's, and gives each CPU ids of its own, which grow: so each node stays on one CPU, by its number.
+    cpus = sorted(os.sched_getaffinity(0))
+    cpu = f"$(echo {','.join(map(str, cpus))} | cut -d , -f $((${{1##*-}} % {len(cpus)} + 1)))"
     return (
         "#!/bin/sh\n# power.py calls this with a node's name.\nset -eu\n"
         f"disk={shlex.quote(str(root / 'disks'))}/$1\n"
@@ -110,7 +111,7 @@ def node_program(
         '  rm -rf --one-file-system "$disk"\n'
         f"{_NETWORK if has_network else ''}"
         f"  exec {'nsenter --net=/run/netns/$1 ' if has_network else ''}"
-        f'{shlex.join(unshare)} "$0" "$1" inside\n'
+        f'taskset --cpu-list "{cpu}" {shlex.join(_UNSHARE)} "$0" "$1" inside\n'
         f"fi\n{_INSIDE}{hidden}{mount}\n"
         f"{before}{start}"
     )
