@@ -191,6 +191,7 @@ lost_nodes() {
 
 # Starts the step that returns the job to the queue if this script's node is lost, and gives it signs of life.
 start_lifeline() {
+  local -a near
   if ((SLURM_JOB_NUM_NODES == 1)) || { ((${#lifeline[@]})) && kill -0 "${lifeline[1]}" 2>/dev/null; }; then return; fi
   export SCRIPT_NODE="$SLURMD_NODENAME" SIGN="$RUN_DIR/sign-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}" WATCH_S="${WATCH_S:-25}"
   end_lifeline
@@ -206,7 +207,9 @@ start_lifeline() {
   ) 2>/dev/null &
   lifeline=("$!")
   disown "$!" # bash reports a job that is killed
-  step_on "${well[@]}"
+  if ((${#well[@]})); then near=("${well[@]}"); else mapfile -t near < <(scontrol show hostnames "$SLURM_JOB_NODELIST"); fi
+  # The turn of a ninth node would come after SlurmdTimeout (180 s), when Slurm itself takes the nodes.
+  step_on "${near[@]:0:8}"
   # Slurm kills it at the end, which the job's output need not show.
   "${each_node[@]}" --job-name=watch bash "$training/nodes.sh" watch 2>>"$RUN_DIR/watch.log" &
   lifeline+=("$!")
