@@ -17,7 +17,8 @@ from rehearsal.local_slurm.cluster import PROGRAMS, SYSTEM_PATH
 
 TITLE = f"{QUEUES} queues x {NODES:,} nodes, and jobs of {SIZES[-1]} nodes"
 CALLS_GOAL = 1.2
-_WORK_GOAL_S = 3.0
+_SCRIPT_GOAL_S, _LAUNCH_GOAL_S = 0.35, 0.14
+"""Times of commit 76b47378, before restarts inside the allocation."""
 _SMALL_JOB = 2
 _FAMILY = "p5"
 _NEEDED_GIB = 5
@@ -63,10 +64,10 @@ def measure() -> Result:
             "The job is the shipped job.slurm with launch.sh on every node; only the ranks are /bin/true. "
             "slurmctld itself counts the calls (sdiag). The script and srun make a fixed number of them. "
             "Each node's daemons also report the end of the step and of the job, as Slurm always does.",
-            "The time of job.slurm is that of its batch script without the steps, and includes Slurm's "
-            "start of the script. Only the list of the nodes' names grows with the nodes. On a cluster, "
-            "each node has its own cores for its launch.sh, so its time was measured without the others. The "
-            "nodes' slurmd do most of the work of a release.",
+            "The time of job.slurm is that of its batch script, from its first line to the job's end, "
+            f"without the steps. In the job of {SIZES[-1]} nodes an srun of this benchmark only names the "
+            "nodes: on a cluster each has its own cores for its launch.sh, and the cores of one machine "
+            "need longer for all than Slurm waits. The time of launch.sh was measured without the others.",
             _PLAN,
         ],
     )
@@ -87,7 +88,8 @@ def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], float, str]:
         variables = make_shared(folder)
         first = sum(SIZES[:-1]) + 1
         jobs = [
-            run_job(slurm, first=first, nodes=nodes, variables=variables) for nodes in (_SMALL_JOB, SIZES[-1])
+            run_job(slurm, first=first, nodes=nodes, variables=variables, has_steps=nodes < SIZES[-1])
+            for nodes in (_SMALL_JOB, SIZES[0], SIZES[-1])
         ]
     train = Path(variables["TRAINING_SHARED"]) / "training" / WORKLOAD / "train.sh"
     return allocations, jobs, launch_s(train=train, variables=variables, nodes=SIZES[-1]), ""
@@ -108,8 +110,8 @@ def slurm_rows(allocations: Sequence[Allocation]) -> list[Row]:
 
 
 def job_rows(jobs: Sequence[JobWork], node_s: float) -> list[Row]:
-    """Return rows for the work of a job that may grow with its nodes: a small and a large one."""
-    small, large = jobs
+    """Return rows for the work of a job that may grow with its nodes. The largest one has no real steps."""
+    small, large, largest = jobs
     calls = [sum(each.calls.values()) for each in (small, large)]
     return [
         at_most(
@@ -126,12 +128,12 @@ def job_rows(jobs: Sequence[JobWork], node_s: float) -> list[Row]:
             unit="",
         ),
         at_most(
-            f"job.slurm with {large.nodes} nodes ({small.nodes} nodes: {small.script_s:.2f} s), and "
-            f"launch.sh ({node_s:.2f} s), which all nodes run at the same time",
-            [large.script_s + node_s],
-            _WORK_GOAL_S,
+            f"job.slurm with {largest.nodes} nodes ({small.nodes} nodes: {small.script_s:.2f} s)",
+            [largest.script_s],
+            _SCRIPT_GOAL_S,
             unit=" s",
         ),
+        at_most("launch.sh, which all nodes run at the same time", [node_s], _LAUNCH_GOAL_S, unit=" s"),
     ]
 
 

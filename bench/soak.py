@@ -30,6 +30,7 @@ def measure() -> Result:
             "node-seconds. Bound: 1 - (d/T + T/2M + R/M), T = sqrt(2dM), from the seed's own mean seconds of "
             f"a save (d), of a restart (R) and between interruptions (M), where M >= {_RARE} R.",
             f"Seeds {SCALED[0]} to {SCALED[1]} have SlurmdTimeout and KillWait a tenth of ParallelCluster's. "
+            "All have the cluster's requeue_delay, which replaces cred_expire. "
             "Slurm, job.slurm and two users are real. The nodes are processes of one machine; prologs only "
             "refuse, there is no epilog and no root service of a node.",
             "The seeds of soak.tsv ran up to five at once, beside other work, which lengthens them. Seeds "

@@ -48,7 +48,9 @@ def _page(names: Sequence[str], results: Mapping[str, Any]) -> Iterator[str]:
         yield table(("name", "goal", "measured", "result"), rows)
         for note in content["notes"]:
             yield f"{note}\n"
-        yield f"{_machine(content['machine'])} The benchmark took {content['seconds']:.0f} s.\n"
+        # A subject that sums up a file of results has run before.
+        took = f" The benchmark took {content['seconds']:.0f} s." if content["seconds"] >= 1 else ""
+        yield f"{_machine(content['machine'])}{took}\n"
 
 
 def _machine(machine: Mapping[str, Any]) -> str:

@@ -27,22 +27,37 @@ start_ranks "$here" "$here/train.py"
 """
 # A wrapper of Slurm's srun, which measures the time of the steps, since Slurm's log does not have it.
 # job.slurm kills the step that asks the nodes once all have answered, so another process writes its end. The
-# watch runs beside the other steps.
+# watch runs beside the other steps. With NAMES_ONLY, all nodes answer and all steps end at once: the cores of
+# one machine start 512 launch.sh in a minute, which is more than Slurm's time-outs.
 _SRUN = """\
 #!/bin/sh
 PATH="$WITHOUT_TIMES"
 case "$*" in *--job-name=watch*) exec srun "$@" ;; esac
+step() {
+  case "${NAMES_ONLY:-} $*" in
+    yes*" answer "*) exec scontrol show hostnames "$SLURM_JOB_NODELIST" ;;
+    yes*) exit 0 ;;
+  esac
+  exec srun "$@"
+}
 began=$(date +%s.%N)
-srun "$@" &
+step "$@" &
 step=$!
 setsid sh -c 'while [ -e /proc/$0/exe ]; do sleep 0.02; done
 echo "$1 $(date +%s.%N)" >>"$STEP_TIMES"' $step "$began" &
 wait $step
 """
+# Each bash reads it; Slurm gives the batch script this name.
+_NOTE_BEGIN = '[[ ${0##*/} != slurm_script ]] || printf "%s\\n" "$EPOCHREALTIME" >"$SCRIPT_BEGAN"\n'
 _PARTITION = "export RANKS_PER_NODE=1 ACCELERATOR_KIND=none FAMILY=p5 CAPACITY=ondemand\n"
 # Messages of Slurm's own daemons for each node (those of a step's end are combined in a tree), and
 # requests of this benchmark itself.
-_OF_NODES = {"MESSAGE_EPILOG_COMPLETE", "MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_STEP_COMPLETE"}
+_OF_NODES = {
+    "MESSAGE_EPILOG_COMPLETE",
+    "MESSAGE_NODE_REGISTRATION_STATUS",
+    "REQUEST_COMPLETE_PROLOG",
+    "REQUEST_STEP_COMPLETE",
+}
 _OURS = {"REQUEST_STATS_INFO", "REQUEST_STATS_RESET"}
 _SETTLED_S = 2.0
 _STARTS = 20
@@ -55,7 +70,7 @@ class JobWork:
 
     nodes: int
     script_s: float
-    """Seconds of the batch script without its steps, including Slurm's start of the script."""
+    """Seconds from the batch script's first line to the job's end, without those of the steps."""
     calls: Mapping[str, int]
     """Calls by kind: those of the script, of srun, and of the job's start."""
     files: int
@@ -81,7 +96,10 @@ def make_shared(folder: Path) -> dict[str, str]:
     srun.parent.mkdir()
     srun.write_text(_SRUN, encoding="utf-8")
     srun.chmod(0o755)
+    (folder / "note_begin.sh").write_text(_NOTE_BEGIN, encoding="utf-8")
     return {
+        "BASH_ENV": str(folder / "note_begin.sh"),
+        "SCRIPT_BEGAN": str(folder / "began"),
         "TRAINING_SHARED": str(shared),
         "TRAINING_ETC": str(etc),
         "TRAINING_VENVS": str(shared / "venvs"),
@@ -93,8 +111,11 @@ def make_shared(folder: Path) -> dict[str, str]:
     }
 
 
-def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, str]) -> JobWork:
+def run_job(
+    slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, str], has_steps: bool = True
+) -> JobWork:
     """Run the job on nodes that are up. Raises SlurmError if it fails or does not end."""
+    variables = {**variables, "NAMES_ONLY": "" if has_steps else "yes"}
     shared, said = Path(variables["TRAINING_SHARED"]), slurm.layout.jobs / f"{nodes}.log"
     where = [f"--nodelist={hosts(first, nodes)}", f"--nodes={nodes}", f"--output={said}"]
     before = _files(shared)
@@ -102,12 +123,17 @@ def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, 
     times.write_text("", encoding="utf-8")
     _sdiag(slurm, "--reset")
     job = slurm.submit([*where, str(shared / "training" / "job.slurm"), WORKLOAD], env=variables)
-    # Watches the output, since a request to slurmctld would be counted.
-    wait_until(lambda: said.is_file() and "job.slurm: done" in said.read_text(), what=f"the end of {said}")
+    # Watches the log, since a request to slurmctld would be counted.
+    log = slurm.layout.log / "slurmctld.log"
+    wait_until(lambda: f"_job_complete: JobId={job} done" in log.read_text(), what=f"the end of {said}")
+    if "job.slurm: done" not in (text := said.read_text(encoding="utf-8")):
+        raise SlurmError(f"The job failed: {text[-500:]}")
     counted = _settled(slurm)
     return JobWork(
         nodes=nodes,
-        script_s=_ran_s(slurm, job) - steps_s(times.read_text(encoding="utf-8")),
+        script_s=_ended(slurm, job)
+        - float(Path(variables["SCRIPT_BEGAN"]).read_text(encoding="utf-8"))
+        - steps_s(times.read_text(encoding="utf-8")),
         calls={name: count for name, count in counted.items() if name not in _OF_NODES},
         files=len(_files(shared) - before),
     )
@@ -151,10 +177,10 @@ def launch_s(*, train: Path, variables: Mapping[str, str], nodes: int) -> float:
     return statistics.median(seconds)
 
 
-def _ran_s(slurm: BigSlurm, job: int) -> float:
+def _ended(slurm: BigSlurm, job: int) -> float:
+    """Return the time of the job's end, in seconds since the epoch."""
     log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
-    prologs_ended = last_said(log, f"prolog_running_decr: Configuration for JobId={job} is complete ")
-    return last_said(log, f"_job_complete: JobId={job} done ") - prologs_ended
+    return last_said(log, f"_job_complete: JobId={job} done ")
 
 
 def _files(folder: Path) -> set[str]:

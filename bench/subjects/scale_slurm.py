@@ -23,6 +23,7 @@ from rehearsal.local_slurm import LocalSlurm, NodeSet, NodeShape, Partition, Slu
 from rehearsal.local_slurm.cluster import SYSTEM_PATH
 from rehearsal.local_slurm.power import BOOT_S
 from rehearsal.processes import name_of
+from training_cluster.cluster.config import JOB_SETTINGS
 from training_cluster.paths import ROOT
 
 NODES = 1000
@@ -37,6 +38,11 @@ _RESOURCE = NodeSet(
     dynamic=NODES,
     shape=NodeShape(vcpus=192, memory_mib=2_000_000),
 )
+# With requeue_delay, this Slurm's credentials end after 6 s (see rehearsal.local_slurm.conf); to start 512
+# launch.sh takes the cores of one machine longer. Nothing is requeued here.
+_SETTINGS = dict(JOB_SETTINGS) | {
+    "SchedulerParameters": re.sub(r"requeue_delay=\d+,", "", str(JOB_SETTINGS["SchedulerParameters"]))
+}
 _TIMEOUT_S, _POLL_S = 600, 0.1
 _QUIET_S = 4.0
 """Seconds after its start in which slurmctld gives no job a node."""
@@ -69,6 +75,7 @@ class BigSlurm(LocalSlurm):
             root=root,
             partitions=[Partition(name=PARTITION, node_sets=(_RESOURCE,))],
             marker=marker,
+            settings=(_SETTINGS,),
             suspend_time_s=3600,
             max_node_processes=NODES,
         )
