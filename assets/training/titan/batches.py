@@ -1,17 +1,31 @@
-"""Batches as torchtitan's data loaders: of token shards, decided by seed and position alone, and of streams.
+"""Batches and validations: all of titan that knows torchtitan's datasets, loaders and validator.
 
 The state of shards is one number, the sequences that all ranks have taken, so a resume continues with the
 next one on any number of data-parallel ranks; the order, with a mixture's weights, is stored with it and
 compared. Streams of the Hugging Face hub (DATA=hf:...) are torchtitan's own: tokenized on the way, with each
 data-parallel rank's place in the checkpoint, which therefore loads on as many ranks as wrote it.
 
-This is all that knows torchtitan's loaders, which its next version replaces.
+Of torchtitan 0.3.0 this uses what follows. Its next version reads data by Grain (pull request 4088):
+
+- BaseDataLoader: its Config and Stateful are the base of ShardLoader, which the trainer and the validator
+  build with dp_world_size, dp_rank, seq_len and local_batch_size (then max_context_length and
+  num_tokens_per_batch), and iterate over: {"input", "positions"} and labels.
+- IGNORE_INDEX: the label of a token without one.
+- Validator: the fields enable, steps and dataloader of its Config, which it copies with `infinite` (then
+  `repeat`); its attributes dl_config, metrics_processor and parallel_dims; should_validate and validate.
+- DATASETS, DatasetConfig, HFDataSource and InterleavedHuggingFaceTextDataLoader: streams (then a
+  GrainDataLoader).
+- The sentence "dataloader resharding" of its error about a stream on other ranks.
+
+Trainer.Config has the results of loader_of and validation_of as `dataloader` and `validator`; its tokenizer,
+which only streams use, is torchtitan's of the folder `hf_assets_path`.
 """
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -22,9 +36,11 @@ import numpy as np
 import torch
 import tyro
 from datasets import IterableDataset, load_dataset
-from texts import address
+from fields import Settings
+from texts import STREAM, address
 from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.loss import IGNORE_INDEX
+from torchtitan.components.validate import Validator
 from torchtitan.hf_datasets import DatasetConfig
 from torchtitan.hf_datasets.text_datasets import (
     DATASETS,
@@ -32,7 +48,11 @@ from torchtitan.hf_datasets.text_datasets import (
     InterleavedHuggingFaceTextDataLoader,
 )
 from trainkit.data.mixture import Mixture, Part
+from trainkit.data.order import die_of_old_order
 from trainkit.data.shards import FIRST, ID_BITS, TRAINED, Tokens, read_manifest
+from trainkit.run import process_group
+from trainkit.run.run import Run, die
+from trainkit.validation import SEED
 
 SHUFFLED_ROWS = 1000
 """Rows of a stream that are shuffled with each other."""
@@ -53,6 +73,9 @@ class ShardLoader(BaseDataLoader):
         seed: int = 1337
         end_of_text: int = -1
         """Id behind each document; attention and loss do not cross it. Packed shards mark it."""
+        wanted: Annotated[int, tyro.conf.Suppress] = 0
+        """Sequences of a validation over all ranks: later ones, which fill its last batches, have no labels.
+        0: all have."""
 
     def __init__(
         self,
@@ -78,7 +101,9 @@ class ShardLoader(BaseDataLoader):
 
     def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
         """Yield inputs and positions, and labels: each (local batch, sequence) int64."""
+        wanted = self._config.wanted
         while True:
+            first = self._taken + self._rank * self._rows
             places = self._order.batch(self._taken, size=self._rows, rank=self._rank)
             # The position is the next batch's before this one is trained on: a checkpoint has it.
             self._taken += self._ranks * self._rows
@@ -89,7 +114,10 @@ class ShardLoader(BaseDataLoader):
                     for text, sequence in places
                 ]
             )
-            yield self._example(rows)
+            given, labels = self._example(rows)
+            if wanted:
+                labels[max(0, wanted - first) :] = IGNORE_INDEX
+            yield given, labels
 
     def _example(self, rows: Ids) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         inputs, labels, begins = self._of_packed(rows) if self._is_packed else self._of_stream(rows)
@@ -124,24 +152,88 @@ class ShardLoader(BaseDataLoader):
         self._taken = int(state_dict.get("sequences", 0))
 
 
-def streams(
-    parts: Sequence[Part], *, splits: Sequence[str], seed: int, workers: int
+class Validation(Validator):
+    """torchtitan's validator at the steps of EVAL_EVERY, and after the last one."""
+
+    config: Config
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(Validator.Config):
+        """torchtitan's options."""
+
+        sequences: int = 0
+        """Sequences of a validation over all ranks."""
+
+    def __init__(self, config: Config, **parts: Any) -> None:
+        steps = math.ceil(config.sequences / (parts["dp_world_size"] * parts["local_batch_size"]))
+        # torchtitan sets `infinite` in the loader's config, which mixtures' configs lack; none of them ends.
+        super().__init__(Validator.Config(steps=max(1, steps)), **parts)
+        self.dl_config = config.dataloader
+
+    def should_validate(self, step: int) -> bool:
+        """Return True if a validation follows a step."""
+        settings: Settings = self.metrics_processor.settings
+        return settings.validates_after(step) or step == settings.max_steps
+
+    def validate(self, model_parts: list[torch.nn.Module], step: int) -> None:
+        """Validate, while the watch for hangs waits."""
+        self.metrics_processor.start_clock()
+        self.metrics_processor.stages = self if self.parallel_dims.pp_enabled else None
+        with process_group.patient(Run.from_environment(), "validating"):
+            super().validate(model_parts, step)
+
+
+def validation_of(settings: Settings, data: dict[str, Any]) -> Validation.Config:
+    """Return the validator's config of a run."""
+    loader = loader_of(settings, data, split="val")
+    wanted = getattr(loader, "wanted", 0) or settings.eval_sequences
+    return Validation.Config(enable=bool(settings.eval_sequences), sequences=wanted, dataloader=loader)
+
+
+def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
+    """Return the config of the data loader of one split; an export reads no text.
+
+    Args:
+        data: what prepare.py noted: `shards` (a folder a text) and `end_of_text`, or for streams `val_splits`
+            and `workers`, the processes of a rank that read and tokenize.
+    """
+    parts = settings.parts
+    if settings.export_run:
+        return ShardLoader.Config()
+    if parts[0].name.startswith(STREAM):
+        return streams_of(settings, data, splits=data["val_splits"] if split == "val" else [])
+    options = {"parts": parts, "folders": data["shards"], "split": split, "end_of_text": data["end_of_text"]}
+    if split == "train" or not settings.eval_sequences:
+        return ShardLoader.Config(**options, seed=settings.seed)
+    manifests = [read_manifest(Path(each)) for each in data["shards"]]
+    whole = sum(each.sequences(split, settings.seq_len) for each in manifests)
+    return ShardLoader.Config(**options, seed=SEED, wanted=min(settings.eval_sequences, whole))
+
+
+def streams_of(
+    settings: Settings, data: dict[str, Any], *, splits: list[str]
 ) -> InterleavedHuggingFaceTextDataLoader.Config:
     """Return the loader's config of a split of each data set, by its column "text".
 
+    torchtitan's loader would loop forever in a process that has no file.
+
     Args:
-        workers: processes that read and tokenize; at most the files of a rank, since torchtitan's loader
-            would loop forever in one without a file. With none, for validation, nothing is shuffled.
+        splits: the split of each data set of a validation, of which nothing is shuffled; none for `train`.
     """
     sources = []
-    for part, split in zip(parts, splits, strict=True):
+    for i, part in enumerate(settings.parts):
         path, configuration = address(part.name)
+        split = splits[i] if splits else "train"
         # torchtitan looks names up in small letters.
         key = f"{part.name} {split}".lower()
-        load = partial(open_stream, configuration=configuration, split=split, seed=seed if workers else None)
+        seed = None if splits else settings.seed
+        load = partial(open_stream, configuration=configuration, split=split, seed=seed)
         DATASETS[key] = DatasetConfig(path=path, loader=load, sample_processor=itemgetter("text"))
         sources.append(HFDataSource(dataset=key, weight=part.weight))
-    return InterleavedHuggingFaceTextDataLoader.Config(sources=sources, seed=seed, num_workers=workers)
+    workers = 0 if splits else data["workers"]
+    return InterleavedHuggingFaceTextDataLoader.Config(
+        sources=sources, seed=settings.seed, num_workers=workers
+    )
 
 
 def open_stream(path: str, *, configuration: str | None, split: str, seed: int | None) -> IterableDataset:
@@ -160,3 +252,14 @@ def open_stream(path: str, *, configuration: str | None, split: str, seed: int |
 def _shuffle(block: dict[str, list[str]], *, seed: int) -> dict[str, list[str]]:
     texts = block["text"]
     return {"text": random.Random(f"{seed} {texts[0]}").sample(texts, len(texts))}  # noqa: S311 (no secret)
+
+
+def check_place(checkpoint: Path | None, error: BaseException) -> None:
+    """Die if a checkpoint cannot be loaded because of the place in its data."""
+    if "dataloader resharding" in str(error):
+        die(
+            f"{checkpoint} was written by another number of data-parallel ranks, and torchtitan's loaders of "
+            "streams cannot change that: submit on as many nodes as before."
+        )
+    if any(f"dataloader.{key}" in str(error) for key in ("order", "sequences")):
+        die_of_old_order(checkpoint)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from batches import ShardLoader, streams
+from batches import loader_of, validation_of
 from corrections import GptOssAdapter
 from fields import Settings
 from nodes import check_vocabulary, size_of
 from profiling import window
 from rows import Rows
 from saving import Checkpoints
-from texts import STREAM
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
@@ -30,12 +29,9 @@ from torchtitan.models.gpt_oss.state_dict_adapter import GptOssStateDictAdapter
 from torchtitan.protocols.model_spec import ModelSpec
 from torchtitan.trainer import Trainer
 from trainkit.data.hf_weights import config_of
-from trainkit.data.shards import read_manifest
 from trainkit.run import process_group
 from trainkit.run.run import Run, die
 from trainkit.run.settings import ranks_of_node
-from trainkit.validation import SEED
-from validation import HeldBack, Validation
 
 NOT_IN_FLOAT8 = ["lm_head", "router.gate"]
 """Modules that torchtitan's own recipes keep in bf16: the head, and the choice of experts."""
@@ -152,15 +148,12 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
     )
 
 
-def build(
-    settings: Settings, run: Run, data: dict[str, Any], options: list[str], *, loader: Any = None
-) -> Trainer.Config:
+def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]) -> Trainer.Config:
     """Return the config of a run.
 
     Args:
-        data: what prepare.py noted: `shards` (a folder a text), `tokenizer` and `weights`.
+        data: what prepare.py noted: `tokenizer`, `weights`, and what batches.py reads.
         options: torchtitan's own options, which win over everything else.
-        loader: config of the data loader; None for the data's own.
     """
     weights = Path(data["weights"]) if data.get("weights") else None
     config = base_of(settings, weights)
@@ -188,13 +181,8 @@ def build(
         context_parallel_degree=settings.cp,
         expert_parallel_degree=settings.ep,
     )
-    config.dataloader = loader or loader_of(settings, data, split="train")
-    held_back = loader or loader_of(settings, data, split="val")
-    config.validator = Validation.Config(
-        enable=bool(settings.eval_sequences),
-        sequences=getattr(held_back, "wanted", settings.eval_sequences),
-        dataloader=held_back,
-    )
+    config.dataloader = loader_of(settings, data, split="train")
+    config.validator = validation_of(settings, data)
     config.checkpoint = Checkpoints.Config(
         enable=True,
         folder=str(run.checkpoint_dir),
@@ -224,18 +212,3 @@ def build(
         kind, rules = type(config), custom_registry
         config = tyro.cli(kind, args=options, default=config, registry=rules, prog="titan --")
     return config
-
-
-def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
-    """Return the config of the data loader of one split."""
-    parts, seed = settings.parts, settings.seed
-    if parts[0].name.startswith(STREAM):
-        splits = data["val_splits"] if split == "val" else [split] * len(parts)
-        workers = data["workers"] if split == "train" else 0
-        return streams(parts, splits=splits, seed=seed, workers=workers)
-    options = {"parts": parts, "folders": data["shards"], "split": split, "end_of_text": data["end_of_text"]}
-    if split == "train":
-        return ShardLoader.Config(**options, seed=seed)
-    manifests = [read_manifest(Path(each)) for each in data["shards"]]
-    whole = sum(each.sequences(split, settings.seq_len) for each in manifests)
-    return HeldBack.Config(**options, seed=SEED, wanted=min(settings.eval_sequences, whole))

@@ -11,7 +11,6 @@ import torch
 import torch.distributed as dist
 from fields import Settings
 from torchtitan.components.metrics import MetricsProcessor
-from torchtitan.components.validate import Validator
 from torchtitan.tools import utils
 from trainkit.run import process_group
 from trainkit.run.finite import check_finite
@@ -50,7 +49,7 @@ class Rows(MetricsProcessor):
     ntokens_since_last_log: int
     num_flops_per_token: float
     time_last_log: float
-    stages: Validator | None
+    stages: Any
     """The validator, where it has stages of a pipeline."""
 
     def __init__(self, config: Config, **parts: Any) -> None:

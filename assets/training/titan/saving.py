@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from batches import check_place
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.tensor import DTensor
-from torchtitan.components.checkpoint import LR_SCHEDULER, OPTIMIZER, AsyncMode, CheckpointManager
+from torchtitan.components.checkpointer.base import LR_SCHEDULER, OPTIMIZER
+from torchtitan.components.checkpointer.dcp import AsyncMode, CheckpointManager
 from torchtitan.tools import utils
-from trainkit.data.order import die_of_old_order
 from trainkit.resuming import own_options
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die, reason
@@ -189,13 +190,7 @@ class Checkpoints(CheckpointManager):
                     group["lr"] = rate
             return loaded
         except (Exception, CheckpointException) as error:  # that is a BaseException
-            if "dataloader resharding" in str(error):
-                die(
-                    f"{newest} was written by another number of data-parallel ranks, and torchtitan's "
-                    "loaders of streams cannot change that: submit on as many nodes as before."
-                )
-            if any(f"dataloader.{key}" in str(error) for key in ("order", "sequences")):
-                die_of_old_order(newest)
+            check_place(newest, error)
             if newest is None:
                 die(
                     f"{self.initial_load_path} cannot be loaded into this model ({reason(error, line=-1)}): "

@@ -92,15 +92,12 @@ def main() -> None:
     else:
         settings, data = settle(run)
     start(settings, run)
-    from batches import ShardLoader  # noqa: PLC0415 (after the replacements)
-    from config import build  # noqa: PLC0415
+    from config import build  # noqa: PLC0415 (after the replacements)
     from exporting import FOLDER, NO_CONFIG, export, hf_config, load_model  # noqa: PLC0415
     from trainer import ClusterTrainer  # noqa: PLC0415
     from trainkit.run import outcome, process_group  # noqa: PLC0415
 
-    # An export reads no text.
-    loader = ShardLoader.Config() if source else None
-    config = build(settings, run, data, split_arguments(sys.argv[1:])[1], loader=loader)
+    config = build(settings, run, data, split_arguments(sys.argv[1:])[1])
     written = hf_config(config.model_spec, data.get("weights"))
     if run.is_first and settings.export == "yes" and not written:
         print(NO_CONFIG, flush=True)

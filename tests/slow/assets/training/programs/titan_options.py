@@ -21,15 +21,19 @@ from trainkit.run.run import Run  # noqa: E402
 
 CHOSEN: dict[str, Any] = {
     **{"size": "debugmodel", "device": "cpu", "compile": "no", "activation_checkpointing": "selective"},
-    **{"batch_size": 1, "tp": 1, "cp": 1, "ep": 1, "shard": "all"},
+    **{"batch_size": 1, "pp": 1, "tp": 1, "cp": 1, "ep": 1, "shard": "all"},
+    # A validation would read the shards.
+    "eval_sequences": 0,
 }
 KINDS: tuple[dict[str, Any], ...] = (
     {"data": "machine"},
     {"data": "hf:a/b"},
-    {"task": "sft"},
     {"profile_steps": "1-2"},
 )
-DATA = {"shards": ["/a"], "chats": ["/a"], "val_splits": ["test"], "tokenizer": "/a", "end_of_text": 0}
+DATA = {
+    **{"shards": ["/a"], "end_of_text": 0},
+    **{"val_splits": ["test"], "workers": 2, "tokenizer": "/a"},
+}
 
 here = Path("/nowhere")
 run = Run(run_dir=here, data_dir=here, checkpoint_dir=here, rank=0, local_rank=0, world_size=1)

@@ -1,5 +1,6 @@
 """The parts of titan that need no package: its settings. torch is not in this environment."""
 
+import ast
 import dataclasses
 import json
 import re
@@ -9,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.assets.training.workload_modules import Import
+from training_cluster.paths import TRAINING
+
+OF_DATA = ("hf_datasets", "components.data", "components.tokenizer", "components.validate")
+"""Beginnings of torchtitan's modules that read data, of which a newer version has others."""
 
 
 @pytest.fixture(autouse=True)
@@ -240,3 +245,19 @@ def test_ranks_take_what_fits_their_memory(load: Import, monkeypatch: pytest.Mon
     for kind, least in (("yes", "8.9"), ("mx", "10.0")):
         with pytest.raises(SystemExit, match=rf"{least} or more .* those of p5\.48xlarge have 8\.0"):
             read(["--float8", kind])
+
+
+def test_one_module_knows_torchtitan_s_data() -> None:
+    used = {
+        (file.name, alias.name)
+        for file in (TRAINING / "titan").glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom | ast.Import)
+        for alias in node.names
+        if f"{getattr(node, 'module', '')}.{alias.name}".startswith(
+            tuple(f"torchtitan.{each}" for each in OF_DATA)
+        )
+    }
+    assert {file for file, _ in used} == {"batches.py"}
+    described = ast.get_docstring(ast.parse((TRAINING / "titan" / "batches.py").read_text())) or ""
+    assert {name for _, name in used if name not in described} == set()
