@@ -66,9 +66,7 @@ class Checkpoints(CheckpointManager):
 
     @dataclass(kw_only=True, slots=True)
     class Config(CheckpointManager.Config):
-        """torchtitan's options, and the number of checkpoints that are kept."""
-
-        keep: int = 2
+        """torchtitan's options."""
 
     pg: dist.ProcessGroup | None
     save_future: Future[Any] | None
@@ -79,7 +77,7 @@ class Checkpoints(CheckpointManager):
 
     def __init__(self, config: Config, **parts: Any) -> None:
         super().__init__(config, **parts)
-        self._run, self.keep = Run.from_environment(), config.keep
+        self._run = Run.from_environment()
         self._stop, self._is_saving = Stop(), False
         self._publisher = ThreadPoolExecutor(max_workers=1)
         self.is_stopping = False
@@ -169,8 +167,9 @@ class Checkpoints(CheckpointManager):
         note_sums(self._run, written, written.glob(f"__{self._run.rank}_*"))
         dist.barrier(group=self.pg)
         if self._run.is_first:
+            keep, settings = self.settings.keep_checkpoints, self.settings
             final = checkpoints.publish(
-                written, step, run=self._run, keep=self.keep, started=started, settings=self.settings
+                written, step, run=self._run, keep=keep, started=started, settings=settings
             )
             print(f"step {step}: checkpoint {final} after {time.monotonic() - started:.2f} s")
 
