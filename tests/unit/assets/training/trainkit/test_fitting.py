@@ -172,3 +172,15 @@ def test_a_refusal_names_the_users_own_setting(nodes: ModuleType) -> None:
         with pytest.raises(DoesNotFitError) as refused:
             choose(nodes, LLAMA["1B"], asked, gpu, seq_len=seq_len)
         assert str(refused.value).endswith(f": {remedy}")
+
+
+def test_more_than_a_gpu_is_named(nodes: ModuleType) -> None:
+    """An estimate that is not certain refuses nothing."""
+    gpu, asked = Nodes(count=1, gpus=1, memory_gib=80), {"activation_checkpointing": "none"}
+    _, reasons = choose(nodes, LLAMA["1B"], {**asked, "batch_size": 6}, gpu, seq_len=8192)
+    assert reasons[-1] == (
+        "memory: about 88.0 of 80 GiB of a GPU (estimate +-20%), of which 76 are usable: it does not fit, "
+        "unless the estimate is too high. To be sure, give BATCH_SIZE=3, or leave it out."
+    )
+    _, reasons = choose(nodes, LLAMA["1B"], {**asked, "batch_size": 2}, gpu, seq_len=8192)
+    assert reasons[-1] == "memory: about 43.1 of 80 GiB of a GPU (estimate +-20%)"
