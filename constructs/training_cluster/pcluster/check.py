@@ -6,6 +6,7 @@ from typing import Any
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.nodes import has_accounting
+from training_cluster.cluster.queues import WEIGHTS
 from training_cluster.cluster.resource_ids import placeholders, with_existing
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
@@ -33,12 +34,24 @@ def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
             or nothing would enforce a limit of the file of users.
     """
     _refuse(config_problems(config), settings)
-    if limits := list(_limits(settings)) if not has_accounting(config) else []:
+    limits = list(_limits(settings))
+    if limits and not has_accounting(config):
         raise ConfigurationError(
             f"users={settings.users}: {', '.join(limits)}: nothing enforces it without Slurm's accounting\n"
             "    type: -c accounting=new (a cluster stops its nodes for it), or your own database "
             f"(docs/how-to/users.md); or remove these keys from {settings.users}"
         )
+    budgets = [each for each in limits if each.endswith("max_gpu_hours")]
+    if budgets and not any(map(_has_weights, config["Scheduling"]["SlurmQueues"])):
+        raise ConfigurationError(
+            f"users={settings.users}: {', '.join(budgets)}: no node of this cluster has a GPU whose hours "
+            f"Slurm could count\n    type: remove these keys from {settings.users}, or take a family with "
+            "GPUs (docs/families.md)"
+        )
+
+
+def _has_weights(queue: dict[str, Any]) -> bool:
+    return WEIGHTS.lower() in {key.lower() for key in queue.get("CustomSlurmSettings") or {}}
 
 
 def _limits(settings: Settings) -> Iterator[str]:

@@ -247,7 +247,7 @@ def test_offline_asks_nobody_and_json_adds_up(call: Call, monkeypatch: pytest.Mo
 
 
 def test_what_synth_refuses_has_no_price(call: Call, tmp_path: Path) -> None:
-    """A budget without Slurm's accounting, which nothing would enforce."""
+    """A budget that nothing would enforce."""
     users = tmp_path / "users.yaml"
     users.write_text("accounts: {nlp: {gid: 6001, max_gpu_hours: 9}}\nusers: {alice: {uid: 5001}}\n")
     typed = ("price", "--offline", "-c", f"users={users}")
@@ -255,6 +255,8 @@ def test_what_synth_refuses_has_no_price(call: Call, tmp_path: Path) -> None:
     assert (code, output) == (2, "")
     assert "accounts.nlp.max_gpu_hours: nothing enforces it without Slurm's accounting" in told
     assert call(*typed, "-c", "accounting=new")[0] == 0
+    code, _, told = call(*typed, "-c", "accounting=new", "-c", "family=m6i")
+    assert (code, "accounts.nlp.max_gpu_hours: no node of this cluster has a GPU" in told) == (2, True)
 
 
 def test_the_table_has_sums_and_what_they_omit() -> None:
