@@ -31,7 +31,8 @@ class Settings(TrainSettings, ExportSettings):
     task: Literal["pretrain", "sft"] = "pretrain"
     """pretrain, or sft for chats."""
     data: str = "raw"
-    """raw, machine, a folder of /fsx/datasets, or hf:ORGANISATION/NAME[/CONFIG]; with weights A:0.7,B:0.3."""
+    """raw, machine, a folder of /fsx/datasets, ORGANISATION/NAME[/CONFIGURATION][@REVISION] of the hub, or
+    hf:ORGANISATION/NAME[/CONFIGURATION] to stream it; with weights A:0.7,B:0.3."""
     tokenizer: str = ""
     """A tokenizer.json, or a folder with one; empty for the weights' own, or one trained on the text."""
     vocab_size: int = 32_000

@@ -4,8 +4,9 @@ Called by prepare.sh, once a job, with the arguments of train.py. Environment: D
 CHECKPOINT_DIR, EXPECTED_WORLD_SIZE; the settings (settings.py), of them INIT_FROM (trainkit.data.hf_weights);
 PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY, TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN.
 
-Writes $DATA_DIR/<text>-<tokenizer>/ (shards, manifest.json, tokenizer.json), $DATA_DIR/models/, and
-$RUN_DIR/data.json, which train.py reads. Skips what is done, finishes what was interrupted.
+Writes $DATA_DIR/<text>-<tokenizer>/ (shards, manifest.json, tokenizer.json), $DATA_DIR/models/,
+$DATA_DIR/downloads/ (data sets of the hub), and $RUN_DIR/data.json, which train.py reads. Skips what is done,
+finishes what was interrupted.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from trainkit.data import bpe
 from trainkit.data.chats import Chats
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.hf_weights import find_weights
+from trainkit.data.hub_dataset import NAME, HubDataset
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import ShardError, check_sequences, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
@@ -86,10 +88,14 @@ def prepare_shards(
     """
     ranks, length = data_ranks(settings, weights), settings.seq_len
     folders, described = list[Path](), list[str]()
+    kinds = Chats.suffixes if settings.task == "sft" else TextShards.suffixes
     for part in settings.parts:
+        is_hub = NAME.fullmatch(part.name)
+        text = HubDataset.named(part.name, suffixes=kinds, task=settings.task) if is_hub else None
         of_part: dict[str, Any] = {
             "data": data,
-            "name": part.name,
+            "name": text.name if text else part.name,
+            "published": text,
             "vocab_size": settings.vocab_size,
             "validation_every": validation_every(VALIDATION_EVERY),
         }
@@ -141,7 +147,7 @@ def prepare_streams(settings: Settings, tokenizer: Path | None, *, ranks: int) -
         if files % ranks:
             each = (
                 "each reads all of them, and drops the rows of the others: take a number that divides "
-                f"{files:,}, or download the data set into a folder of datasets/"
+                f"{files:,}, or give {part.name.removeprefix(STREAM)}, which is downloaded and prepared once"
             )
         workers = min(workers, files if files % ranks else files // ranks)
         print(f"data: {part.name} has {files:,} files for {ranks:,} data-parallel ranks: {each}")

@@ -1,10 +1,11 @@
-"""Names of texts in DATA: folders of datasets/, or data sets of the Hugging Face hub. Needs no package."""
+"""Names of texts in DATA: folders of datasets/, data sets and streams of the hub. Needs no package."""
 
 from __future__ import annotations
 
 import os
 import re
 
+from trainkit.data.hub_dataset import NAME
 from trainkit.data.mixture import MixtureError, parse_mixture
 from trainkit.run.run import die
 
@@ -13,7 +14,7 @@ STREAM = "hf:"
 
 
 def check_texts(data: str, task: str, *, has_tokenizer: bool) -> None:
-    """Die unless DATA names texts of one kind, which the task takes: folders, or streams of the hub.
+    """Die unless DATA names texts that the task takes; streams of the hub are for pretraining alone.
 
     Args:
         has_tokenizer: True if a tokenizer is given, by itself or with weights.
@@ -27,16 +28,17 @@ def check_texts(data: str, task: str, *, has_tokenizer: bool) -> None:
     streams = [name for name in names if name.startswith(STREAM)]
     for name in names:
         pattern = r"hf:(/[^,:]+|[\w.-]+/[\w.-]+(/[\w.-]+)?)" if name in streams else r"\w[\w.-]*"
-        if not re.fullmatch(pattern, name):
+        if not (re.fullmatch(pattern, name) or NAME.fullmatch(name)):
             die(
                 f'DATA has "{name}"; allowed: raw, machine, the name of a folder of datasets/, or '
-                "hf:ORGANISATION/NAME or hf:ORGANISATION/NAME/CONFIG of the Hugging Face hub."
+                "ORGANISATION/NAME or ORGANISATION/NAME/CONFIGURATION of the Hugging Face hub, with "
+                "@REVISION behind it, or with hf: before it as a stream."
             )
     if streams and (streams != names or task == "sft"):
         what = "TASK=sft" if task == "sft" else ", ".join(set(names) - set(streams))
         die(
-            f"DATA streams {streams[0]}, which torchtitan cannot mix with {what}: download it into a folder "
-            "of datasets/ (trainctl sync up), and name that."
+            f"DATA streams {streams[0]}, which torchtitan cannot mix with {what}: give "
+            f"{streams[0].removeprefix(STREAM)}, which is downloaded and prepared once."
         )
     if streams and not has_tokenizer:
         die(

@@ -40,7 +40,7 @@ def endpoint() -> str:
 def url_of(kind: str, repository: str, revision: str, path: str) -> str:
     """Return the address of a file; `kind` is "models" or "datasets"."""
     root = f"{endpoint()}/{'datasets/' if kind == 'datasets' else ''}{repository}"
-    return f"{root}/resolve/{revision}/{path}"
+    return f"{root}/resolve/{revision}/{quote(path)}"
 
 
 def commit_of(kind: str, repository: str, revision: str) -> str:
@@ -71,6 +71,25 @@ def list_files(kind: str, repository: str, revision: str, *, folder: str = "") -
         )
         for each in entries
         if each["type"] == "file"
+    ]
+
+
+def all_files(kind: str, repository: str, commit: str) -> list[HubFile]:
+    """List the files of a repository and its folders; `kind` is "models" or "datasets".
+
+    Raises:
+        FetchError: the hub does not answer, or has no such repository.
+    """
+    found: dict[str, Any] = _ask(f"{kind}/{repository}/revision/{commit}?blobs=true")
+    return [
+        HubFile(
+            url=url_of(kind, repository, commit, each["rfilename"]),
+            path=each["rfilename"],
+            size_bytes=each["size"],
+            sha256=(each.get("lfs") or {}).get("sha256"),
+            git_sha1=each["blobId"],
+        )
+        for each in found["siblings"]
     ]
 
 

@@ -12,8 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainkit.data import hub
-from trainkit.data.documents import OWN, TEXTS, Bundle, Piece, Rows, documents_of
+from trainkit.data.documents import (
+    COMPRESSED,
+    OWN,
+    TEXT_BYTES_A_COMPRESSED_BYTE,
+    TEXTS,
+    Bundle,
+    Piece,
+    Rows,
+    documents_of,
+)
 from trainkit.data.fetch import FetchError
+from trainkit.data.lifecycle import LESS
 from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import Unit
 
@@ -41,8 +51,9 @@ def space_of(unit: Unit, *, shards: float = 1.0) -> float:
     """
     if not isinstance(unit, Download):
         return unit.size_bytes * shards
-    file = 0 if unit.file.is_file() else unit.size_bytes
-    return file + unit.size_bytes * TEXT_BYTES_A_DOWNLOADED_BYTE * shards
+    file = 0 if unit.file.is_file() else unit.remote.size_bytes
+    scale = TEXT_BYTES_A_DOWNLOADED_BYTE if unit.file.suffix == ".parquet" else 1
+    return file + unit.size_bytes * scale * shards
 
 
 def fetched_documents(unit: Download | Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[str, int]]:
@@ -65,6 +76,11 @@ class HubText:
     folder: str
 
     @property
+    def less(self) -> str:
+        """What to do if the file system has too little space."""
+        return LESS
+
+    @property
     def fingerprint(self) -> str:
         """The revision of the repository."""
         return f"{self.repository}@{self.revision}"
@@ -84,13 +100,7 @@ class HubText:
         except FetchError as error:
             raise self._missing(error.reason, data) from error
         found = tuple(
-            Download(
-                name=each.path,
-                size_bytes=each.size_bytes,
-                fingerprint=each.sha256 or each.git_sha1,
-                remote=each,
-                file=self.kept_in(data) / Path(each.path).name,
-            )
+            self.download(each, data)
             for each in sorted(listed, key=lambda each: each.path)
             if each.path.endswith(".parquet")
         )
@@ -98,9 +108,22 @@ class HubText:
             raise self._missing(f"{self.repository} has no parquet file in {self.folder}", data)
         return found
 
+    def download(self, remote: hub.HubFile, data: Path, *, split: str = "") -> Download:
+        """Return the unit of a file, with the split of all of its documents, "" to divide them."""
+        file = self.kept_in(data) / Path(remote.path).relative_to(self.folder)
+        scale = TEXT_BYTES_A_COMPRESSED_BYTE if file.suffix in COMPRESSED else 1
+        return Download(
+            name=remote.path,
+            size_bytes=remote.size_bytes * scale,
+            fingerprint=remote.sha256 or remote.git_sha1,
+            split=split,
+            remote=remote,
+            file=file,
+        )
+
     def downloaded(self, data: Path) -> str:
         """Return the progress of the download, to append to a progress line."""
-        size = sum(file.stat().st_size for file in self.kept_in(data).glob("*.p*"))
+        size = sum(file.stat().st_size for file in self.kept_in(data).rglob("*.*"))
         return f"; {size / 1e6:,.1f} MB downloaded"
 
     def _missing(self, reason: str, data: Path) -> ShardError:

@@ -13,6 +13,8 @@ from trainkit.data.dataset_bucket import BucketError
 from trainkit.data.shards import ShardError
 from trainkit.run.files import write_whole
 
+LESS = "take less text"
+
 
 def main(run: Callable[[], None]) -> None:
     """Run a preparation; end the program with one sentence if it fails."""
@@ -45,10 +47,13 @@ def note_for_training(*, described: Sequence[str] = (), tokens: int = 0, **note:
     write_whole(Path(os.environ["RUN_DIR"]) / "data.json", json.dumps(note) + "\n")
 
 
-def check_space(folder: Path, wanted_bytes: float) -> None:
+def check_space(folder: Path, wanted_bytes: float, *, less: str = LESS) -> None:
     """Refuse a file system that is too small, before an hour of work.
 
     Tokens take about half the bytes of text, and about the same as compressed text.
+
+    Args:
+        less: a way to need less space.
 
     Raises:
         ShardError: the file system has less space than wanted.
@@ -57,5 +62,5 @@ def check_space(folder: Path, wanted_bytes: float) -> None:
     if free < wanted_bytes:
         raise ShardError(
             f"the data needs about {wanted_bytes / 1e9:.1f} GB and {folder} has {free / 1e9:.1f} GB free: "
-            "remove old runs there, or take less text."
+            f"remove old runs there, or {less}."
         )

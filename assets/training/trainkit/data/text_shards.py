@@ -24,7 +24,7 @@ from trainkit.data.documents import (
     units_of,
 )
 from trainkit.data.hub_text import HubText, fetched_documents, space_of
-from trainkit.data.lifecycle import check_space, prepare_workers
+from trainkit.data.lifecycle import LESS, check_space, prepare_workers
 from trainkit.data.prepare_tokens import finished, prepare
 from trainkit.data.shards import MANIFEST, Manifest, ShardError, parse_manifest, read_manifest, sha256_of
 from trainkit.data.tokenize_unit import Encoder, ReadUnit, Recipe, Unit
@@ -155,7 +155,9 @@ class TextShards:
         """Return what the report of a run has of the data, for note_for_training."""
         manifest = read_manifest(self.folder)
         return {
-            "described": [f"{self.name}: {self.counts(manifest)}"],
+            "described": [
+                f"{self.published.title if self.published else self.name}: {self.counts(manifest)}"
+            ],
             "tokens": manifest.tokens("train"),
         }
 
@@ -196,7 +198,9 @@ class TextShards:
         recipe = self.recipe(units)
         remaining = [unit for number, unit in enumerate(units) if finished(recipe, number) is None]
         check_space(
-            self.folder, sum(space_of(each, shards=self.shard_bytes_a_text_byte) for each in remaining)
+            self.folder,
+            sum(space_of(each, shards=self.shard_bytes_a_text_byte) for each in remaining),
+            less=self.published.less if self.published else LESS,
         )
         return prepare(
             recipe,
@@ -235,7 +239,10 @@ class TextShards:
     def recipe(self, units: tuple[Unit, ...]) -> Recipe:
         """Return the inputs of the shards, with a tokenizer that exists or is trained."""
         tokenizer = bpe.Bpe((self._tokenizer_of(units),))
-        parts = [{"name": unit.name, "size_bytes": unit.size_bytes} for unit in units]
+        parts = [
+            {"name": unit.name, "size_bytes": unit.size_bytes, "fingerprint": unit.fingerprint}
+            for unit in units
+        ]
         return self.recipe_with(
             tokenizer,
             units,

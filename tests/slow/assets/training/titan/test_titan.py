@@ -26,6 +26,7 @@ from tests.slow.assets.training.training import (
     in_environment,
     losses,
 )
+from tests.unit.assets.training.trainkit.data.hub_server import hub_server
 from training_cluster.paths import ROOT
 
 # ruff: noqa: F811 (fixtures are arguments)
@@ -42,6 +43,18 @@ def tiny():
 
 def number():
     return 7
+"""
+CARD = """---
+configs:
+- config_name: english
+  data_files:
+  - split: train
+    path: en/train-*
+  - split: test
+    path: en/test-*
+- config_name: french
+  data_files: fr/*.jsonl
+---
 """
 # Saves as on GPUs, but for the kind of memory.
 IN_THE_BACKGROUND = ("--", "--checkpoint.async-mode", "async_with_pinned_mem")
@@ -198,6 +211,37 @@ def test_a_stream_resumes_on_as_many_ranks(training: Training, weights: Path, tm
     job_id = training.submit("stream-fewer", "--nodes=1", MAX_RESTARTS="0", **stream)
     said = training.wait(job_id, state="FAILED")
     assert "was written by another number of data-parallel ranks" in said
+    # An earlier version read streams without processes of their own.
+    no_processes = ("--", "--dataloader.num-workers", "0")
+    former = stream | {"MAX_STEPS": "2"}
+    training.wait(training.submit("stream-former", arguments=no_processes, **former), state="COMPLETED")
+    said = training.wait(training.submit("stream-former", MAX_RESTARTS="0", **stream), state="FAILED")
+    assert "is of a version that read streams in the order of their files" in said
+    assert "Traceback" not in said
+
+
+def test_a_data_set_of_the_hub_has_its_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "hub" / "datasets" / "org" / "texts"
+    for name in (
+        "README.md",
+        "en/train-0.jsonl.gz",
+        "en/train-1.jsonl.gz",
+        "en/test-0.jsonl.gz",
+        "fr/a.jsonl",
+    ):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text(CARD if name == "README.md" else "{}")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    with hub_server(tmp_path / "hub") as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        found = [
+            json.loads(in_environment("titan", "titan_hub.py", name, str(tmp_path)).splitlines()[-1])
+            for name in ("org/texts/english", "org/texts/french")
+        ]
+    assert found == [
+        [["en/train-0.jsonl.gz", "train"], ["en/train-1.jsonl.gz", "train"], ["en/test-0.jsonl.gz", "val"]],
+        [["fr/a.jsonl", ""]],
+    ]
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:

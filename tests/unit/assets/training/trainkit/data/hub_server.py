@@ -30,10 +30,10 @@ class Hub:
     requests: list[tuple[str, str]] = field(default_factory=list)
     """Path and Range of each request for a file."""
 
-    def listing(self, at: Path, root: Path) -> list[dict[str, Any]]:
+    def listing(self, at: Path, root: Path, *, recursive: bool = False) -> list[dict[str, Any]]:
         """Return the hub's answer about a folder: large files with their sha256, small ones with git's."""
         found = []
-        for file in sorted(at.iterdir()):
+        for file in sorted(at.rglob("*") if recursive else at.iterdir()):
             content = file.read_bytes() if file.is_file() else b""
             git = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
             entry: dict[str, Any] = {"type": "file" if file.is_file() else "directory", "oid": git}
@@ -43,6 +43,16 @@ class Hub:
                 entry["lfs"] = {"oid": sha256, "size": len(content), "pointerSize": 134}
             found.append(entry)
         return found
+
+    def about(self, root: Path) -> dict[str, Any]:
+        """Return the hub's answer about a repository: its commit and all of its files."""
+        files = [each for each in self.listing(root, root, recursive=True) if each["type"] == "file"]
+        siblings = [
+            {"rfilename": each["path"], "size": each["size"], "blobId": each["oid"]}
+            | ({"lfs": each["lfs"] | {"sha256": each["lfs"]["oid"]}} if "lfs" in each else {})
+            for each in files
+        ]
+        return {"id": f"{root.parent.name}/{root.name}", "sha": COMMIT, "siblings": siblings}
 
 
 @contextmanager
@@ -55,15 +65,17 @@ def hub_server(folder: Path) -> Iterator[Hub]:
             pass
 
         def do_GET(self) -> None:
-            parts = self.path.strip("/").split("/")
-            if parts[0] == "api":
+            address, _, options = self.path.partition("?")
+            parts = address.strip("/").split("/")
+            if parts[0] == "api" and len(parts) > 5:
                 kind, owner, name, what, _, *below = parts[1:]
                 root = hub.folder / kind / owner / name
                 at = root.joinpath(*below)
                 if not at.is_dir():
                     self.send_error(404)
                     return
-                answer = {"sha": COMMIT} if what == "revision" else hub.listing(at, root)
+                recursive = "recursive=true" in options.lower()
+                answer = hub.about(root) if what == "revision" else hub.listing(at, root, recursive=recursive)
                 self._send(200, json.dumps(answer).encode())
                 return
             kind = "datasets" if parts[0] == "datasets" else "models"
@@ -75,7 +87,10 @@ def hub_server(folder: Path) -> Iterator[Hub]:
                 self.send_error(401)
                 return
             if not file.is_file():
-                self.send_error(404)
+                self.send_response(404)
+                self.send_header("X-Error-Code", "EntryNotFound")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
                 return
             while hub.held and hub.held in self.path:
                 time.sleep(0.05)
@@ -83,15 +98,20 @@ def hub_server(folder: Path) -> Iterator[Hub]:
             start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
             self._send(206 if asked else 200, content[start:], start=start, whole=len(content))
 
+        do_HEAD = do_GET  # noqa: N815
+
         def _send(self, status: int, content: bytes, *, start: int = 0, whole: int = 0) -> None:
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("ETag", f'"{hashlib.sha1(content).hexdigest()}"')
             if status == 206:
                 self.send_header("Content-Range", f"bytes {start}-{whole - 1}/{whole}")
             self.end_headers()
             if whole and hub.break_off_after is not None:
                 content, hub.break_off_after = content[: hub.break_off_after], None
-            self.wfile.write(content)
+            if self.command != "HEAD":
+                self.wfile.write(content)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     hub.url = f"http://127.0.0.1:{server.server_port}"
