@@ -42,9 +42,23 @@ class Chats(TextShards):
     other_text: ClassVar[str] = "DATA=NAME, a folder of datasets/"
     # Ids of four bytes, of which a token of text has about four, and the rest of each sequence.
     shard_bytes_a_text_byte: ClassVar[float] = 1.5
+    kind: ClassVar[str] = "chats"
+    called: ClassVar[str] = "examples"
+    group: ClassVar[int] = 1
+    """Number of examples that stay together in a sequence, or are left out together."""
     weights: Path
     """The model's folder, with its tokenizer and the template of chats."""
     seq_len: int
+
+    @property
+    def rows(self) -> Rows:
+        """Rules for the rows of the files."""
+        return CHATS
+
+    @property
+    def encoder(self) -> ChatEncoder:
+        """The encoder of the rows."""
+        return ChatEncoder(self.weights)
 
     @property
     def sum(self) -> str:
@@ -56,11 +70,11 @@ class Chats(TextShards):
     @property
     def folder(self) -> Path:
         """The folder of the shards, which may not exist yet."""
-        return self.data / f"{self.name}-chats-{self.sum[:8]}-{self.seq_len}"
+        return self.data / f"{self.name}-{self.kind}-{self.sum[:8]}-{self.seq_len}"
 
     def recipe(self, units: tuple[Unit, ...]) -> Recipe:
         """Return the inputs of the shards."""
-        encoder = ChatEncoder(self.weights)
+        encoder = self.encoder
         tokenizer, end = encoder.open()
         encoder.renderer()  # a missing template is refused before the processes start
         return self.recipe_with(
@@ -68,19 +82,31 @@ class Chats(TextShards):
             units,
             vocab_size=tokenizer.get_vocab_size(),
             tokenizer_sha256=self.sum,
-            source={},
-            layout=f"chats {FORMAT}",
-            read=partial(fetched_documents, rows=CHATS),
+            source={"kind": self.kind},
+            layout=f"{self.kind} {FORMAT}",
+            read=partial(fetched_documents, rows=self.rows),
             pack=self.seq_len,
+            group=self.group,
             padding=end,
         )
 
     def counts(self, manifest: Manifest, **_: object) -> str:
         """Return the number of examples of each split, and what was left out."""
         return (
-            f"{super().counts(manifest, called='examples')}; {manifest.dropped:,} longer than "
+            f"{super().counts(manifest, called=self.called)}; {manifest.dropped:,} longer than "
             f"SEQ_LEN={self.seq_len} are left out"
         )
+
+
+def checked(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages without names that have no value; raises what Rows allows if one says nothing."""
+    # A column of parquet has all names in each row, and templates ask which of them a message has.
+    kept = [{k: v for k, v in each.items() if v is not None or k == "content"} for each in messages]
+    for message in kept:
+        content = message.get("content")
+        if not (isinstance(content, str) and content) and not message.get("tool_calls"):
+            raise ValueError("a content is empty or not text")
+    return kept
 
 
 def chat_of(row: dict[str, Any]) -> str:
@@ -88,12 +114,7 @@ def chat_of(row: dict[str, Any]) -> str:
     messages = row.get("messages") or [
         {"role": role, "content": row[name]} for role, name in (("user", "prompt"), (ANSWERS, "completion"))
     ]
-    # A column of parquet has all names in each row, and templates ask which of them a message has.
-    messages = [{k: v for k, v in each.items() if v is not None or k == "content"} for each in messages]
-    for message in messages:
-        content = message.get("content")
-        if not (isinstance(content, str) and content) and not message.get("tool_calls"):
-            raise ValueError("a content is empty or not text")
+    messages = checked(messages)
     roles = [message["role"] for message in messages]
     if ANSWERS not in roles[1:]:
         raise ValueError(f"its roles are {roles}, and none is an answer ({ANSWERS}) to another")
@@ -185,10 +206,14 @@ class ChatEncoder:
 
         return lambda chats: [array.array(ARRAY_TYPES["uint32"], ids_of(chat)) for chat in chats]
 
+    def examples(self, render: Render, row: dict[str, Any]) -> Iterator[tuple[str, Spans]]:
+        """Yield the texts of a row, each with the places of its answers."""
+        return examples_of(render, row["messages"])
+
     def _examples(self, render: Render, text: str) -> list[tuple[str, Spans]]:
         chat = json.loads(text)
         try:
-            return list(examples_of(partial(render, tools=chat["tools"]), chat["messages"]))
+            return list(self.examples(partial(render, tools=chat["tools"]), chat))
         except Exception as error:  # of the template, which is code of the weights
             raise ShardError(
                 f"the template of chats of {self.weights} refuses a chat ({reason(error, line=0)}): "

@@ -37,6 +37,8 @@ BLOCK_CHARACTERS = 4000
 # Long lines are read in parts of this size, so that memory remains constant.
 LINE_BYTES = 2**20
 ROWS = 256
+PAIR = ("chosen", "rejected")
+"""Names of the two answers of a preference pair."""
 # More text than this does not improve a vocabulary, but takes memory.
 SAMPLE_CHARACTERS = 100_000_000
 SAMPLE_UNITS = 8
@@ -199,6 +201,12 @@ class Rows:
     document: Callable[[dict[str, Any]], str]
     """Returns the document of a row. Raises ValueError, KeyError, TypeError or AttributeError."""
 
+    def wanted_instead(self, names: object) -> str:
+        """Return what a row with these names had to be, and what it is if that is known."""
+        is_pair = isinstance(names, Collection) and {*PAIR} <= {*names} and PAIR[0] not in self.columns
+        found = f', but a preference pair, which is for DPO: give its {PAIR[0]} chat as "messages"'
+        return self.wanted + found * is_pair
+
 
 def text_of(row: dict[str, Any]) -> str:
     """Return the text of a row; null is an empty one."""
@@ -282,12 +290,13 @@ def json_lines(piece: Piece, rows: Rows) -> Iterator[tuple[str, int]]:
     for at, line in raw_lines(piece):
         if not line.strip():
             continue
+        row: Any = None
         try:
-            text = rows.document(json.loads(line))
+            text = rows.document(row := json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ShardError(
-                f"{piece.file}, byte {at:,}: this line is not {rows.wanted} ({error}): fix or remove it, and "
-                "submit again."
+                f"{piece.file}, byte {at:,}: this line is not {rows.wanted_instead(row)} ({error}): fix or "
+                "remove it, and submit again."
             ) from error
         yield text, len(line)
 
@@ -297,14 +306,14 @@ def parquet_rows(file: Path, rows: Rows) -> Iterator[tuple[str, int]]:
     import pyarrow as pa  # noqa: PLC0415 (the rest of this file needs no package)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    size = file.stat().st_size
+    size, names = file.stat().st_size, list[str]()
     try:
         with pq.ParquetFile(file) as table:
             names = table.schema_arrow.names
             if not (columns := [name for name in rows.columns if name in names]):
                 raise ShardError(
-                    f'{file} has no column "{rows.columns[0]}" (it has {", ".join(names)}): rename one, and '
-                    "submit again."
+                    f'{file} has no column "{rows.columns[0]}" (it has {", ".join(names)}), so no row is '
+                    f"{rows.wanted_instead(names)}: rename one, and submit again."
                 )
             size //= max(1, table.metadata.num_rows)
             for batch in table.iter_batches(batch_size=ROWS, columns=columns):
@@ -316,7 +325,7 @@ def parquet_rows(file: Path, rows: Rows) -> Iterator[tuple[str, int]]:
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ShardError(
-            f"{file} has a row that is not {rows.wanted} ({error}): fix it, and submit again."
+            f"{file} has a row that is not {rows.wanted_instead(names)} ({error}): fix it, and submit again."
         ) from error
 
 

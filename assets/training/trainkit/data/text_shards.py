@@ -263,6 +263,7 @@ class TextShards:
         read: ReadUnit = fetched_documents,
         pack: int = 0,
         padding: int = 0,
+        group: int = 1,
     ) -> Recipe:
         """Return the inputs of shards that an encoder makes; `source` is what the manifest has of it."""
         of_text = {
@@ -282,6 +283,7 @@ class TextShards:
             layout=layout,
             pack=pack,
             padding=padding,
+            group=group,
         )
 
     def train_once(self, file: Path, train: Callable[[], object]) -> None:

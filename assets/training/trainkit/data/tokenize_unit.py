@@ -85,6 +85,8 @@ class Recipe:
     """Length of the sequences into which examples, which begin with FIRST, are packed; 0 for a stream."""
     padding: int = 0
     """Id of the rest of a packed sequence."""
+    group: int = 1
+    """Number of examples of a document that stay together in a packed sequence, or are left out together."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -214,7 +216,7 @@ class _Writer:
                 self._count(self._length)
                 self._length = 0
             return
-        starts = [at for at, number in enumerate(ids) if number & FIRST]
+        starts = [at for at, number in enumerate(ids) if number & FIRST][:: self._recipe.group]
         for start, end in itertools.pairwise([*starts, len(ids)]):
             length = end - start
             if length > self._recipe.pack:
