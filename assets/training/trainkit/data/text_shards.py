@@ -99,12 +99,20 @@ class TextShards:
 
     def fits(self, manifest: Manifest) -> bool:
         """Return True if shards are made of this text, with this tokenizer; without text, of any text."""
-        found, fingerprint = manifest.source, self.fingerprint
+        found = manifest.source
         return (
-            fingerprint in {None, found.get("fingerprint")}
+            self._is_of_text(manifest)
             and found.get("validation_every") == self.validation_every
             and (self.tokenizer is None or manifest.tokenizer_sha256 == sha256_of(self.tokenizer))
         )
+
+    def _is_of_text(self, manifest: Manifest) -> bool:
+        noted = manifest.source.get("fingerprint")
+        if self.fingerprint in {None, noted}:
+            return True
+        # Versions that counted no documents read neither subfolders nor compressed files.
+        read = [file for file in self.files if file.parent == self.texts and file.suffix in SUFFIXES]
+        return not manifest.longest and fingerprint_of(read, self.texts) == noted
 
     def ensure(self, bucket: DatasetBucket | None) -> Path:
         """Find, download or make the shards, and return their folder.
@@ -123,7 +131,8 @@ class TextShards:
             if not manifest.longest:
                 print(
                     "data: it is of an earlier version, which cut text files into documents of 4,000 "
-                    "characters: remove it to have it made again of whole documents"
+                    "characters, and read no subfolders and no compressed files: remove it to have it made "
+                    "again of all of them and of whole documents"
                 )
         elif not (bucket and any(map(self._download, bucket.places))):
             manifest = self.make()

@@ -90,6 +90,36 @@ def test_torn_and_other_shards_are_made_again(own: Made, capsys: pytest.CaptureF
         own.ensure(None)
 
 
+def test_shards_of_earlier_files_remain(own: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    """Earlier versions read no subfolders and no compressed files, so these are not new text."""
+
+    def said() -> str:
+        own.ensure(None)
+        return capsys.readouterr().out
+
+    raw = own.data / "raw"
+    assert "made in" in said()
+    for name in ("more/b.txt", "c.txt.gz"):
+        (raw / name).parent.mkdir(exist_ok=True)
+        (raw / name).write_text("text")
+    assert "remove it to have it made again of all" in said()
+    (raw / "d.txt").write_text("text")
+    assert "made in" in said()
+
+
+def test_shards_of_today_are_made_again(own: Made) -> None:
+    manifest = own.make()
+    (shard,) = manifest.splits["train"]
+    counted = dataclasses.replace(
+        manifest, splits={"train": (dataclasses.replace(shard, longest=3),), "val": ()}
+    )
+    assert own.fits(counted)
+    (own.data / "raw" / "more").mkdir()
+    (own.data / "raw" / "more" / "b.txt").write_text("text")
+    assert own.fits(manifest)
+    assert not own.fits(counted)
+
+
 def test_a_refused_upload_is_reported_and_training_continues(
     own: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
