@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
-# Creates the shared folders that jobs write to, on the head node, and a lock file for jobs in each workload's data
-# folder.
+# Creates the shared folders that jobs write to, on the head node, and in each workload's data folder a lock file for jobs
+# and folders for downloads.
 #
 # Users may create files in these folders and in /fsx itself, so an existing path may be a user's: the step reports it and
 # leaves it unchanged. It must not open a folder that its owner closed, or let a user's file fail a deploy. It follows no
@@ -70,6 +70,14 @@ make_lock() {
   if [[ -L $lock || $(stat --format %u "$lock") != "$EUID" ]]; then report_foreign "$PWD/$lock"; fi
 }
 
+# make_data_folders: creates what jobs of several users share in this folder of data: the lock, and folders of downloads, each of
+# which its first user would close to the others.
+make_data_folders() {
+  make_lock
+  make_world_writable downloads
+  make_world_writable models
+}
+
 # make_environments NAME: creates the folder of the environments for all users. Only the cluster's default user may write to
 # it, since jobs run the code in it. On a cluster with several users, each user has another folder.
 make_environments() (
@@ -91,6 +99,6 @@ fi
 cd -P "$TRAINING_SHARED"
 if [[ -d $BUNDLE/users ]]; then make_environments venvs; else make_world_writable venvs; fi
 make_world_writable images
-make_world_writable datasets make_workloads make_lock
+make_world_writable datasets make_workloads make_data_folders
 make_world_writable checkpoints make_workloads
 make_world_writable runs make_workloads

@@ -22,6 +22,11 @@ def main(run: Callable[[], None]) -> None:
         run()
     except (ShardError, BucketError) as error:
         sys.exit(f"prepare.py: {error}")
+    except PermissionError as error:
+        sys.exit(
+            f"prepare.py: there is no permission for {error.filename}, which is another user's: ask for it "
+            "to be readable or, if it is of a preparation that was interrupted, removed or submitted again."
+        )
     except KeyboardInterrupt:
         sys.exit("prepare.py: interrupted; what is finished is kept, submit again.")
 

@@ -99,7 +99,8 @@ def test_every_workload_has_folders_and_a_lock(node: Machine) -> None:
     before = lock.stat().st_ino
     node.does("70")
     assert lock.stat().st_ino == before, "who waits for the old one would not wait for the new one"
-    for name in ("venvs", "runs", "runs/gpt2", "datasets/gpt2", "checkpoints/gpt2"):
+    of_data = ("datasets/gpt2", "datasets/gpt2/downloads", "datasets/gpt2/models")
+    for name in ("venvs", "runs", "runs/gpt2", *of_data, "checkpoints/gpt2"):
         assert mode(fsx / name) == 0o1777, name
     assert mode(lock) == 0o666
     if os.geteuid() == 0:
