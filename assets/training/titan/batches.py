@@ -48,10 +48,9 @@ from torchtitan.hf_datasets.text_datasets import (
     InterleavedHuggingFaceTextDataLoader,
 )
 from trainkit.data.mixture import Mixture, Part
-from trainkit.data.order import die_of_old_order
 from trainkit.data.shards import FIRST, ID_BITS, TRAINED, Tokens, read_manifest
 from trainkit.run import process_group
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run, die, reason
 from trainkit.validation import SEED
 
 SHUFFLED_ROWS = 1000
@@ -210,9 +209,26 @@ def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
     return ShardLoader.Config(**options, seed=SEED, wanted=min(settings.eval_sequences, whole))
 
 
-def streams_of(
-    settings: Settings, data: dict[str, Any], *, splits: list[str]
-) -> InterleavedHuggingFaceTextDataLoader.Config:
+class StreamLoader(InterleavedHuggingFaceTextDataLoader):
+    """torchtitan's loader of streams, which names a checkpoint whose place in them it cannot find."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(InterleavedHuggingFaceTextDataLoader.Config):
+        """torchtitan's options."""
+
+    def __iter__(self) -> Any:
+        """Return the batches behind the checkpoint's; die if an earlier version read streams otherwise."""
+        try:
+            return super().__iter__()
+        except AssertionError as error:  # torchdata's, of a state that processes did not write
+            die(
+                "the checkpoint is of a version that read streams in the order of their files "
+                f"({reason(error, line=0)}): export its weights (EXPORT_RUN=NAME, EXPORT_TO=/FOLDER), and "
+                "begin another RUN_NAME with INIT_FROM=/FOLDER."
+            )
+
+
+def streams_of(settings: Settings, data: dict[str, Any], *, splits: list[str]) -> StreamLoader.Config:
     """Return the loader's config of a split of each data set, by its column "text".
 
     torchtitan's loader would loop forever in a process that has no file.
@@ -231,9 +247,7 @@ def streams_of(
         DATASETS[key] = DatasetConfig(path=path, loader=load, sample_processor=itemgetter("text"))
         sources.append(HFDataSource(dataset=key, weight=part.weight))
     workers = 0 if splits else data["workers"]
-    return InterleavedHuggingFaceTextDataLoader.Config(
-        sources=sources, seed=settings.seed, num_workers=workers
-    )
+    return StreamLoader.Config(sources=sources, seed=settings.seed, num_workers=workers)
 
 
 def open_stream(path: str, *, configuration: str | None, split: str, seed: int | None) -> IterableDataset:
@@ -261,5 +275,9 @@ def check_place(checkpoint: Path | None, error: BaseException) -> None:
             f"{checkpoint} was written by another number of data-parallel ranks, and torchtitan's loaders of "
             "streams cannot change that: submit on as many nodes as before."
         )
-    if any(f"dataloader.{key}" in str(error) for key in ("order", "sequences")):
-        die_of_old_order(checkpoint)
+    if "dataloader." in str(error):
+        die(
+            f"{checkpoint} was written with other data (a stream in the place of shards, or the reverse), of "
+            "a stream on another number of ranks, or by an older version: give its DATA and as many nodes, or "
+            "another RUN_NAME."
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from trainkit.run.run import die
 
@@ -69,18 +69,13 @@ class Order:
         if noted == self.note():
             return
         if not isinstance(noted, dict):
-            die_of_old_order(checkpoint)
+            die(
+                f"{checkpoint} is of an older version, which read the sequences in another order, so its "
+                "epoch cannot be continued: begin another RUN_NAME."
+            )
         if noted.get("seed") != self.seed:
             die(f"{checkpoint} was trained with SEED={noted.get('seed')}: give it, or another RUN_NAME.")
         die(
             f"{checkpoint} was trained on {noted.get('sequences')} sequences, and there are "
             f"{self.sequences}: give its data and length of sequences, or another RUN_NAME."
         )
-
-
-def die_of_old_order(checkpoint: object) -> NoReturn:
-    """Die for a checkpoint without a record of its order."""
-    die(
-        f"{checkpoint} is of an older version, which read the sequences in another order, so its epoch "
-        "cannot be continued: begin another RUN_NAME."
-    )
