@@ -57,9 +57,9 @@ class Samples:
 
 
 def open_samples(settings: Settings, prefixes: dict[str, Path], vocabulary: Vocabulary) -> dict[str, Samples]:
-    """Open both splits on every rank; the first rank writes the index files beside the data."""
+    """Open the splits that are read on every rank; the first rank writes the index files beside the data."""
     found = {}
-    for at, split in enumerate(SPLITS):
+    for at, split in enumerate(SPLITS if settings.eval_sequences else SPLITS[:1]):
         seed = settings.seed if split == "train" else validation.SEED  # which samples there are, too
         config = GPTDatasetConfig(
             random_seed=seed,

@@ -1,10 +1,10 @@
 """Text, tokens and Megatron's data files of gpt2-megatron, before its ranks start.
 
-Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR, ACCELERATOR_KIND; CORPUS (wikipedia;
-machine: text that exists on any machine; raw: your own files in DATA_DIR/raw), WIKIPEDIA_EDITION (date and
-language of its articles: 20231101.en), VOCAB_SIZE (50257: GPT-2's; another: trained on the text),
-GPT2_BPE_URL, INIT_FROM, PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY, PREPARE_HERE,
-TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
+Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR, EXPECTED_WORLD_SIZE, ACCELERATOR_KIND;
+CORPUS (wikipedia; machine: text that exists on any machine; raw: your own files in DATA_DIR/raw),
+WIKIPEDIA_EDITION (date and language of its articles: 20231101.en), VOCAB_SIZE (50257: GPT-2's; another:
+trained on the text), GPT2_BPE_URL, INIT_FROM, PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY,
+PREPARE_HERE, TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
 
 Writes $DATA_DIR/downloads/, $DATA_DIR/gpt2/, $DATA_DIR/models/, $DATA_DIR/<corpus>-vocab-<n>/ (token shards,
 megatron/) and $RUN_DIR/data.json: what train.py reads. Skips what is done, finishes what was interrupted;
@@ -29,7 +29,7 @@ from trainkit.data.fetch import ensure_file
 from trainkit.data.hub_text import WIKIPEDIA, fetched_documents, wikipedia
 from trainkit.data.indexed import make_indexed
 from trainkit.data.lifecycle import main, note_for_training, validation_every
-from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
+from trainkit.data.shards import SPLITS, Manifest, ShardError, check_sequences, read_manifest
 from trainkit.data.text_shards import MACHINE, TextShards
 from trainkit.data.tokenize_unit import Recipe, Unit
 from trainkit.run.files import whole_file
@@ -100,11 +100,19 @@ class Shards(TextShards):
 
 def run() -> None:
     """Prepare text, shards, Megatron's files and weights, and record them for train.py."""
-    bucket = DatasetBucket.of_workload(WORKLOAD)
+    settings, bucket = read_settings(), DatasetBucket.of_workload(WORKLOAD)
     shards = shards_of_run(bucket)
     check_init_from(os.environ.get("INIT_FROM") or "scratch")
     folder = shards.ensure(bucket)
     manifest = read_manifest(folder)
+    check_sequences(
+        folder,
+        manifest,
+        settings.gpt2_context,
+        ranks=max(1, int(os.environ["EXPECTED_WORLD_SIZE"]) // settings.ranks_of_model),
+        validates=settings.eval_sequences > 0,
+        setting="GPT2_CONTEXT",
+    )
     end = int(manifest.source["end_of_text"])
     make_indexed(
         folder / DATA_FOLDER,

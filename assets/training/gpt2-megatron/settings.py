@@ -75,6 +75,11 @@ class Settings(TrainSettings, ExportSettings):
         )
 
     @property
+    def ranks_of_model(self) -> int:
+        """Number of ranks that share one model, and read the same samples."""
+        return self.tensor_parallel * self.pipeline_parallel
+
+    @property
     def padded_vocab_size(self) -> int:
         """Number of rows of the word embeddings."""
         multiple = VOCAB_MULTIPLE * self.tensor_parallel

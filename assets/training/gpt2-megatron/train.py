@@ -21,7 +21,6 @@ from pathlib import Path
 
 from settings import DATA_FOLDER, Settings, read_settings, sizes_of_job, weights_file
 from trainkit.data.indexed import Indexed, read_indexed
-from trainkit.data.shards import ShardError, check_lengths
 from trainkit.memory import enough_memory
 from trainkit.resuming import resumed_settings
 from trainkit.run import outcome
@@ -42,10 +41,6 @@ def open_data(run: Run, settings: Settings) -> Indexed:
             f"{folder} has a vocabulary of {vocab_size} tokens and the model one of "
             f"{settings.vocab_size}: give prepare.sh and train.sh the same VOCAB_SIZE."
         )
-    try:
-        check_lengths(folder, data.tokens, length=settings.gpt2_context, setting="GPT2_CONTEXT")
-    except ShardError as error:
-        die(str(error))
     return data
 
 

@@ -1,9 +1,9 @@
 """Weights and token shards of gpt2, before its ranks start.
 
-Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR; INIT_FROM (weights.py), CORPUS (openwebtext;
-machine: text that exists on any machine; raw: your own files in DATA_DIR/raw, the default if there are any),
-VOCAB_SIZE (of a tokenizer trained here), PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY,
-TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
+Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR, EXPECTED_WORLD_SIZE; INIT_FROM (weights.py),
+CORPUS (openwebtext; machine: text that exists on any machine; raw: your own files in DATA_DIR/raw, the
+default if there are any), VOCAB_SIZE (of a tokenizer trained here), PREPARE_WORKERS (processes; all cores),
+VALIDATION_EVERY, TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
 
 Writes $DATA_DIR/<corpus>-<tokenizer>/ (shards, manifest.json, tokenizer.json), $DATA_DIR/models/ and
 $DATA_DIR/downloads/, and $RUN_DIR/data.json: what train.py reads. Skips what is done, finishes what was
@@ -22,7 +22,7 @@ from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import OWN, own_files
 from trainkit.data.hub_text import HubText
 from trainkit.data.lifecycle import main, note_for_training, validation_every
-from trainkit.data.shards import MANIFEST, read_manifest, sha256_of
+from trainkit.data.shards import MANIFEST, check_sequences, read_manifest, sha256_of
 from trainkit.data.text_shards import MACHINE, TOKENIZER, TextShards
 from weights import find_weights
 
@@ -81,9 +81,18 @@ def run() -> None:
         vocab_size=settings.vocab_size,
         validation_every=validation_every(VALIDATION_EVERY[name]),
     )
+    folder = shards.ensure(bucket)
+    check_sequences(
+        folder,
+        read_manifest(folder),
+        settings.gpt2_context,
+        ranks=int(os.environ["EXPECTED_WORLD_SIZE"]),
+        validates=settings.eval_sequences > 0,
+        setting="GPT2_CONTEXT",
+    )
     note_for_training(
         corpus=name,
-        shards=str(shards.ensure(bucket)),
+        shards=str(folder),
         init_from=init_from,
         weights=str(weights) if weights else None,
         **shards.note(),

@@ -21,7 +21,7 @@ import os
 from pathlib import Path
 
 from settings import Prepared, Shape, highest_learning_rate, read_prepared, read_settings, shape_of
-from trainkit.data.shards import Manifest, ShardError, check_lengths, read_manifest, sha256_of
+from trainkit.data.shards import Manifest, ShardError, read_manifest, sha256_of
 from trainkit.memory import enough_memory, smaller_micro_steps
 from trainkit.resuming import accumulated
 from trainkit.run.precision import check_precision
@@ -30,13 +30,11 @@ from trainkit.run.run import Run, die
 CPUS = Path("/sys/devices/system/cpu")
 
 
-def open_data(prepared: Prepared, shape: Shape, *, validates: bool) -> Manifest:
+def open_data(prepared: Prepared, shape: Shape) -> Manifest:
     """Return the manifest of the shards; dies unless they fit the model."""
     folder = prepared.shards
     try:
         manifest = read_manifest(folder)
-        tokens, length = manifest.tokens_of_splits, shape.context
-        check_lengths(folder, tokens, length=length, setting="GPT2_CONTEXT", validates=validates)
     except ShardError as error:
         die(str(error))
     if manifest.vocab_size > shape.vocab_size:
@@ -88,7 +86,7 @@ def main() -> None:
     rate = highest_learning_rate(settings, prepared.weights)
     settings = dataclasses.replace(settings, learning_rate=rate)
     shape = shape_of(settings, prepared.weights)
-    manifest = open_data(prepared, shape, validates=settings.eval_sequences > 0)
+    manifest = open_data(prepared, shape)
     texts = {prepared.shards.name: manifest.tokens("train") // shape.context}
     settings = accumulated(run, settings, texts=texts)
     check_precision(

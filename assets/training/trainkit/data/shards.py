@@ -12,7 +12,7 @@ import bisect
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,11 +102,6 @@ class Manifest:
         return sum(shard.dropped for shard in self.shards())
 
     @property
-    def tokens_of_splits(self) -> dict[str, int]:
-        """Count the tokens of each split."""
-        return {split: self.tokens(split) for split in SPLITS}
-
-    @property
     def sum_of_tokens(self) -> str:
         """Checksum of all shards: data sets with the same one have the same tokens."""
         return hashlib.sha256("".join(shard.sha256 for shard in self.shards()).encode()).hexdigest()
@@ -161,27 +156,6 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
         raise ShardError(
             f"{where} is not a manifest of token shards ({error!r}): delete it and submit again."
         ) from error
-
-
-def check_lengths(
-    folder: Path, tokens: Mapping[str, int], *, length: int, setting: str, validates: bool = True
-) -> None:
-    """Check that each split has a sequence, and the token behind it.
-
-    Args:
-        tokens: number of tokens of each split.
-        length: tokens of a sequence; `setting` is its name.
-        validates: False to need no text for validation.
-
-    Raises:
-        ShardError: a split has fewer tokens.
-    """
-    for split, count in tokens.items():
-        if count <= length and (validates or split != "val"):
-            raise ShardError(
-                f"{folder} has {count} tokens in {split}, fewer than {setting} ({length}) takes: add text, "
-                f"or lower {setting} (for val also VALIDATION_EVERY)."
-            )
 
 
 def check_sequences(

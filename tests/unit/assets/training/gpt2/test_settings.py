@@ -52,7 +52,6 @@ def test_wrong_settings_are_refused_before_torch(train: Train) -> None:
         ({"GPT2_WIDTH": "10", "GPT2_HEADS": "3"}, "GPT2_WIDTH 10 is not a multiple of GPT2_HEADS 3."),
         ({"MIXED_PRECISION": "fp16"}, "no CPU trains in fp16: type MIXED_PRECISION=no, or bf16"),
         ({"VOCAB_SIZE": "300"}, "a vocabulary of 400 tokens and the model one of 320: give prepare.sh and"),
-        ({"GPT2_CONTEXT": "100"}, "100 tokens in train, fewer than GPT2_CONTEXT (100) takes: add text"),
     ):
         assert said in train(**env)
 
@@ -74,6 +73,21 @@ def test_weights_that_do_not_fit_are_refused(train: Train, tmp_path: Path) -> No
     for config, env, said in cases:
         (weights / "config.json").write_text(json.dumps(CONFIG | config), encoding="utf-8")
         assert said in train(weights=weights, **env)
+
+
+def test_fewer_sequences_than_ranks_are_refused(
+    load: Import, train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = load("prepare")
+    monkeypatch.setattr(prepare.Shards, "ensure", lambda _self, _bucket: tmp_path)
+    monkeypatch.setattr(sys, "argv", ["prepare.py", "--gpt2-context", "40"])
+    given = {"DATA_DIR": str(tmp_path), "INIT_FROM": "scratch", "CORPUS": "machine", "TRAINING_BUCKET": ""}
+    for name, value in (given | {"EXPECTED_WORLD_SIZE": "3"}).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        shards.ShardError, match=r"3 data-parallel ranks needs a sequence of GPT2_CONTEXT=40 to"
+    ):
+        prepare.run()
 
 
 def test_trained_weights_have_a_smaller_learning_rate(load: Import, tmp_path: Path) -> None:
