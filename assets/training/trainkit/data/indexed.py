@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAGIC, VERSION = b"MMIDIDX\x00\x00", 1
 # The number of each type of ids in the format.
 TYPES = {"int32": 4, "int64": 5, "uint16": 8, "uint32": 9}
+LONGEST = 2**31 - 1
+"""Tokens of the longest sequence of the format; what is longer is cut where a shard ends."""
 CACHE = "cache"
 
 
@@ -132,19 +134,23 @@ def _join(manifest: Manifest, split: str, to: Path, *, end: int, dtype: str, doc
     import numpy as np  # noqa: PLC0415 (reading needs no package)
 
     partial = {suffix: to.with_name(f".{to.name}{suffix}.partial") for suffix in (".bin", ".idx")}
-    sizes = [np.zeros(0, dtype=np.int32)]
+    sizes, rest = list[Any](), 0  # tokens of the sequence that has not ended
     with partial[".bin"].open("wb") as out:
         for number, shard in enumerate(manifest.splits[split], start=1):
             file = to.parent.parent / shard.file
             tokens = np.fromfile(file, dtype=np.dtype(manifest.dtype).newbyteorder("<"))
-            # Each sequence ends with a token that text itself never produces.
+            if rest and rest + len(tokens) > LONGEST:
+                sizes.append([rest])
+                rest = 0
+            # Each sequence ends with a token that text itself never produces, perhaps in a later shard.
             ends = np.flatnonzero(tokens == end) + 1
-            if not len(ends) or ends[-1] < len(tokens):
-                ends = np.append(ends, len(tokens))
-            sizes.append(np.diff(ends, prepend=0).astype(np.int32))
+            sizes.append(np.diff(ends, prepend=-rest).astype(np.int32))
+            rest = len(tokens) - int(ends[-1]) if len(ends) else rest + len(tokens)
             tokens.astype(dtype, copy=False).tofile(out)
             print(f"data: {number} of {len(manifest.splits[split])} shards of {split} joined")
-    write_index(partial[".idx"], np.concatenate(sizes), dtype=dtype, documents=documents)
+    sizes.append([rest] if rest else [])
+    lengths = np.concatenate([np.asarray(each, dtype=np.int32) for each in sizes])
+    write_index(partial[".idx"], lengths, dtype=dtype, documents=documents)
     for suffix, written in partial.items():
         sync(written)
         written.replace(to.with_name(f"{to.name}{suffix}"))

@@ -21,17 +21,19 @@ def main(folder: Path) -> None:
         made.mkdir(parents=True)
         draw = np.random.default_rng(vocabulary)
         builder = IndexedDatasetBuilder(str(shards / "train.bin"), dtype=DType.optimal_dtype(vocabulary))
-        names = []
+        names, joined = [], []
         for number in range(3):
             tokens = draw.integers(1, vocabulary, TOKENS).astype(kind)
             tokens[draw.integers(0, TOKENS, 40)] = END
-            # Empty documents, and one that has no end.
+            # Empty documents, and one that ends in the next shard, or not at all.
             tokens[:2], tokens[-1] = END, number
             names.append(Shard(f"train-{number}.bin", TOKENS, ""))
             tokens.tofile(shards / names[-1].file)
-            for document in np.split(tokens, np.flatnonzero(tokens == END) + 1):
-                if len(document):
-                    builder.add_document(document, [len(document)])
+            joined.append(tokens)
+        tokens = np.concatenate(joined)
+        for document in np.split(tokens, np.flatnonzero(tokens == END) + 1):
+            if len(document):
+                builder.add_document(document, [len(document)])
         builder.finalize(str(shards / "train.idx"))
         splits = {"train": tuple(names), "val": ()}
         manifest = Manifest(dtype=kind, vocab_size=vocabulary, tokenizer_sha256="", source={}, splits=splits)

@@ -43,7 +43,7 @@ def test_shards_are_joined_once(folder: Path, capsys: pytest.CaptureFixture[str]
     theirs = folder / "theirs"
     assert np.fromfile(theirs / "train.bin", "<i4").tolist() == IDS["train-00000"] + IDS["train-00001"]
     index = (theirs / "train.idx").read_bytes()
-    assert np.frombuffer(index, "<i4", 4, offset=26).tolist() == [2, 1, 1, 3]
+    assert np.frombuffer(index, "<i4", 3, offset=26).tolist() == [2, 1, 4], "one is in two shards"
     assert (made.tokens, made.prefixes["valid"]) == ({"train": 7, "valid": 2, "test": 1}, theirs / "valid")
     assert indexed.read_indexed(theirs) == made
     capsys.readouterr()
@@ -54,6 +54,13 @@ def test_shards_are_joined_once(folder: Path, capsys: pytest.CaptureFixture[str]
     (theirs / "train.bin").write_bytes(bytes(28))
     with pytest.raises(shards.ShardError, match=r"train\.bin is corrupt: its sha256 is"):
         make(folder)
+
+
+def test_what_is_too_long_is_cut_between_shards(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexed, "LONGEST", 3)
+    make(folder)
+    index = (folder / "theirs" / "train.idx").read_bytes()
+    assert np.frombuffer(index, "<i4", 4, offset=26).tolist() == [2, 1, 1, 3]
 
 
 def test_other_shards_and_older_versions_are_joined_anew(folder: Path) -> None:
