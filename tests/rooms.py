@@ -43,7 +43,7 @@ TESTED_WITH = {
             "rehearsal/local_aws/fsx",
             "rehearsal/local_aws/head_node",
         ),
-        "tests/slow/rehearsal/local_aws/test_local_aws.py",
+        "tests/slow/stacks/test_stacks_deploy.py",
     ),
     # Stand-ins for Pyxis and Enroot, in which jobs run.
     "rehearsal/containers": "tests/slow/assets/training/test_job_container.py",

@@ -1,41 +1,15 @@
-"""An account of the local AWS as a person has it: clients, a network made by hand, stacks, the library."""
+"""An account of the local AWS as a person has it: clients, a network made by hand, stacks."""
 
 import json
-import subprocess
 import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rehearsal.account import Reader
-from training_cluster.paths import PCLUSTER_PYTHON
 
-# Calls the library: operations with their arguments come in, answers or refusals go out.
-_DRIVER = """
-import json, sys
-import pcluster.lib as library
-from pcluster.api.errors import exception_message
-from pcluster.aws.aws_api import AWSApi
-from pcluster.aws.common import Cache
-
-def call(operation, arguments):
-    Cache.clear_all()
-    AWSApi.reset()
-    try:
-        return dict(getattr(library, operation)(**arguments))
-    except Exception as error:
-        content = exception_message(error)
-        return {"refused": content.to_dict() if hasattr(content, "to_dict") else dict(content)}
-
-print(json.dumps([call(*request) for request in json.load(sys.stdin)], default=str))
-"""
-_DRY_RUN_PASSED = "Request would have succeeded, but DryRun flag is set."
 _POLL_S = 0.2
 _STACK_TIMEOUT_S = 60
-
-Config = dict[str, Any]
-Queue = dict[str, Any]
-Template = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,29 +22,17 @@ class Network:
     nodes: str
     """Security group, open to itself both ways, as EFA needs it."""
 
-    def queue(self, name: str, instance_type: str, *, count: int = 2, **more: Any) -> Queue:
-        """Return a queue of one compute resource; `resource` and `networking` add to those."""
-        networking = {"SubnetIds": [self.private], "AdditionalSecurityGroups": [self.nodes]}
-        resource = {"Name": name, "InstanceType": instance_type, "MinCount": 0, "MaxCount": count}
-        return {
-            "Name": name,
-            "Networking": networking | more.pop("networking", {}),
-            "ComputeResources": [resource | more.pop("resource", {})],
-            **more,
-        }
-
-    def config(self, *queues: Queue, **more: Any) -> Config:
-        """Return a cluster config with these queues, or with a small one."""
-        networking = {"SubnetId": self.public, "AdditionalSecurityGroups": [self.nodes]}
+    def config(self) -> dict[str, Any]:
+        """Return a small cluster config."""
+        of_head = {"SubnetId": self.public, "AdditionalSecurityGroups": [self.nodes]}
+        of_queue = {"SubnetIds": [self.private], "AdditionalSecurityGroups": [self.nodes]}
+        resource = {"Name": "cpu", "InstanceType": "m6i.xlarge", "MinCount": 0, "MaxCount": 2}
+        queue = {"Name": "cpu", "Networking": of_queue, "ComputeResources": [resource]}
         return {
             "Region": "us-east-1",
             "Image": {"Os": "ubuntu2404"},
-            "HeadNode": {"InstanceType": "m6i.xlarge", "Networking": networking},
-            "Scheduling": {
-                "Scheduler": "slurm",
-                "SlurmQueues": list(queues) or [self.queue("cpu", "m6i.xlarge")],
-            },
-            **more,
+            "HeadNode": {"InstanceType": "m6i.xlarge", "Networking": of_head},
+            "Scheduling": {"Scheduler": "slurm", "SlurmQueues": [queue]},
         }
 
 
@@ -78,29 +40,7 @@ class Network:
 class Account(Reader):
     """The actions of a person with the account's credentials."""
 
-    def library(self, *requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
-        """Call operations of pcluster.lib, in order and in one process."""
-        done = subprocess.run(
-            [PCLUSTER_PYTHON, "-c", _DRIVER],
-            input=json.dumps(requests),
-            env=self.address.client_environment(),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        answers: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-        return answers
-
-    def refusals(self, **configs: Config) -> dict[str, list[str]]:
-        """Validate configs: what the library refuses each for, `Validator: message`; [] when it passes."""
-        requests = [
-            ("create_cluster", {"cluster_name": "dry-run", "cluster_configuration": config, "dryrun": True})
-            for config in configs.values()
-        ]
-        answers = self.library(*requests)
-        return {name: _errors(answer["refused"]) for name, answer in zip(configs, answers, strict=True)}
-
-    def deploy(self, name: str, template: Template) -> dict[str, str]:
+    def deploy(self, name: str, template: dict[str, Any]) -> dict[str, str]:
         """Create or update a stack; its outputs. Raises AssertionError with the first reason."""
         cloudformation = self.client("cloudformation")
         action = cloudformation.update_stack if self.stack(name) else cloudformation.create_stack
@@ -128,13 +68,6 @@ class Account(Reader):
     def network(self) -> Network:
         """The network, made at first use."""
         return make_network(self.client("ec2"))
-
-
-def _errors(refused: dict[str, Any]) -> list[str]:
-    if refused["message"] == _DRY_RUN_PASSED:
-        return []
-    found = refused.get("configuration_validation_errors") or []
-    return [f"{e['type']}: {e['message']}" for e in found if e["level"] == "ERROR"] or [refused["message"]]
 
 
 def make_network(ec2: Any) -> Network:
