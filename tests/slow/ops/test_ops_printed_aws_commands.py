@@ -95,10 +95,3 @@ def test_every_printed_command_exists_in_aws_cli_v2(
             command: (commands[command], why) for command, why in zip(commands, said, strict=True) if why
         }
     assert wrong == {}
-
-
-@pytest.mark.parametrize("command", ["aws logs tial x", "aws fsx delete-file-system --file-system x"])
-def test_a_command_that_does_not_exist_is_found(
-    command: str, cli: tuple[str, tuple[int, ...]], environment: dict[str, str]
-) -> None:
-    assert complaint(command, cli[0], environment)

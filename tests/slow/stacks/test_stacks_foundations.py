@@ -13,7 +13,7 @@ from tests.slow.conftest import Cloud
 
 pytestmark = pytest.mark.slow
 
-NETWORK, STORAGE = "TrainingCluster-Network", "TrainingCluster-Storage"
+NETWORK = "TrainingCluster-Network"
 # trn1.32xlarge: az4, az5 and az6 of us-east-1; its head node c5.4xlarge is in all but az3.
 ZONE_ID, ZONE_NAME = "use1-az4", "us-east-1d"
 GROWN = ("fsx_gib=2400",)

@@ -1,19 +1,15 @@
-"""Mail of jobs on a local AWS, with dashboard, alarms and budget; the states of a real Slurm's nodes."""
+"""Mail of jobs on a local AWS, with dashboard, alarms and budget."""
 
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from rehearsal.local_aws.address import PROGRAMS
-from rehearsal.local_slurm import LocalSlurm
 from tests.slow.account import Account
-from tests.slow.assets.training.training import NODES, local_slurm
-from tests.slow.rehearsal.local_slurm.test_local_slurm import wait_for_states
 from tests.unit.training_cluster.monitoring.monitored import monitored
-from training_cluster.paths import ASSETS, TRAINING
+from training_cluster.paths import TRAINING
 from training_cluster.stack_names import DEFAULT_CLUSTER, jobs_topic
 
 pytestmark = pytest.mark.slow
@@ -59,41 +55,3 @@ def test_mail_of_jobs_reaches_their_user_alone(account: Account) -> None:
     assert message["Subject"] == message["Message"]
     _deploy(account, **same)
     assert "NotFound" in _notify(account, "started", user="ann").stderr
-
-
-def _published(slurm: LocalSlurm, folder: Path) -> dict[str, float]:
-    """Return the nonzero values that the head node's program publishes of the one partition."""
-    aws = folder / "bin" / "aws"
-    aws.parent.mkdir(exist_ok=True)
-    aws.write_text('#!/bin/bash\nprintf "%s" "${@: -1}"\n')
-    aws.chmod(0o755)
-    environment = slurm.client_env()
-    done = subprocess.run(
-        [
-            *(sys.executable, "-B", str(ASSETS / "bootstrap" / "metrics" / "head_node.py")),
-            *("--cluster", DEFAULT_CLUSTER, "--region", "us-east-1"),
-            *("--state", str(folder / "state"), "--runs", str(folder / "runs")),
-        ],
-        env=environment | {"PATH": f"{aws.parent}:{environment['PATH']}"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found = {}
-    for datum in json.loads(done.stdout):
-        dimensions = {each["Name"]: each["Value"] for each in datum["Dimensions"]}
-        assert dimensions["Partition"] == "train"
-        found[dimensions["State"]] = datum["StatisticValues"]["Sum"]
-    return {state: nodes for state, nodes in found.items() if nodes}
-
-
-def test_states_of_real_nodes_are_published(tmp_path: Path) -> None:
-    with local_slurm(tmp_path, mark="states") as slurm:
-        assert _published(slurm, tmp_path) == {}
-        job = slurm.submit(["--nodes=2", "--exclusive", "--wrap", "sleep 600"])
-        wait_for_states(slurm, "allocated", timeout_s=60)
-        assert _published(slurm, tmp_path) == {"allocated": 2}
-        drain = ["scontrol", "update", f"nodename={NODES[0]}", "state=drain", "reason=test"]
-        subprocess.run(drain, env=slurm.client_env(), check=True)
-        assert _published(slurm, tmp_path) == {"allocated": 1, "down": 1}
-        slurm.cancel(job)

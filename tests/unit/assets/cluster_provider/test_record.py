@@ -11,7 +11,7 @@ from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 # CDK's framework polls every 10 s (constructs/training_cluster/cluster/cluster.py), 58 minutes at most.
 POLLS = 58 * 6
-BEFORE, LATER = "2026-01-01T11:00:00.000000+00:00", "2026-01-01T13:00:00.000000+00:00"
+BEFORE = "2026-01-01T11:00:00.000000+00:00"
 _BEGINS = {"stackId": "stack/cluster", "resourceStatus": "CREATE_IN_PROGRESS"}
 BOOTING = _BEGINS | {"logicalResourceId": "HeadNode", "resourceType": "AWS::EC2::Instance"}
 QUEUE = _BEGINS | {"logicalResourceId": "Queue", "resourceType": "AWS::CloudFormation::Stack"}

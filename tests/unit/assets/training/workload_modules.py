@@ -13,7 +13,7 @@ import pytest
 
 from training_cluster.paths import TRAINING
 
-BERT, GPT2, ROBERTA = (TRAINING / name for name in ("bert-trainium", "gpt2", "roberta"))
+BERT, GPT2 = (TRAINING / name for name in ("bert-trainium", "gpt2"))
 Import = Callable[[str], ModuleType]
 
 

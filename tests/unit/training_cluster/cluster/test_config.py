@@ -38,6 +38,12 @@ OTHERS: dict[str, dict[str, str]] = {
     "seed-002-xeon": {"family": "m6i", "nodes": "3"},
     "seed-003-trainium": {"family": "trn1", "zone": "use1-az4", "efs_mibps": "1024"},
     "queues": {"family": "p5", "queues": QUEUES},
+    "tuning": {
+        **{"login_nodes": "1", "cpu_queue": "on", "compute_root_gib": "400", "idle_minutes": "30"},
+        **{"exclusive": "on", "detailed_monitoring": "on", "head_image": IMAGE},
+        "security_groups": "sg-0123456789abcdef0,sg-0123456789abcdef1",
+    },
+    "private": {"public_access": "off", "login_nodes": "1", "home": "efs"},
     "everything": {
         **{"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE}
     },
@@ -93,32 +99,6 @@ def _changes(base: Any, config: Any, path: str = "") -> Iterator[tuple[str, Any]
         yield from _changes(base.get(key, ABSENT), config.get(key, ABSENT), f"{path}.{key}".lstrip("."))
 
 
-def test_tuning_flags_set_their_keys_and_no_others() -> None:
-    more = ["sg-0123456789abcdef0", "sg-0123456789abcdef1"]
-    tuned = render(
-        login_nodes="1",
-        cpu_queue="on",
-        compute_root_gib="400",
-        idle_minutes="30",
-        exclusive="on",
-        detailed_monitoring="on",
-        security_groups=",".join(more),
-        head_image=IMAGE,
-    )
-    wanted = render(login_nodes="1", cpu_queue="on")
-    first, _ = wanted["Scheduling"]["SlurmQueues"]
-    first["ComputeSettings"]["LocalStorage"]["RootVolume"]["Size"] = 400
-    first["JobExclusiveAllocation"] = True
-    wanted["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] = 30
-    wanted["Monitoring"]["DetailedMonitoring"] = True
-    wanted["HeadNode"]["Image"] = {"CustomAmi": IMAGE}
-    pools = wanted["LoginNodes"]["Pools"]
-    for node in (wanted["HeadNode"], *pools, *wanted["Scheduling"]["SlurmQueues"]):
-        node["Networking"]["SecurityGroups"] += more
-    assert tuned == wanted
-    assert config_problems(tuned) == []
-
-
 def test_a_changed_script_is_a_live_change() -> None:
     """For the keys that no update changes, docs/changes.md has the library's answer to each flag."""
     first = render()
@@ -156,10 +136,6 @@ def test_capacity_decides_nodes_and_their_placement_group() -> None:
         assert found["Networking"]["PlacementGroup"] == group
         (resource,) = found["ComputeResources"]
         assert (resource["MinCount"], resource["MaxCount"]) == (running, 5)
-
-
-def test_homes_on_efs_are_its_one_mount() -> None:
-    assert [each["MountDir"] for each in render(home="efs")["SharedStorage"]] == ["/fsx", "/home"]
 
 
 # What the rules and the schema let through and ParallelCluster's validators would not.
@@ -218,14 +194,6 @@ PARTITION = {"PartitionName": "mine", "Nodes": "ALL", "ExclusiveUser": False}
 def test_a_config_that_breaks_a_rule_is_refused(config: Config, said: str) -> None:
     (problem,) = config_problems(config)
     assert said in problem
-
-
-def test_without_public_access_all_nodes_are_private() -> None:
-    config = render(public_access="off", login_nodes="1")
-    private = config["Scheduling"]["SlurmQueues"][0]["Networking"]["SubnetIds"]
-    assert [config["HeadNode"]["Networking"]["SubnetId"]] == private
-    assert config["LoginNodes"]["Pools"][0]["Networking"]["SubnetIds"] == private
-    assert render()["HeadNode"]["Networking"]["SubnetId"] not in private
 
 
 def test_fifty_queues_are_the_most() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.sentences import assert_sentences
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.directory.file import read_directory
@@ -44,33 +45,23 @@ def test_the_cluster_config_has_a_directory(tmp_path: Path) -> None:
     assert directory.addresses() == ["ldaps://a.example.com:636", "ldaps://b.example.com:1636"]
 
 
+MISTAKES = {
+    "unencrypted": ("ldaps://a", "ldap://a"),
+    "no address": ("ldaps://a", "https://a"),
+    "no name": ("dc=corp,dc=example,dc=com\nDomainAddr", "corp example\nDomainAddr"),
+    "no secret": ("secretsmanager", "ssm"),
+    "no user": ("DomainReadOnlyUser: cn=ReadOnly,dc=corp,dc=example,dc=com\n", ""),
+    "misspelled": ("DomainReadOnlyUser", "DomainReadonlyUser"),
+    "never": ("DomainReadOnlyUser", "LdapTlsReqCert: never\nDomainReadOnlyUser"),
+    "no keys": (GOOD, "- a"),
+}
+
+
 def test_each_mistake_has_a_message_with_its_line(tmp_path: Path) -> None:
-    for old, new, said in (
-        ("ldaps://a", "ldap://a", "line 2: DomainAddr: ldap:// sends passwords unencrypted"),
-        (
-            "ldaps://a",
-            "https://a",
-            'line 2: DomainAddr: "https://a.example.com" is not an address of a directory',
-        ),
-        (
-            "dc=corp,dc=example,dc=com\nDomainAddr",
-            "corp example\nDomainAddr",
-            "line 1: DomainName: corp example: not",
-        ),
-        ("secretsmanager", "ssm", "line 3: PasswordSecretArn: arn:aws:ssm"),
-        ("DomainReadOnlyUser: cn=ReadOnly,dc=corp,dc=example,dc=com\n", "", "DomainReadOnlyUser: is missing"),
-        ("DomainReadOnlyUser", "DomainReadonlyUser", 'no such key. Did you mean "DomainReadOnlyUser"?'),
-        (
-            "DomainReadOnlyUser",
-            "LdapTlsReqCert: never\nDomainReadOnlyUser",
-            "line 4: LdapTlsReqCert: never: not",
-        ),
-        (GOOD, "- a", "the file has no keys"),
-    ):
-        assert old in GOOD
-        with pytest.raises(ConfigurationError) as error:
-            read_settings({"directory": written(tmp_path, GOOD.replace(old, new))})
-        assert said in str(error.value)
+    def read(name: str) -> object:
+        return read_settings({"directory": written(tmp_path, GOOD.replace(*MISTAKES[name]))})
+
+    assert_sentences("directory", MISTAKES, read, tmp_path)
 
 
 def test_people_come_of_one_source(tmp_path: Path) -> None:

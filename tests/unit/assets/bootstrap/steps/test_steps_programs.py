@@ -89,13 +89,6 @@ def test_slurm_starts_on_a_node_without_pyxis(containers: Machine, tmp_path: Pat
     assert output("srun", "--help", SLURM_CONF=str(config))
 
 
-def test_no_step_installs_on_this_machine(node: Machine) -> None:
-    command = ["bash", "-c", "apt-get --version"]
-    result = subprocess.run(command, env=node.environment, capture_output=True, text=True)
-    assert result.returncode == 1
-    assert "type: make setup" in result.stderr
-
-
 def test_every_flag_of_a_daemon_exists(node: Machine) -> None:
     node.write("etc/parallelcluster/cfnconfig", "stack_name=training\ncfn_region=us-east-1\n")
     node.program("aws", "echo https://hooks.example.com/x")

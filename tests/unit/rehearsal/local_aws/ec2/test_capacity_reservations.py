@@ -1,4 +1,4 @@
-"""Capacity Blocks of the local EC2, by the clock; `make validate` shows what the library says of reservations."""
+"""Capacity Blocks of the local EC2, by the clock; `make validate` has the library's view of reservations."""
 
 import datetime
 from collections.abc import Callable
