@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.unit.resource_schemas import resource_schema
+from tests.unit.resource_schemas import create_only, values_at
 from tests.unit.stacks.app import App
 from training_cluster.acknowledgements import flat
 
@@ -28,32 +28,14 @@ IN_USE = (
 NAMES = ("ManagedPolicyName", "KeyName", "Budget.BudgetName", "LogGroupName", "RoleName", "FunctionName")
 
 
-def _create_only(type_: str) -> set[tuple[str, ...]]:
-    """Return the paths of the properties whose change replaces a resource of this type."""
-    if type_.startswith("Custom::"):
-        return set()
-    schema = resource_schema(type_)
-    return {
-        tuple(path.removeprefix("/properties/").split("/")) for path in schema.get("createOnlyProperties", [])
-    }
-
-
-def _at(properties: dict[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = properties
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
 def _fixed(template: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return create-only values, by resource, of resources with our names or in use by others.
 
     Without the name itself: another name is another resource, which CloudFormation makes beside the first.
     """
     for name, resource in template["Resources"].items():
-        properties = resource.get("Properties", {})
-        found = {".".join(path): _at(properties, path) for path in _create_only(resource["Type"])}
-        found = {path: value for path, value in found.items() if value is not None}
+        paths = () if resource["Type"].startswith("Custom::") else create_only(resource["Type"])
+        found = values_at(resource.get("Properties", {}), paths)
         names = [path for path in found if path in NAMES]
         if names or resource["Type"] in IN_USE:
             values = {path: value for path, value in found.items() if path not in names}

@@ -7,9 +7,7 @@ import tarfile
 from pathlib import Path
 
 from tests.unit.training_cluster.rules.test_rules import WORKSPACE
-from training_cluster.catalog.families import family_names
 from training_cluster.cluster.bundle import bootstrap_budget_s, build_bundle, render_metrics, render_prices
-from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.paths import ASSETS
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
@@ -43,16 +41,6 @@ def test_the_bundle_holds_the_scripts_with_their_modes() -> None:
         assert {"training/job.slurm", "training/gpt2/train.sh"} <= set(archive.getnames())
         assert archive.getmember("bootstrap/bootstrap.sh").mode == 0o755
         assert archive.getmember("partitions/gpu.env").mode == 0o644
-
-
-def test_no_job_gets_a_variable_that_is_harmful() -> None:
-    """Settings of the seeds that no current stack wants."""
-    dead = ("NCCL_TREE_THRESHOLD", "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_TX_MIN_CREDITS", "FI_PROVIDER")
-    for family in family_names():
-        settings = read_settings({"family": family})
-        for text in render_job_environments(config_before_deploy(settings), settings).values():
-            for name in (*dead, "XLA_USE_BF16", "=eth0", "LD_LIBRARY_PATH"):
-                assert name not in text
 
 
 def test_the_bundle_has_the_settings_of_the_steps() -> None:

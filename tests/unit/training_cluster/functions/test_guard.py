@@ -14,7 +14,7 @@ import pytest
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from tests.unit.assets.functions import load
-from tests.unit.resource_schemas import resource_schema
+from tests.unit.resource_schemas import create_only, resource_schema, values_at
 from tests.unit.stacks.app import OWN_NETWORK
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.storage import StorageFlags
@@ -103,8 +103,7 @@ def _template(flags: Flags) -> Template:
 @cache
 def _create_only(type_: str) -> frozenset[tuple[str, ...]]:
     """Return the paths of the properties whose change replaces a resource of this type."""
-    schema = resource_schema(type_)
-    paths = {tuple(path.removeprefix("/properties/").split("/")) for path in schema["createOnlyProperties"]}
+    paths = create_only(type_)
     if type_ == "AWS::FSx::FileSystem":
         paths |= {(name,) for name in FILE_SYSTEM_CREATE_ONLY}
         paths |= {("LustreConfiguration", name) for name in LUSTRE_CREATE_ONLY}
@@ -121,16 +120,8 @@ def _holders(flags: Flags) -> dict[str, dict[str, Any]]:
             lustre = resource["Properties"].get("LustreConfiguration", {})
             if lustre.get("EfaEnabled"):  # FSx's guide, "Managing provisioned throughput capacity"
                 paths |= {("LustreConfiguration", "PerUnitStorageThroughput")}
-            values = {".".join(path): _at(resource["Properties"], path) for path in sorted(paths)}
-            found[name] = {path: value for path, value in values.items() if value is not None}
+            found[name] = values_at(resource["Properties"], paths)
     return found
-
-
-def _at(properties: dict[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = properties
-    for part in path:
-        value = (value or {}).get(part)
-    return value
 
 
 def _replaces_or_makes(old: Flags, new: Flags) -> set[str]:

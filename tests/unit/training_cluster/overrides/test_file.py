@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sentences import assert_sentences
-from tests.unit.training_cluster.overrides.conftest import Write
+from tests.unit.training_cluster.conftest import Write
 from training_cluster.overrides.file import read_overrides, upload_key
 from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
 from training_cluster.problems import ConfigurationError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.training_cluster.overrides.conftest import Write
+from tests.unit.training_cluster.conftest import Write
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.flags.settings import Settings

@@ -14,7 +14,7 @@ import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from tests.unit.stacks.app import BROUGHT
+from tests.unit.stacks.app import BROUGHT, listed
 from training_cluster.permissions.scopes import Target, scopes
 from training_cluster.permissions.statements import provider_statements
 from training_cluster.permissions.table import UNDECIDED, Row, load
@@ -61,10 +61,6 @@ def policies(template: Template) -> dict[str, list[dict[str, Any]]]:
 def statements(template: Template) -> list[Statement]:
     documents = [document for each in policies(template).values() for document in each]
     return [statement for document in documents for statement in document["Statement"]]
-
-
-def listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
 
 
 def allowing(template: Template, action: str) -> list[Statement]:

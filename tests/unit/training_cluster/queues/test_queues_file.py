@@ -1,11 +1,11 @@
 """The file of queues: what it becomes, and the message for each mistake in it."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.unit.sentences import assert_sentences
+from tests.unit.training_cluster.conftest import Write
 from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
@@ -13,20 +13,7 @@ from training_cluster.queues.file import make_queue, read_queues
 from training_cluster.queues.queue import Queue
 from training_cluster.rules.context import read_settings
 
-Write = Callable[[str], str]
 CR = "cr-0123456789abcdef0"
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write a file of queues, and return its path."""
-
-    def write(text: str) -> str:
-        file = tmp_path / "queues.yaml"
-        file.write_text(text)
-        return str(file)
-
-    return write
 
 
 def queue(path: str) -> Queue:

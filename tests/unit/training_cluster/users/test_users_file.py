@@ -1,30 +1,15 @@
 """The file of users: what nodes get of it, and the message for each mistake in it."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.unit.sentences import assert_sentences
+from tests.unit.training_cluster.conftest import Write
 from tests.unit.training_cluster.users.keys import public_key
 from training_cluster.rules.context import read_settings
 from training_cluster.users.file import read_users
 from training_cluster.users.render import render_users
 
-Write = Callable[[str], str]
 ALICE, BOB = public_key("alice"), public_key("bob")
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write a file of users, and return its path."""
-
-    def write(text: str) -> str:
-        file = tmp_path / "users.yaml"
-        file.write_text(text)
-        return str(file)
-
-    return write
 
 
 def test_nodes_get_a_line_for_each_user(write: Write) -> None:

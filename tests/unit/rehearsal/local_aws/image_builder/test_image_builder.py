@@ -32,19 +32,11 @@ def document(*steps: dict[str, Any], phase: str = "build", **more: Any) -> str:
 def test_a_wrong_document_is_refused_with_the_place() -> None:
     for data, words in (
         ("a: [", "is not YAML"),
-        ("- a", "valid dictionary"),
-        (document(schemaVersion=2), "schemaVersion: Input should be less than or equal to 1"),
         (document(phases=[]), "phases: Value should have at least 1 item"),
-        (document(phase="install"), "phases.0.name: Input should be 'build', 'validate' or 'test'"),
         (document(phases=2 * yaml.safe_load(document())["phases"]), "phases: Value error, a name occurs"),
-        (document(phases=[{"name": "build", "steps": []}]), "phases.0.steps: Value should have at least 1"),
         (document(step(), step()), "a name occurs twice: ['Do', 'Do']"),
         (document(step(action="ExecuteShell")), "'ExecuteShell' found using 'action' does not match"),
         (document(step(timeout=3)), "steps.0.ExecuteBash.timeout: Extra inputs are not permitted"),
-        (document(step(timeoutSeconds="3 s")), "timeoutSeconds: Input should be a valid integer"),
-        (document(step(onFailure="Retry")), "onFailure: Input should be 'Abort', 'Continue' or 'Ignore'"),
-        (document(step(inputs={"commands": []})), "inputs.commands: List should have at least 1 item"),
-        (document(step(inputs={"commands": "true"})), "inputs.commands: Input should be a valid list"),
         (document(step(action="S3Download", inputs=[{"source": "s3://a"}])), "destination: Field required"),
         (
             document(step(inputs={"commands": ["echo {{ Recipe }}"]})),

@@ -1,4 +1,4 @@
-"""A file of overrides in a folder of its own."""
+"""A file that a flag names, in a folder of its own."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ Write = Callable[[str], str]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Return a function that writes a file of overrides, and returns its path."""
+    """Return a function that writes a file, and returns its path."""
 
     def write_file(text: str) -> str:
         file = tmp_path / "mine.yaml"
