@@ -1,14 +1,16 @@
-"""The report at the end of a rehearsal: measurements, files, and what was emulated."""
+"""The report at the end of a rehearsal: trainctl's own report, files, and what was emulated."""
 
-import os
 from pathlib import Path
 
-from rich.markup import escape
-
-from rehearsal.metrics import Curve, Measured
+from ops.report.html import write_file
+from ops.report.page import render_page
+from ops.report.record import Run
+from ops.report.source import read_folder
+from ops.report.text import print_report
 from rehearsal.narrator import Narrator
+from rehearsal.problems import RehearsalError
 from rehearsal.workspace import Workspace
-from training_cluster.paths import ROOT
+from training_cluster.problems import ConfigurationError
 
 REAL = (
     "the CDK app, its templates and the CDK CLI",
@@ -29,27 +31,41 @@ REAL_IN_CONTAINERS = (
 EMULATED_IN_CONTAINERS = ("Pyxis and Enroot: stand-ins without a registry, GPUs and Enroot's hooks",)
 
 
-def print_report(
-    measured: Measured,
-    *,
-    title: str,
-    workload: str,
-    workspace: Workspace,
-    narrator: Narrator,
-    container: bool = False,
-) -> None:
-    """Print the measurements, draw their curve, and list the files and what was emulated."""
-    curve = measured.curve
-    png = workspace.report / f"{curve.name}.png"
-    draw_png_curve(curve, title=title, path=png)
-    narrator.console.print(escape(draw_terminal_curve(curve)))
-    narrator.say(measured.summary)
-    places = {
-        name: workspace.shared / folder / workload
-        for name, folder in (("metrics", "runs"), ("checkpoints", "checkpoints"), ("data", "datasets"))
-    }
-    for name, place in (places | {f"{curve.name} curve": png, "logs": workspace.logs}).items():
-        narrator.say(f"{name + ':':17}{place}")
+def read_checked(folder: Path, *, world_size: int) -> Run:
+    """Read the folder of a run that has ended.
+
+    Raises:
+        RehearsalError: no step, another world size than expected, a loss that did not fall, no bandwidth.
+    """
+    try:
+        run = read_folder(folder)
+    except ConfigurationError as error:
+        raise RehearsalError(str(error)) from None
+    found = run.summary
+    if not found.steps:
+        raise RehearsalError(f"The job made no step: see {folder}")
+    if found.world_size != world_size:
+        raise RehearsalError(f"{folder}: world size {found.world_size}, expected {world_size}")
+    if found.message_bytes:
+        if not found.busbw_gb_per_s:
+            raise RehearsalError(f"No message moved: the bandwidth is 0 at every size; see {folder}")
+    elif found.first_loss is None or found.last_loss is None or found.last_loss >= found.first_loss:
+        raise RehearsalError(
+            f"The loss did not fall: {found.first_loss} at first, {found.last_loss} at last; see {folder}"
+        )
+    return run
+
+
+def show_report(run: Run, *, workspace: Workspace, narrator: Narrator, container: bool = False) -> None:
+    """Print the report of the run, write its page, and list the files and what was emulated."""
+    print_report([run], narrator.console)
+    narrator.say(_summary(run))
+    page = workspace.report / "run.html"
+    write_file(render_page([run]), page, command="rehearse")
+    folders = {"metrics": "runs", "checkpoints": "checkpoints", "data": "datasets"}
+    places = {name: workspace.shared / folder / run.workload for name, folder in folders.items()}
+    for name, place in (places | {"page": page, "logs": workspace.logs}).items():
+        narrator.say(f"{name + ':':14}{place}")
     real = REAL + (REAL_IN_CONTAINERS if container else ())
     emulated = EMULATED + (EMULATED_IN_CONTAINERS if container else ())
     for heading, lines in (("Real here:", real), ("Emulated, so not shown:", emulated)):
@@ -58,32 +74,11 @@ def print_report(
             narrator.say(f"  - {line}")
 
 
-def draw_terminal_curve(curve: Curve, *, width: int = 72, height: int = 14) -> str:
-    """Draw the curve with characters."""
-    import plotext  # noqa: PLC0415
-
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.plot_size(width, height)
-    plotext.plot(range(1, len(curve.values) + 1), list(curve.values), marker="braille")
-    plotext.title(curve.name)
-    plotext.xlabel(curve.x_label)
-    return str(plotext.uncolorize(plotext.build()))
-
-
-def draw_png_curve(curve: Curve, *, title: str, path: Path) -> None:
-    """Draw the curve as a PNG."""
-    os.environ.setdefault("MPLCONFIGDIR", str(ROOT / ".cache" / "matplotlib"))
-    import matplotlib as mpl  # noqa: PLC0415
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
-
-    figure, axes = plt.subplots(figsize=(7, 4), dpi=120, layout="constrained")
-    axes.plot(range(1, len(curve.values) + 1), curve.values, color="#1f6feb", linewidth=2)
-    axes.set(title=title, xlabel=curve.x_label, ylabel=curve.y_label)
-    axes.grid(visible=True, alpha=0.3)
-    for spine in ("top", "right"):
-        axes.spines[spine].set_visible(False)
-    figure.savefig(path)
-    plt.close(figure)
+def _summary(run: Run) -> str:
+    found = run.summary
+    if found.message_bytes:
+        measured = f"{found.busbw_gb_per_s:.2f} GB/s bus bandwidth at {found.message_bytes:,} bytes"
+    else:
+        speed = f", {found.tokens_per_s:,.0f} tokens/s" if found.tokens_per_s else ""
+        measured = f"loss {found.first_loss:.3f} -> {found.last_loss:.3f} in {found.steps} steps{speed}"
+    return f"{measured}, world size {found.world_size}"

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from ops.report.record import Run
 from rehearsal.bootstrap import SHIMS, job_files, job_variables
 from rehearsal.cdk import CdkCli
 from rehearsal.containers.compare import compare_losses, same_text
@@ -20,14 +21,13 @@ from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.local_slurm.ports import find_ports
-from rehearsal.metrics import Measured, read_metrics
 from rehearsal.monitoring.boards import ask_until_complete, without_data
 from rehearsal.monitoring.prometheus import Monitoring
 from rehearsal.monitoring.scene import Scene
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError, tail
 from rehearsal.prove import Proof, mount_disk, prove
-from rehearsal.report import print_report
+from rehearsal.report import read_checked, show_report
 from rehearsal.workspace import IMAGES, VENVS, Workspace
 from training_cluster.catalog.family import Family
 from training_cluster.flags.settings import Settings
@@ -263,7 +263,7 @@ class Rehearsal:
         proof = Proof(slurm, marker, workspace.shared, variables, options.workload, nodes)
         prove(proof, options.cases, self._narrator)
 
-    def _train(self, slurm: LocalSlurm, address: LocalAwsAddress) -> Measured:
+    def _train(self, slurm: LocalSlurm, address: LocalAwsAddress) -> Run:
         nodes, workload = self._options.settings.nodes, self._options.workload
         accelerator = self._options.settings.family_facts.accelerator
         lacking = "" if accelerator.kind == "none" else f", without the real nodes' {accelerator.name}"
@@ -281,11 +281,10 @@ class Rehearsal:
             self._narrator.say(f"$ {shown}sbatch --nodes {nodes} {script} {workload}")
             job_id = self._job(slurm, ["--nodes", str(nodes), str(script), workload], variables | more)
             run_folder = self._workspace.shared / "runs" / workload / f"job-{job_id}"
-            metrics = run_folder / "metrics.jsonl"
-            measured = read_metrics(metrics, expected_world_size=nodes)
+            run = read_checked(run_folder, world_size=nodes)
             if outside:
-                self._narrator.say(compare_losses(outside, metrics))
-            return measured
+                self._narrator.say(compare_losses(outside, run_folder / "metrics.jsonl"))
+            return run
 
     def _job(self, slurm: LocalSlurm, argv: Sequence[str], variables: Mapping[str, str]) -> int:
         """Run a job to its end, and return its id. Raises RehearsalError if it fails."""
@@ -325,14 +324,11 @@ class Rehearsal:
         made = [*VENVS.glob(f"{name}/requirements.sha256"), *VENVS.glob(f"{name}-*/requirements.sha256")]
         return make_image(IMAGES, environment=made[0].parent if made else None, say=self._narrator.say)
 
-    def _report(self, measured: Measured) -> None:
-        options = self._options
+    def _report(self, run: Run) -> None:
         with self._narrator.step(*_REPORT):
-            print_report(
-                measured,
-                title=f"{options.workload}, {measured.world_size} nodes, rehearsed {options.settings.family}",
-                workload=options.workload,
+            show_report(
+                run,
                 workspace=self._workspace,
                 narrator=self._narrator,
-                container=options.container,
+                container=self._options.container,
             )

@@ -45,7 +45,7 @@ class Workspace:
     logs = Below("logs")
     """Logs, one file per command."""
     report = Below("report")
-    """Folder of the loss curve."""
+    """Folder of the report's page."""
     metrics = Below("metrics")
     """Folder of Prometheus and of the head node's text files."""
     env_file = Below("env.sh")

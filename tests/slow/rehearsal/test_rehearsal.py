@@ -29,9 +29,7 @@ def _command(folder: Path, *arguments: str) -> list[str]:
 
 
 # How the tools that a rehearsal runs name what they leave in the temporary and the home folder.
-_OURS = re.compile(
-    r"\.?(aws|cdk|jsii|matplotlib|ministack|node-compile|parallelcluster|pcluster|slurm|torch)"
-)
+_OURS = re.compile(r"\.?(aws|cdk|jsii|ministack|node-compile|parallelcluster|pcluster|slurm|torch)")
 
 
 def _files_elsewhere() -> set[Path]:

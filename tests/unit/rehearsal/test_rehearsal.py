@@ -14,9 +14,9 @@ from rehearsal.bootstrap import job_variables
 from rehearsal.keep_running import leave_running
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_slurm import LocalSlurm
-from rehearsal.metrics import read_metrics
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
+from rehearsal.report import read_checked
 from rehearsal.run import INTERRUPTS, region_of
 from rehearsal.workspace import Workspace
 from training_cluster.catalog.families import family_names, load_family
@@ -97,22 +97,21 @@ def test_jobs_reach_the_local_aws_alone(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_job_has_to_lower_its_loss(tmp_path: Path) -> None:
     """A row of a validation is no step."""
-    file = tmp_path / "metrics.jsonl"
 
-    def curve(*losses: float | None) -> tuple[float, ...]:
+    def last_loss(*losses: float | None) -> float | None:
         steps = [
             {"step": step, "loss": loss, "world_size": 2, "tokens_per_s": 1.0}
-            for step, loss in enumerate(losses)
+            for step, loss in enumerate(losses, start=1)
         ]
         rows = [*steps, {"step": 2, "val_loss": 2.5, "val_s": 0.2}]
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return read_metrics(file, expected_world_size=2).curve.values
+        (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return read_checked(tmp_path, world_size=2).summary.last_loss
 
-    assert curve(3.0, 2.0) == (3.0, 2.0)
-    with pytest.raises(RehearsalError, match=r"The loss did not fall: 3\.000 at first, nan at last"):
-        curve(3.0, None)
+    assert last_loss(3.0, 2.0) == 2.0
+    with pytest.raises(RehearsalError, match=r"The loss did not fall: 3\.0 at first, None at last"):
+        last_loss(3.0, None)
     with pytest.raises(RehearsalError, match="The job made no step"):
-        curve()
+        last_loss()
 
 
 def test_each_family_is_rehearsed_in_an_available_region() -> None:
