@@ -28,12 +28,6 @@ class Comparison:
     remark: str
     source: str
 
-    def sentence(self) -> str:
-        """Return the comparison as one line."""
-        percent = "" if self.share is None else f", {self.share:.0%}"
-        remark = f"; {self.remark}" if self.remark else ""
-        return f"published {self.published}, this run {self.own}{percent}{remark}"
-
 
 def compare(run: Run) -> list[Comparison]:
     """Return a comparison for each published figure of the run's family, in the order of figures.json."""

@@ -11,9 +11,8 @@ from rich.text import Text
 
 from ops.options import print_table
 from ops.report import tables
-from ops.report.compared import compare
 from ops.report.goodput import goodput_table
-from ops.report.panels import Panel, has, panels_of, size
+from ops.report.panels import Panel, has, panels_of
 from ops.report.record import Run
 from ops.report.run_cost import cost_of
 from training_cluster.stack_names import DEFAULT_CLUSTER
@@ -75,23 +74,8 @@ def _print_curves(panel: Panel, runs: Sequence[Run], console: Console) -> None:
 def _print_run(run: Run, console: Console, *, is_only: bool) -> None:
     if not is_only:
         console.print(Text(run.name, style="bold"))
-    for number, start in enumerate(run.starts, start=run.start_count - len(run.starts)):
-        what = f"restart {number}" if number else "start"
-        console.print(
-            Text(
-                f"{what:10} {tables.time_of(start.time)}Z  step {start.step:>7,}  "
-                f"{tables.duration(start.seconds):>12}  job {start.job}  "
-                f"{start.node_count} x {start.instance_type or 'nodes'}  {start.nodes}"
-            )
-        )
-    if run.checkpoints:
-        first, last = run.checkpoints[0], run.checkpoints[-1]
-        console.print(
-            Text(
-                f"Checkpoints: {run.checkpoint_count}, of step {first.step:,} to {last.step:,}; "
-                f"the last one has {size(last.bytes)}"
-            )
-        )
+    _print(tables.starts_table(run), console)
+    _print(tables.checkpoints_table(run), console)
     cost = cost_of(run)
     if cost.usd is not None:
         per = cost.usd_per_million_tokens
@@ -99,14 +83,8 @@ def _print_run(run: Run, console: Console, *, is_only: bool) -> None:
         console.print(Text(f"Cost: {cost.usd:,.2f} USD{rate}"))
     for line in cost.lines:
         console.print(Text(f"  {line}"))
-    for profile in run.profiles:
-        console.print(
-            Text(
-                f"Profile of step {profile.step:,} ({profile.kind}, {size(profile.bytes)}): {profile.folder}"
-            )
-        )
-    for each in compare(run):
-        console.print(Text(f"{each.what} ({each.source})\n  {each.sentence()}"))
+    _print(tables.profiles_table(run), console)
+    _print(tables.published_table(run), console)
     console.print()
 
 
