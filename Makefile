@@ -130,7 +130,7 @@ faults: setup ## Deploy while AWS, head nodes and functions fail, one at a time;
 	@$(VENV)/python -m rehearsal $(if $(FOLDER),--folder "$(FOLDER)") faults --sample "$(SAMPLE)" --seed "$(SEED)" $(if $(ALL),--all) $(ONLY)
 
 .PHONY: bench
-bench: setup ## Compare with what people use instead; writes docs/benchmarks.md (ONLY="synth data" BASELINES=dir)
+bench: setup ## Compare with what people use instead; writes docs/benchmarks.md (ONLY="synth scale" BASELINES=dir)
 	@$(NODE_PATH_FIRST) BASELINES="$(BASELINES)" $(VENV)/python -m bench --only $(ONLY)
 
 .PHONY: permissions

@@ -17,7 +17,7 @@ from bench.measuring.programs import BaselineError
 from rehearsal.problems import RehearsalError
 from training_cluster.problems import did_you_mean
 
-NAMES = "synth rehearsal training_cpu training_gpu data checkpoint restarts soak scale".split()
+NAMES = "synth rehearsal training_cpu training_gpu restarts soak scale".split()
 """The benchmarks, in the order of the page; each a module here with `TITLE` and `measure() -> Result`."""
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 

@@ -1,25 +1,18 @@
 """The interpreters of the measured programs, and the baselines in folders that the user names."""
 
 import os
-import shutil
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measuring.programs import BaselineError, Command, run
 from training_cluster.paths import ROOT, TRAINING
 
-CACHE = ROOT / ".cache" / "bench"
-"""Environments of baselines, with packages at exact versions, installed once."""
 VENVS = Path(os.environ.get("TRAINING_VENVS") or ROOT / ".rehearsal" / "venvs")
 """Environments of the workloads, shared with rehearsals."""
 ABSENT = "baseline absent"
 PINNED = {
     # The last commit of the master branch.
     "nanoGPT": "3adf61e154c3fe3fca428ad6bc3818b27a3b8291",
-    # core_v0.16.1: the version of megatron-core that gpt2-megatron installs.
-    "Megatron-LM": "55ac7082517c3878ae653c07c09c534b8aed49f6",
 }
 _INSTALL_TIMEOUT_S = 1200
 _MAKE = """\
@@ -46,33 +39,6 @@ def workload_python(workload: str) -> Path:
     command: Command = ["bash", "-c", _MAKE, "bash", TRAINING, workload]
     output = run(command, cwd=ROOT, environment=environment, timeout_s=_INSTALL_TIMEOUT_S)
     return Path(output.splitlines()[-1])
-
-
-def baseline_python(name: str, requirements: Sequence[str], *, beside: Path) -> Path:
-    """Return the interpreter of a baseline: its own packages and the packages of another environment.
-
-    Args:
-        requirements: exact versions of all packages, including dependencies that `beside` lacks.
-        beside: interpreter of the other environment.
-    """
-    venv = CACHE / name
-    python, stamp = venv / "bin" / "python", venv / "made-of"
-    wanted = "\n".join([sys.version, str(beside), *requirements])
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
-        return python
-    shutil.rmtree(venv, ignore_errors=True)
-    run([sys.executable, "-m", "venv", venv], cwd=ROOT, environment=os.environ)
-    packages = _site_packages(beside)
-    (_site_packages(python) / "beside.pth").write_text(f"{packages}\n", encoding="utf-8")
-    pip: Command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    run([*pip, *requirements], cwd=ROOT, environment=os.environ, timeout_s=_INSTALL_TIMEOUT_S)
-    stamp.write_text(wanted, encoding="utf-8")
-    return python
-
-
-def _site_packages(python: Path) -> Path:
-    command: Command = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    return Path(run(command, cwd=ROOT, environment=os.environ))
 
 
 def find_baseline(name: str) -> Baseline | None:

@@ -11,13 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from rehearsal.processes import end_group
 
 Command = list[str | Path]
 _TAIL_LINES = 20
-_SAMPLE_EVERY_S = 0.1
 _GRACE_S = 5.0
 
 
@@ -32,19 +29,6 @@ class Watched:
     seconds: float
     lines: Sequence[tuple[float, str]]
     """Seconds after the start, and the line, in order."""
-    peak_bytes: int = 0
-    """Peak memory of all its processes together, shared pages counted once; 0 if it was not sampled."""
-
-    def at(self, pattern: str) -> float:
-        """Return the seconds at which the first line matching the pattern came.
-
-        Raises:
-            BaselineError: no line matches.
-        """
-        for at, line in self.lines:
-            if re.search(pattern, line):
-                return at
-        raise BaselineError(f"no line of its output matches {pattern!r}:\n{_tail(self.lines)}")
 
     def step_s(self, pattern: str, *, after: int) -> float:
         """Return the median seconds per step, from the lines whose group 1 is the number of a step.
@@ -70,7 +54,6 @@ def watch(
     *,
     cwd: Path,
     environment: Mapping[str, str],
-    memory: bool = False,
     timeout_s: float = 300,
 ) -> Watched:
     """Run a program to its end, in a process group that ends with this process.
@@ -80,21 +63,17 @@ def watch(
     """
     began = time.perf_counter()
     process = start(command, cwd=cwd, environment={**environment, "PYTHONUNBUFFERED": "1"})
-    peak, ended = [0], threading.Event()
     lines: list[tuple[float, str]] = []
     with limited(process, timeout_s):
-        if memory:  # the sampler ends with the process, too
-            threading.Thread(target=_sample, args=(process.pid, peak, ended), daemon=True).start()
         assert process.stdout
         with process.stdout as printed:
             lines.extend((time.perf_counter() - began, line.rstrip("\n")) for line in printed)
         code = process.wait()
-        ended.set()
     seconds = time.perf_counter() - began
     if code:
         why = f"no end after {timeout_s:.0f} s" if seconds > timeout_s else f"exit code {code}"
         raise BaselineError(f"{' '.join(map(str, command))}: {why} in {cwd}\n{_tail(lines)}")
-    return Watched(seconds=seconds, lines=lines, peak_bytes=peak[0])
+    return Watched(seconds=seconds, lines=lines)
 
 
 def start(
@@ -153,24 +132,6 @@ def turns(
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     """Return the ratio of the app's figure to the baseline's in each round; none if one did not run."""
     return [a / b for a, b in zip(ours, theirs, strict=bool(ours and theirs))]
-
-
-def _sample(pid: int, peak: list[int], ended: threading.Event) -> None:
-    """Keep the largest memory of a process and its descendants in `peak`, until the event."""
-    root = psutil.Process(pid)
-    while not ended.wait(_SAMPLE_EVERY_S):
-        try:
-            processes = [root, *root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        peak[0] = max(peak[0], sum(map(_bytes_of, processes)))
-
-
-def _bytes_of(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return 0
 
 
 def _tail(lines: Sequence[tuple[float, str]]) -> str:

@@ -52,13 +52,13 @@ class Workload:
         rows = [json.loads(line) for line in text.splitlines()]
         return [row for row in rows if "val_loss" not in row]
 
-    def prepare(self, run: str, settings: Settings, *, memory: bool = False) -> Watched:
+    def prepare(self, run: str, settings: Settings) -> Watched:
         """Run the workload's prepare.sh."""
-        return self._start("prepare.sh", self.environment(run, settings), memory=memory)
+        return self._start("prepare.sh", self.environment(run, settings))
 
     def train(self, run: str, settings: Settings) -> Watched:
         """Run the workload's train.sh with one rank on this machine; lines without their labels."""
-        watched = self._start("train.sh", self.environment(run, settings), memory=False)
+        watched = self._start("train.sh", self.environment(run, settings))
         return replace(watched, lines=[(at, _LABEL.sub("", line)) for at, line in watched.lines])
 
     def train_on_data(self, run: str, settings: Settings) -> Watched:
@@ -91,9 +91,9 @@ class Workload:
         own = {name.upper(): value for name, value in settings.items()}
         return {**os.environ, **{name: str(value) for name, value in {**fixed, **own}.items()}}
 
-    def _start(self, script: str, environment: dict[str, str], *, memory: bool) -> Watched:
+    def _start(self, script: str, environment: dict[str, str]) -> Watched:
         command: Command = ["bash", TRAINING / self.name / script]
-        return watch(command, cwd=self.shared, environment=environment, memory=memory, timeout_s=TIMEOUT_S)
+        return watch(command, cwd=self.shared, environment=environment, timeout_s=TIMEOUT_S)
 
 
 def free_port() -> int:
