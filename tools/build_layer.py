@@ -51,7 +51,7 @@ def build(*, python: str = built_layer.PYTHON, folder: Path = built_layer.BUILT_
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".building-") as scratch:
         installed, done = Path(scratch, "installed"), Path(scratch, "done")
-        install(python=python, target=installed, log=folder / f"pip-{python}.log")
+        install(python=python, target=installed)
         done.mkdir()
         pack(installed=installed, archive=done / built_layer.ARCHIVE)
         # Fails if another process has just built the same layer.
@@ -64,54 +64,27 @@ def build(*, python: str = built_layer.PYTHON, folder: Path = built_layer.BUILT_
     return archive
 
 
-def install(*, python: str, target: Path, log: Path) -> None:
+def install(*, python: str, target: Path) -> None:
     """Install every locked package into a folder, as wheels for this Python on Lambda.
 
     Raises:
-        BuildError: with the end of pip's output.
+        BuildError: pip could not get them, and printed why.
     """
     requirements = target.with_name("requirements.txt")
     requirements.write_text(built_layer.requirements())
-    count = requirements.read_text().count("==")
     options = "--no-deps --require-hashes --only-binary :all: --no-compile --no-input"
-    kind = f"--python-version {python} --implementation cp --progress-bar off --disable-pip-version-check"
+    kind = f"--python-version {python} --implementation cp --disable-pip-version-check"
     command = [sys.executable, "-m", "pip", "install", *options.split(), *kind.split()]
     command += [f"--platform={tag}" for tag in _TAGS]
     command += ["--target", str(target), "--requirement", str(requirements)]
-    _say(f"fetching {count} packages for Python {python} (about 100 MB, less what pip has cached)")
-    if _run_pip(command, scratch=target.parent, count=count, log=log):
-        last = "\n  ".join(log.read_text().splitlines()[-3:])
+    _say(f"fetching packages for Python {python} (about 100 MB, less what pip has cached)")
+    # An interrupted pip leaves folders behind in TMPDIR. Standard output is for the archive's path alone.
+    environment = os.environ | {"TMPDIR": str(target.parent)}
+    if subprocess.run(command, env=environment, stdout=sys.stderr, check=False).returncode:
         raise BuildError(
-            f"pip could not get the packages:\n  {last}\n"
-            f"  They are on PyPI, or on the index in pip's settings. The whole output of pip: {log}\n"
+            "pip could not get the packages, see above: they are on PyPI, or on the index in its settings.\n"
             "  type: make layer    when the network works"
         )
-
-
-def _run_pip(command: list[str], *, scratch: Path, count: int, log: Path) -> int:
-    """Run pip and, on a terminal, count the fetched packages; return the exit status."""
-    with (
-        log.open("w") as words,
-        subprocess.Popen(
-            command,
-            env=os.environ | {"TMPDIR": str(scratch)},  # an interrupted pip leaves folders behind in it
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as pip,
-    ):
-        assert pip.stdout
-        try:
-            fetched = 0
-            for line in pip.stdout:
-                words.write(line)
-                fetched += line.startswith(("Collecting ", "Processing "))
-                if sys.stderr.isatty():
-                    print(f"layer: {fetched} of {count}", end="\r", file=sys.stderr, flush=True)
-        except BaseException:
-            pip.kill()
-            raise
-        return pip.wait()
 
 
 def pack(*, installed: Path, archive: Path) -> None:

@@ -57,7 +57,7 @@ def test_too_large_layer_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_interrupted_build_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def install(*, python: str, target: Path, log: Path) -> None:
+    def install(*, python: str, target: Path) -> None:
         _install(target)
         signal.raise_signal(signal.SIGTERM)
 
