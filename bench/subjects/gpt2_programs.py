@@ -1,4 +1,4 @@
-"""GPT-2 in three programs, with the same sizes, on the same tokens: ours, nanoGPT, a plain loop."""
+"""GPT-2 in two programs, with the same sizes, on the same tokens: ours and nanoGPT."""
 
 import pickle
 import shutil
@@ -9,10 +9,8 @@ from pathlib import Path
 from bench.measuring.environments import Baseline
 from bench.measuring.programs import Command, watch
 from bench.subjects.workloads import Workload
-from training_cluster.paths import ROOT
 
 _NANOGPT_FILES = ("train.py", "model.py", "configurator.py")
-_PLAIN_LOOP = ROOT / "bench" / "baselines" / "transformers_loop.py"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +40,7 @@ class Sizes:
 
 
 class Programs:
-    """Runs of the three programs; each returns tokens/s from the median of its seconds per step."""
+    """Runs of both programs; each returns tokens/s from the median of its seconds per step."""
 
     def __init__(
         self, workload: Workload, sizes: Sizes, *, threads: int, device: str, precision: str
@@ -92,18 +90,6 @@ class Programs:
 
         return work
 
-    def plain_loop(self) -> float:
-        """Run transformers' model in a loop of a few lines."""
-        sizes = self._sizes
-        numbers = (sizes.layers, sizes.heads, sizes.width, sizes.context, sizes.vocab_size, sizes.batch)
-        command: Command = [self._workload.python, _PLAIN_LOOP, self._tokens["train"], *map(str, numbers)]
-        watched = watch(
-            [*command, str(sizes.steps)],
-            cwd=self._workload.shared,
-            environment=self._environment("plain"),
-        )
-        return self._speed(watched.step_s(r"^step (\d+): loss", after=sizes.after))
-
     def _speed(self, step_s: float) -> float:
         return self._sizes.tokens_a_step / step_s
 
@@ -131,7 +117,7 @@ class Programs:
             "device": self._device,
             "dtype": {"no": "float32", "bf16": "bfloat16"}[self._precision],
             "compile": compiled,
-            # GPT-2 has biases, and so have the other two programs.
+            # GPT-2 has biases, and so has ours.
             "bias": True,
             "n_layer": sizes.layers,
             "n_head": sizes.heads,
