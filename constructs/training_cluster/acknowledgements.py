@@ -1,6 +1,6 @@
 """Acknowledged findings of cdk-nag and of CDK's own validation, with the reason beside the construct.
 
-CDK keeps them in the constructs' metadata, so the app needs no cdk-nag. tools/nag.py runs its rules, and
+CDK keeps them in the constructs' metadata, so the app needs no cdk-nag. `make check` runs its rules, and
 fails for a finding that nobody acknowledged, and for an acknowledgement of nothing.
 """
 
