@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.progress import Progress
 
+from ops.pcluster.dry_run import Message
 from rehearsal.account import local_account
 from rehearsal.narrator import Narrator
 from rehearsal.pcluster_process import PclusterProcess
@@ -14,7 +15,6 @@ from rehearsal.validation.cases import Case, all_cases
 from rehearsal.validation.foundation import SITES, Foundation, Site, deploy
 from rehearsal.validation.slurm import refused_settings
 from rehearsal.validation.verdicts import (
-    Finding,
     Judged,
     Verdict,
     render_matrix,
@@ -35,7 +35,7 @@ _JUDGE = Path(__file__).with_name("judge.py")
 def judge(case: Case, *, foundation: Foundation, library: PclusterProcess) -> Judged:
     """Check one case with our flags and with the library, which keeps AWS's answers between cases.
 
-    Raises RehearsalError if the library's process ended.
+    Raises RehearsalError if the library's process ended, or did not answer.
     """
     flags = foundation.flags(case)
     refusal = None
@@ -48,8 +48,10 @@ def judge(case: Case, *, foundation: Foundation, library: PclusterProcess) -> Ju
     settings = Settings(**flags)  # type: ignore[arg-type]  # pydantic parses text
     config = render_cluster_config(settings=settings, ids=foundation.ids(settings))
     cluster_name = f"m{settings.cluster_name}"[:60]
-    answer = library.ask({"name": case.name, "cluster_name": cluster_name, "config": config})
-    findings = tuple(Finding(**each) for each in answer["failures"])
+    answer = library.ask({"cluster_name": cluster_name, "config": config})
+    if answer["refusal"]:
+        raise RehearsalError(f"{case.name}: {answer['refusal']}")
+    findings = tuple(Message(**each) for each in answer["messages"])
     return Judged(case=case, refusal=refusal, findings=findings, config=config)
 
 

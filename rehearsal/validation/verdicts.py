@@ -6,17 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from ops.pcluster.dry_run import Message
 from rehearsal.validation.cases import CAPACITIES, Case
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One finding of a validator of ParallelCluster."""
-
-    level: str
-    """Level: ERROR, WARNING or INFO."""
-    validator: str
-    message: str
 
 
 class Verdict(Enum):
@@ -42,13 +33,13 @@ class Judged:
     case: Case
     refusal: str | None
     """Our message; None if we accept it."""
-    findings: tuple[Finding, ...] | None
+    findings: tuple[Message, ...] | None
     """The library's findings; None if it was not asked."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The rendered cluster config."""
 
     @property
-    def errors(self) -> tuple[Finding, ...]:
+    def errors(self) -> tuple[Message, ...]:
         """Findings for which the library refuses."""
         return tuple(each for each in self.findings or () if each.level == "ERROR")
 
@@ -99,7 +90,7 @@ def render_unexpected(judged: Sequence[Judged]) -> list[str]:
     lines = []
     for each in judged:
         if not each.verdict.is_expected:
-            said = [f"{finding.validator}: {finding.message}" for finding in each.errors] or ["accepts it"]
+            said = [f"{finding.validator}: {finding.text}" for finding in each.errors] or ["accepts it"]
             lines += [
                 f"{each.verdict.value}: {each.case.name}",
                 f"  we:             {each.refusal or 'accept it'}",
@@ -122,7 +113,7 @@ def render_reasons(judged: Sequence[Judged]) -> list[str]:
 def render_warnings(judged: Sequence[Judged]) -> list[str]:
     """Render the library's warnings about combinations that both accept, each kind once."""
     warned = [each for each in judged if each.verdict is Verdict.BOTH_TAKE]
-    found = {(f.validator, f.level): (j.case, f.message) for j in warned for f in j.findings or ()}
+    found = {(f.validator, f.level): (j.case, f.text) for j in warned for f in j.findings or ()}
     counts = Counter((f.validator, f.level) for j in warned for f in j.findings or ())
     return [
         f"{level} {validator} in {counts[validator, level]} cases, such as {case.name}: {message}"

@@ -5,17 +5,18 @@ import io
 import pytest
 from rich.console import Console
 
+from ops.pcluster.dry_run import Message
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.validation.cases import Case
 from rehearsal.validation.run import report
-from rehearsal.validation.verdicts import Finding, Judged, Verdict
+from rehearsal.validation.verdicts import Judged, Verdict
 
-ERROR = Finding(level="ERROR", validator="SomeValidator", message="no, never")
-WARNING = Finding(level="WARNING", validator="SomeValidator", message="are you sure?")
+ERROR = Message(level="ERROR", validator="SomeValidator", text="no, never")
+WARNING = Message(level="WARNING", validator="SomeValidator", text="are you sure?")
 
 
-def _judged(*findings: Finding, refusal: str | None = None, row: str = "p4d", asked: bool = True) -> Judged:
+def _judged(*findings: Message, refusal: str | None = None, row: str = "p4d", asked: bool = True) -> Judged:
     case = Case(table="family", row=row, column="spot", os_name="ubuntu2204", flags={})
     return Judged(case=case, refusal=refusal, findings=findings if asked else None)
 
