@@ -70,10 +70,12 @@ def price(
     from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
     from ops.price.quote import make_quote
-    from ops.price.render import show_expected, show_forecast, show_quote, show_training
-    from ops.price.training import given_speed, published_speeds, read_run, training_cost
+    from ops.price.render import show_expected, show_forecast, show_quote, show_storage, show_training
+    from ops.price.training import known_speeds, training_cost
     from ops.usage import UsageError
+    from training_cluster.pcluster.check import config_before_deploy
     from training_cluster.rules.context import read_settings
+    from training_cluster.sizing import about_storage
 
     if run and tokens_per_s:
         raise UsageError("price: --run and --tokens-per-s both give the speed of the run: give one of them.")
@@ -96,12 +98,8 @@ def price(
         expected = expect(workload, given, settings)
         check_job_settings(workload, given, ())
         speeds = [expected.speed]
-    elif run:
-        speeds = [read_run(run, settings)]
-    elif tokens_per_s:
-        speeds = [given_speed(tokens_per_s, settings)]
     else:
-        speeds = list(published_speeds(settings))
+        speeds = known_speeds(settings, run=run, tokens_per_s=tokens_per_s)
     ahead = (
         forecast(rates_for(settings), nodes=settings.nodes, days=days, save_s=save_s, restart_s=restart_s)
         if days
@@ -111,16 +109,18 @@ def price(
         catalog_book() if offline else ask_prices([settings], client=account_clients, pricing=pricing_client)
     )
     quote, metrics = make_quote(settings, book), metrics_cost(settings)
+    storage = about_storage(settings, config_before_deploy(settings), expected.saves if expected else None)
     tokens = dataset_tokens or (expected.tokens if expected else None)
     costs = [cost for speed in speeds if (cost := training_cost(speed, quote, tokens))]
     if as_json:
-        found = {"quote": quote, "training": costs, "metrics": metrics}
+        found = {"quote": quote, "training": costs, "metrics": metrics, "storage": storage}
         more = {"job": expected, "forecast": ahead}
         return print_json(found | {key: value for key, value in more.items() if value})
     show_quote(quote, console())
     console().print(render_metrics_cost(metrics))
     if expected:
         show_expected(expected, console())
+    show_storage(storage, console())
     if ahead:
         show_forecast(ahead, console())
     return show_training(costs, console(), whole="the run" if expected and not dataset_tokens else "an epoch")

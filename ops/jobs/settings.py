@@ -3,7 +3,7 @@
 A workload's settings.py declares a dataclass `Settings` and a function `read_settings(arguments)`, and needs
 no package. The table `Settings` of its README declares what its preparation and its scripts read in addition.
 A function `check_job(settings, nodes)` in settings.py refuses what cannot run on that many nodes of the
-partition.
+partition, and may return the run's checkpoints, as a dict with the fields of training_cluster.sizing.Saves.
 """
 
 import json
@@ -130,7 +130,7 @@ def ask_workload(
     """Return what a function of a workload's settings.py says of a job on the nodes that it asks for.
 
     Args:
-        function: check_job, which says nothing, or expect_job, which says JSON.
+        function: check_job or expect_job, which return JSON.
         settings: environment variables of the job.
         arguments: arguments of the workload.
         nodes: number of nodes of the job.

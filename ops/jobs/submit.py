@@ -13,6 +13,7 @@ from ops.jobs.lookup import check_time, cluster_option, find_job, find_partition
 from ops.jobs.nodes import Partition
 from ops.jobs.secrets import check_files, refuse_secret
 from ops.jobs.settings import ask_workload, workloads_with
+from ops.jobs.sizes import check_sizes
 from ops.registry import check_image
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
@@ -142,16 +143,19 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
     _check_image(request.settings.get(CONTAINER_IMAGE, ""), head_node)
     if CONTAINER_IMAGE not in request.settings:  # an image has folders of its own
         _check_weights(request.settings.get(INIT_FROM, ""), head_node)
-    partition = _check_nodes(request, head_node)
+    partition, notes = _check_nodes(request, head_node), tuple[str, ...]()
     time_limit, account = (request.settings.get(f"SBATCH_{word}") for word in ("TIMELIMIT", "ACCOUNT"))
     check_time(request.time_limit or time_limit, account, partition.name, head_node)
     if request.workload in workloads_with("check_job"):
         facts, settings = read_facts(partition.name, head_node), dict(request.settings)
         if request.fewest == request.nodes:
             settings.pop(MIN_NODES, None)  # of spares: no range
-        for nodes in {request.nodes, request.fewest}:
+        for nodes in dict.fromkeys((request.fewest, request.nodes)):
             asked = ("check_job", request.workload, settings, request.arguments)
-            ask_workload(*asked, nodes=nodes, facts=facts)
+            said = ask_workload(*asked, nodes=nodes, facts=facts)
+        notes = check_sizes(
+            said, facts, head_node, nodes=request.nodes, reads_image=CONTAINER_IMAGE in settings
+        )
     if request.after and find_job(request.after, head_node) is None:
         # Slurm itself treats a job that it does not know as one that succeeded.
         raise OpsError(
@@ -159,7 +163,7 @@ def check(request: JobRequest, head_node: HeadNode) -> tuple[str, ...]:
             f"  type:   trainctl jobs{where}"
         )
     closed = () if partition.availability == "up" else (_closed(partition, head_node.cluster_name),)
-    return (*closed, *_ends_of_blocks(partition, head_node))
+    return (*notes, *closed, *_ends_of_blocks(partition, head_node))
 
 
 def submit(request: JobRequest, head_node: HeadNode) -> Submitted:

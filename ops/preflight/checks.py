@@ -50,6 +50,7 @@ from ops.preflight.network.queue_subnets import check_queue_subnets
 from ops.preflight.network.routes import check_endpoints
 from ops.preflight.network.security_groups import check_node_group
 from ops.preflight.not_checked import not_checked, run_isolated
+from ops.preflight.sizes import check_sizes
 from ops.preflight.storage import check_storage
 from training_cluster.flags.settings import Settings
 
@@ -134,6 +135,7 @@ def _checks(
     yield "quota of gp3 volumes", partial(check_volume_quota, settings, client)
     yield "quota of Lustre", partial(check_lustre_quota, settings, existing, client)
     yield "storage", partial(check_storage, settings, existing, client)
+    yield "sizes of the storage", partial(check_sizes, settings, client)
     yield "key of the root volumes", partial(check_volume_key, account, client)
     yield "image", partial(check_image, settings, existing, client)
     yield "key_name", partial(check_key, settings, ec2)

@@ -16,6 +16,7 @@ from training_cluster.flags.settings import Settings
 from training_cluster.paths import TRAINING
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.problems import did_you_mean
+from training_cluster.sizing import Saves
 
 
 class _Job(BaseModel):
@@ -25,6 +26,7 @@ class _Job(BaseModel):
     reasons: tuple[str, ...]
     tokens: int
     flops_per_token: float
+    saves: Saves | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,8 @@ class Expected:
     tokens: int
     """Tokens of the whole run."""
     speed: Speed
+    saves: Saves | None
+    """Checkpoints of the run; None if the workload says nothing of them."""
 
 
 def expect(workload: str, job: Mapping[str, str], settings: Settings) -> Expected:
@@ -85,4 +89,4 @@ def expect(workload: str, job: Mapping[str, str], settings: Settings) -> Expecte
         nodes=settings.nodes,
         is_measured=False,
     )
-    return Expected(reasons=found.reasons, tokens=found.tokens, speed=speed)
+    return Expected(reasons=found.reasons, tokens=found.tokens, speed=speed, saves=found.saves)

@@ -87,6 +87,13 @@ def show_expected(expected: Expected, console: Console) -> None:
     console.print(Text(f"  {expected.speed.per_s:,.0f} tokens/s: {expected.speed.what}"))
 
 
+def show_storage(sentences: Sequence[str], console: Console) -> None:
+    """Print the sentences about checkpoints, images and NFS."""
+    console.print(Text("Storage, calculated and not measured:"))
+    for each in sentences:
+        console.print(Text(f"  {each}"))
+
+
 def show_forecast(ahead: Forecast, console: Console) -> None:
     """Print the interruptions to expect, and the share of paid time that trains."""
     console.print(

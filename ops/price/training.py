@@ -50,6 +50,13 @@ class TrainingCost:
     hours_per_epoch: float | None
 
 
+def known_speeds(settings: Settings, *, run: Path | None, tokens_per_s: float | None) -> list[Speed]:
+    """Return the speed of a run or the given one; without both, the published ones. Errors as in read_run."""
+    if run:
+        return [read_run(run, settings)]
+    return [given_speed(tokens_per_s, settings)] if tokens_per_s else list(published_speeds(settings))
+
+
 def given_speed(tokens_per_s: float, settings: Settings) -> Speed:
     """Return the speed that the user typed, for all nodes of the flags."""
     return Speed(what="as given", per_s=tokens_per_s, nodes=settings.nodes)

@@ -13,7 +13,7 @@ from typing import Any
 
 from fields import Settings
 from trainkit.data.hf_weights import config_of
-from trainkit.fitting import LOSS_CHUNKS, DoesNotFitError, choose, memory_gib
+from trainkit.fitting import LOSS_CHUNKS, SPEED, DoesNotFitError, choose, memory_gib
 from trainkit.run.run import die
 from trainkit.run.settings import ranks_of_node
 from trainkit.sizes import Choice, Model, Nodes, read_models, sizes_like
@@ -254,6 +254,30 @@ def needing_less(settings: Settings, *, count: int, weights: str | None) -> str:
         return otherwise
     given = " ".join(f"{n.upper()}={value}" for n, value in vars(less).items() if value != getattr(choice, n))
     return f"{given}, or {otherwise}" if given else otherwise
+
+
+def saves_of(settings: Settings, *, count: int, weights: str | None = None) -> dict[str, float] | None:
+    """Return the checkpoints of a run that `fit` has filled; None if the model's size is unknown.
+
+    Args:
+        count: number of nodes of the job.
+        weights: folder of the weights to start from; None before they are downloaded.
+
+    Returns:
+        `bytes` of a checkpoint; `most` that exist at the same time; `every_s`, estimated seconds of training
+        between two saves, 0 if the nodes' speed is unknown.
+    """
+    model, nodes, lora = known_model(settings, weights), nodes_of_job(count), bool(settings.lora_rank)
+    if not model:
+        return None
+    tokens = settings.checkpoint_every * settings.global_batch * settings.seq_len
+    per_s = nodes.ranks * nodes.tflops * 1e12 * SPEED
+    return {
+        "bytes": model.checkpoint_bytes(lora=lora),
+        # The steps of an epoch are not known before the text is counted.
+        "most": settings.keep_checkpoints + 1 if settings.epochs else settings.most_checkpoints,
+        "every_s": tokens * model.flops(settings.seq_len, lora=lora) / per_s if per_s else 0.0,
+    }
 
 
 def fit(settings: Settings, *, count: int, weights: str | None = None) -> tuple[Settings, list[str]]:

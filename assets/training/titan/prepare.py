@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fields import Settings
-from nodes import check_vocabulary, check_weights, fit, known_model, readers
+from nodes import check_vocabulary, check_weights, fit, known_model, readers, saves_of
 from settings import read_settings, split_arguments
 from texts import STREAM, address
 from trainkit.data import bpe
@@ -30,6 +30,7 @@ from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import ShardError, check_sequences, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
 from trainkit.loggers import check_logger
+from trainkit.run import checkpoints
 from trainkit.run.run import Run, reason
 from trainkit.run.settings import ranks_of_node
 from trainkit.sizes import Choice
@@ -190,12 +191,15 @@ def stream_of(name: str, *, validates: bool) -> tuple[str, int]:
 def data_ranks(settings: Settings, weights: Path | None) -> int:
     """Return the number of ranks that read different data; 1 where nothing is trained.
 
-    Dies if the model cannot fit, as the ranks would.
+    Dies if the model cannot fit, or the checkpoints of a new run, as the ranks would.
     """
     if not settings.trains:
         return 1
-    ranks = int(os.environ["EXPECTED_WORLD_SIZE"])
-    fitted, _ = fit(settings, count=ranks // ranks_of_node(), weights=str(weights) if weights else None)
+    ranks, folder = int(os.environ["EXPECTED_WORLD_SIZE"]), Path(os.environ["CHECKPOINT_DIR"])
+    count, own = ranks // ranks_of_node(), str(weights) if weights else None
+    fitted, _ = fit(settings, count=count, weights=own)
+    if (saves := saves_of(fitted, count=count, weights=own)) and not checkpoints.steps(folder):
+        checkpoints.check_space(folder, int(saves["bytes"] * saves["most"]))
     return readers(fitted, ranks)
 
 

@@ -28,14 +28,13 @@ from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die, reason
 from trainkit.run.settings import TrainSettings, ranks_of_node
 from trainkit.run.stopping import Saves, Stop
+from trainkit.sizes import ADAM_MOMENTS
 from trainkit.sums import note_sums
 
 if TYPE_CHECKING:
     from rows import Rows
 
 SAVE_ERRORS = (OSError, RuntimeError, CheckpointException)
-ADAM_MOMENTS = 2
-"""Tensors of AdamW for each parameter that is trained, in the parameter's size."""
 PINNED_SHARE = 0.5
 """Most of a node's memory that its ranks pin, which the system can then use for nothing else."""
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from fields import Settings, settings_of
-from nodes import check_float8, check_size, fit, known_model
+from nodes import check_float8, check_size, fit, known_model, saves_of
 from options import RECIPE, check_options
 from texts import check_texts
 from trainkit.data.hf_weights import WeightsError, check_name
@@ -130,19 +130,24 @@ def check_weights(settings: Settings) -> None:
         die(f"{given} needs weights: give INIT_FROM, a name on the Hugging Face hub or a folder.")
 
 
-def check_job(settings: Settings, nodes: int) -> None:
+def check_job(settings: Settings, nodes: int) -> dict[str, float] | None:
     """Die if the job cannot run on nodes of this kind; `trainctl submit` calls it before nodes start.
 
     Args:
         settings: settings of the job, from read_settings.
         nodes: number of nodes of the job. The rest about them is in the environment.
+
+    Returns:
+        The checkpoints of the run (nodes.saves_of); None if it saves none, or their size is unknown.
     """
-    if settings.trains:
-        run_dir, checkpoint_dir = (os.environ.get(name) for name in ("RUN_DIR", "CHECKPOINT_DIR"))
-        if run_dir and checkpoint_dir and newest(Path(checkpoint_dir)):  # in a job
-            settings = settings.as_run_began(Path(run_dir))
-        check_range(settings.global_batch)
-        fit(settings, count=nodes)
+    if not settings.trains:
+        return None
+    run_dir, checkpoint_dir = (os.environ.get(name) for name in ("RUN_DIR", "CHECKPOINT_DIR"))
+    if run_dir and checkpoint_dir and newest(Path(checkpoint_dir)):  # in a job
+        settings = settings.as_run_began(Path(run_dir))
+    check_range(settings.global_batch)
+    settings, _ = fit(settings, count=nodes)
+    return saves_of(settings, count=nodes)
 
 
 def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
@@ -154,7 +159,8 @@ def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
 
     Returns:
         `model`, its name; `reasons`, a sentence for each setting that was chosen; `tokens` of the whole run;
-        `flops_per_token`, floating point operations of a token, forward and backward.
+        `flops_per_token`, floating point operations of a token, forward and backward; `saves`, as
+        nodes.saves_of returns them.
     """
     model = known_model(settings)
     if not model:
@@ -171,4 +177,5 @@ def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
         "reasons": reasons,
         "tokens": settings.max_steps * settings.global_batch * settings.seq_len,
         "flops_per_token": model.flops(settings.seq_len, lora=bool(settings.lora_rank)),
+        "saves": saves_of(settings, count=nodes),
     }

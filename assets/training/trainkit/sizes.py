@@ -10,6 +10,11 @@ from pathlib import Path
 from trainkit.data.hf_weights import config_of
 from trainkit.run.mfu import with_frozen_weights
 
+WEIGHT_BYTES = 4
+"""Bytes of a parameter in fp32, in which weights and the optimizer's state are kept."""
+ADAM_MOMENTS = 2
+"""Tensors of AdamW for each parameter that is trained, in the parameter's size."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -47,6 +52,10 @@ class Model:
         attention = seq_len * self.flops_per_token_and_position
         whole = self.flops_per_token + attention
         return with_frozen_weights(whole, attention) if lora else whole
+
+    def checkpoint_bytes(self, *, lora: bool) -> int:
+        """Return the size of a checkpoint: weights, and the moments of those trained, without LoRA's own."""
+        return self.parameters * WEIGHT_BYTES * (1 if lora else 1 + ADAM_MOMENTS)
 
 
 @dataclass(frozen=True)

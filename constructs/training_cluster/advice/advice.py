@@ -13,6 +13,15 @@ from training_cluster.flags.file import replaced_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name
 from training_cluster.overrides.nodes import own_roles
+from training_cluster.sizing import (
+    LONG_START_S,
+    about_expected,
+    about_head_node,
+    about_image,
+    about_saves,
+    expected_saves,
+    lustre_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +185,21 @@ def _lustre_efa(settings: Settings) -> Iterator[Advice]:
     yield Advice(id="lustre-efa", text=f"fsx_efa=on: {why}")
 
 
+def _sizes(settings: Settings, config: Rendered) -> Iterator[Advice]:
+    if nfs := about_head_node(settings, config):
+        yield Advice(id="head-node-nfs", text=nfs)
+    storage, saves = lustre_of(settings), expected_saves(settings)
+    if storage and saves and not storage.suffices(saves):
+        said = (about_expected(settings, saves), *about_saves(saves, storage, efa=settings.fsx_efa == "on"))
+        yield Advice(
+            id="lustre-small",
+            text=f"{'; '.join(said)}. For your own model: trainctl price titan --set SIZE=...",
+            warns=not storage.suffices(saves, share=1),  # the next save comes before this one ends
+        )
+    if storage and storage.image_s(settings.nodes) > LONG_START_S:
+        yield Advice(id="lustre-starts", text=about_image(settings.nodes, storage))
+
+
 def _spot(settings: Settings) -> Iterator[Advice]:
     if any(queue.capacity_type == "spot" for queue in settings.all_queues):
         yield Advice(
@@ -264,4 +288,4 @@ _FINDERS: tuple[_Finder, ...] = (
     *(_flags_file, _image, _head_node, _placement_group, _system, _zone),
     *(_scratch, _lustre_efa, _spot, _login, _static_fleet),
 )
-_OF_CONFIG = (_own_roles, _closed_ports, _idle_cost)
+_OF_CONFIG = (_sizes, _own_roles, _closed_ports, _idle_cost)

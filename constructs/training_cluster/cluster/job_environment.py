@@ -8,6 +8,7 @@ from training_cluster.cluster.nodes import USERS_PREFIX, Rendered
 from training_cluster.cluster.queues import capacity_of, scratch_of, types_of
 from training_cluster.flags.settings import Settings
 from training_cluster.queues.queue import ONE_USER, NodeType
+from training_cluster.sizing import lustre_of
 from training_cluster.stack_names import jobs_topic
 
 
@@ -18,7 +19,11 @@ def render_job_environments(config: Rendered, settings: Settings) -> dict[str, s
         config: the final cluster config.
         settings: flags, for what the config lacks: workloads, the new Lustre's throughput, mail.
     """
-    of_all = {"SHARED_MBPS": _shared_mbps(settings) or ""}
+    shared = lustre_of(settings)
+    of_all = {
+        "SHARED_MBPS": int(shared.write_mbps) if shared else "",
+        "SHARED_READ_MBPS": int(shared.read_mbps) if shared else "",
+    }
     workloads = {each.name: " ".join(each.workloads) for each in settings.all_queues}
     more = f"export JOB_TOPIC='{jobs_topic(settings.cluster_name)}'\n" if settings.job_emails else ""
     if settings.has_users:
@@ -37,14 +42,6 @@ export SHARED_NODES='yes'
 # Slurm gives a step of a job that takes whole nodes only the GPUs that the step names, and closes all others.
 if [ -n "${SLURM_GPUS_ON_NODE-}" ]; then export SLURM_GPUS_PER_NODE="$SLURM_GPUS_ON_NODE"; fi
 """
-
-
-def _shared_mbps(settings: Settings) -> int | None:
-    """Return the throughput of the Lustre file system in MB/s; None if it exists already."""
-    if settings.fsx_id:
-        return None
-    per_tib = 200 if settings.fsx_type == "scratch2" else int(settings.fsx_mbps_per_tib)
-    return settings.fsx_gib * per_tib // 1024
 
 
 def _render(queue: Rendered, more: Mapping[str, object]) -> str:
@@ -75,7 +72,8 @@ FACTS = (
     *("FAMILY", "INSTANCE_TYPE", "ACCELERATOR_KIND", "ACCELERATORS_PER_NODE", "RANKS_PER_NODE"),
     *("ACCELERATOR_MEMORY_GIB", "ACCELERATOR_PEAK_TFLOPS", "MIXED_PRECISION", "COMPUTE_CAPABILITY"),
     *("NETWORK_GBPS", "NCCL_FLOORS"),
-    *("CAPACITY", "SHARED_MBPS", "PLACEMENT_GROUP", "IMAGE_RECIPE", "WORKLOADS", "EFA_INTERFACES", "SCRATCH"),
+    *("CAPACITY", "SHARED_MBPS", "SHARED_READ_MBPS", "PLACEMENT_GROUP", "IMAGE_RECIPE", "WORKLOADS"),
+    *("EFA_INTERFACES", "SCRATCH"),
 )
 """Variables of every partition, in their order; they replace a job's own, except MIXED_PRECISION."""
 

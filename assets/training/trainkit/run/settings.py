@@ -54,6 +54,11 @@ class TrainSettings:
         """Return True if a validation follows a step; one always follows the last step."""
         return self.eval_every > 0 and step % self.eval_every == 0 and step < self.max_steps
 
+    @property
+    def most_checkpoints(self) -> int:
+        """Checkpoints that exist at the same time: those kept and one being written, or a short run's."""
+        return min(self.keep_checkpoints + 1, math.ceil(self.max_steps / self.checkpoint_every))
+
 
 @dataclass(frozen=True)
 class AccumulatingSettings(TrainSettings):

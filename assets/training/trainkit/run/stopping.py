@@ -73,9 +73,9 @@ class Saves:
         if run.is_first:
             checkpoints.clear_partials(run.checkpoint_dir)  # of a start that was killed while saving
             # A resume waits for the space of one, and again after a failed save (space.sh).
-            more = 1 if checkpoints.steps(run.checkpoint_dir) else settings.keep_checkpoints + 1
-            if not self._may_lower:
-                more = min(more, math.ceil(settings.max_steps / every))
+            more = settings.keep_checkpoints + 1 if self._may_lower else settings.most_checkpoints
+            if checkpoints.steps(run.checkpoint_dir):
+                more = 1
             checkpoints.check_space(run.checkpoint_dir, checkpoint_bytes * more)
         self._run, self._bytes, self._last, self._agree = run, checkpoint_bytes, settings.max_steps, agree
         self._ends: list[float] = []

@@ -567,7 +567,7 @@ def test_policies_and_buckets_of_one_node(own: OwnAccount, tmp_path: Path) -> No
 
 def test_granted_increase_ends_the_problem(own: OwnAccount) -> None:
     many = {"family": "p4d", "nodes": "104"}
-    (found,) = bad(own, many)
+    found, *of_storage = bad(own, many)
     words = found.mend.split()
     given = dict(zip(words[3::2], words[4::2], strict=True))
     own.client("service-quotas").request_service_quota_increase(
@@ -575,4 +575,23 @@ def test_granted_increase_ends_the_problem(own: OwnAccount) -> None:
         QuotaCode=given["--quota-code"],
         DesiredValue=float(given["--desired-value"]),
     )
-    assert bad(own, many) == []
+    assert bad(own, many) == of_storage
+
+
+def test_storage_has_to_keep_up_with_nodes(own: OwnAccount) -> None:
+    def of_storage(**flags: str) -> dict[str, str]:
+        names = ("Lustre: checkpoints", "Lustre: images", "head node: NFS")
+        found = bad(own, {"nodes": "104", **flags})
+        return {each.check: f"{each.found}; {each.mend}" for each in found if each.check in names}
+
+    found = of_storage(family="p4d")
+    assert "have room for 2, and a run has up to 3" in found["Lustre: checkpoints"]
+    assert "; -c fsx_gib=" in found["Lustre: checkpoints"]
+    assert "take 46 min at the 750 MB/s" in found["Lustre: images"]
+    assert found["head node: NFS"].endswith(
+        "; -c home=efs and -c overrides=FILE with HeadNode: {SharedStorageType: Efs}"
+    )
+    ours = own.flags | {"capacity": "ondemand"}
+    assert "have room for 2, and a run has up to 3" in of_storage(**ours)["Lustre: checkpoints"]
+    systems(StorageCapacity=9600)(own)
+    assert of_storage(**ours).keys() == {"head node: NFS"}, "of an existing file system FSx knows the size"

@@ -42,10 +42,28 @@ def test_weights_that_nobody_has_looked_at_are_named() -> None:
     assert "INIT_FROM=/fsx/none: not looked at here; trainctl submit does" in found.reasons
 
 
+def test_a_large_model_says_what_to_type(call: Call) -> None:
+    job = ("price", "titan", "--offline", "--set", "MODEL=llama3", "--set", "SIZE=70B")
+    code, said, _ = call(*job, "-c", "family=p5", "-c", "nodes=64")
+    assert code == 0
+    assert "a checkpoint has 846.6 GB: the 1,200 GiB of Lustre have room for 1, and a run has up to 2" in said
+    assert "trainctl submit refuses it" in said
+    assert "a save takes 48 min at 293 MB/s, " in said
+    assert "for saves in 5% of the time: -c fsx_gib=" in said
+    assert "64 nodes that each read an image or environment of 20 GB (assumed) take 28 min" in said
+
+
 def test_the_command_says_days_and_usd(call: Call) -> None:
     job = ("price", "titan", "--offline", "-c", "family=p5", "-c", "nodes=4", "--set", "SIZE=8B")
     code, said, _ = call(*job, "--set", "MAX_STEPS=1000000")
     assert code == 0
     assert "tokens (MAX_STEPS) take " in said
     assert "; the run " in said
-    assert json.loads(call(*job, "--json")[1])["job"]["tokens"] == 1000 * 32 * 8192
+    told = json.loads(call(*job, "--json")[1])
+    assert told["job"]["tokens"] == 1000 * 32 * 8192
+    # 500 steps of 64 sequences of 4096 tokens, at 40 % of 32 GPUs' peak.
+    assert told["job"]["saves"] == {
+        "bytes": 12 * 8_030_261_248,
+        "most": 2,
+        "every_s": pytest.approx(533, rel=0.01),
+    }

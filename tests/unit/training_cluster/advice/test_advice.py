@@ -45,6 +45,21 @@ def test_a_small_head_node_is_a_warning() -> None:
     assert "was not checked" in _advice(head_node_type="x9.16xlarge")["head-node-unknown"]
 
 
+def test_storage_that_does_not_keep_up_warns() -> None:
+    found = {each.id: each for each in _all(family="p5", nodes="1250")}
+    assert found["lustre-small"].warns
+    assert "1250 nodes train about 292 billion parameters in 30 days" in found["lustre-small"].text
+    assert "the 1,200 GiB of Lustre have room for 0, and a run has up to 3" in found["lustre-small"].text
+    assert "-c fsx_gib=40800 -c fsx_mbps_per_tib=1000" in found["lustre-small"].text
+    assert "take 9.3 h at the 750 MB/s" in found["lustre-starts"].text
+    assert "1250 nodes mount /home and /opt/slurm from the head node" in found["head-node-nfs"].text
+    (slow,) = [each for each in _all() if each.id == "lustre-small"]
+    assert not slow.warns, "a save of 5 minutes each 30"
+    fast = _advice(fsx_gib="4800", fsx_mbps_per_tib="500")
+    assert not {"lustre-small", "lustre-starts", "head-node-nfs"} & set(fast)
+    assert "lustre-small" not in _advice(family="p5", nodes="1250", fsx_id="fs-0123456789abcdef0")
+
+
 def test_p3dn_says_which_image_it_takes() -> None:
     said = _advice(family="p3dn")["image-build"]
     assert f"TrainingCluster-Image-volta-ubuntu2404-{VERSION} builds it" in said

@@ -91,13 +91,14 @@ def test_jobs_on_several_types_know_common_values(tmp_path: Path) -> None:
 
 
 def test_a_job_knows_the_throughput_of_new_lustre() -> None:
-    for flags, mbps in (
-        ({}, "292"),
-        ({"fsx_gib": "2400", "fsx_mbps_per_tib": "1000"}, "2343"),
-        ({"fsx_type": "scratch2"}, "234"),
-        ({"fsx_id": "fs-0123456789abcdef0"}, ""),
+    for flags, written, read in (
+        ({}, "292", "750"),
+        ({"fsx_gib": "2400", "fsx_mbps_per_tib": "1000"}, "2343", "6093"),
+        ({"fsx_type": "scratch2"}, "117", "234"),
+        ({"fsx_id": "fs-0123456789abcdef0"}, "", ""),
     ):
-        assert variables("gpu", **flags)["SHARED_MBPS"] == mbps
+        known = variables("gpu", **flags)
+        assert (known["SHARED_MBPS"], known["SHARED_READ_MBPS"]) == (written, read)
 
 
 def test_overrides_decide_where_local_disks_are(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -186,6 +187,21 @@ def test_a_run_keeps_its_global_batch(load: Import, tmp_path: Path) -> None:
         fit(resumed, count=3)
     own = read(["--global-batch", "64", "--batch-size", "4"]).as_run_began(tmp_path)
     assert fit(own, count=2)[0].global_batch == 64
+
+
+def test_checkpoints_that_do_not_fit_are_refused(
+    load: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before the data is prepared and ranks start; a run that has saved before waits for space instead."""
+    prepare, own = load("prepare"), load("settings").read_settings(["--size", "70B"])
+    for name, value in (("EXPECTED_WORLD_SIZE", "16"), ("CHECKPOINT_DIR", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    disk = {"free": 1.6e12}
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(**disk))
+    with pytest.raises(SystemExit, match=r"checkpoints need 1693\.3 GB .* has 1600\.0 GB free"):
+        prepare.data_ranks(own, None)
+    (tmp_path / "step-000500").mkdir()
+    assert prepare.data_ranks(own, None) == 16
 
 
 def test_weights_of_another_size_are_refused(load: Import, tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""Checks of a job's checkpoints and image against the shared file system, before nodes start."""
+
+import json
+from collections.abc import Mapping
+
+from ops.account.deploy_command import deploy_command
+from ops.account.head_node import HeadNode
+from ops.usage import OpsError
+from training_cluster.catalog.families import load_base
+from training_cluster.sizing import (
+    GIB,
+    LONG_START_S,
+    Lustre,
+    Saves,
+    about_image,
+    about_room,
+    about_saves,
+    sufficient_flags,
+)
+
+
+def check_sizes(
+    answer: str, facts: Mapping[str, str], head_node: HeadNode, *, nodes: int, reads_image: bool
+) -> tuple[str, ...]:
+    """Refuse a run whose checkpoints the file system cannot hold; return notes about what takes long.
+
+    Args:
+        answer: JSON that the workload's check_job returned: its checkpoints, or null.
+        facts: environment of the jobs of these nodes (cluster/job_environment.py).
+        nodes: number of nodes of the job.
+        reads_image: True if each node reads a container image.
+
+    Raises:
+        OpsError: the file system is too small.
+        botocore's errors.
+    """
+    if not (read := json.loads(answer or "null")):
+        return ()
+    saves, folder = Saves.model_validate(read), load_base().shared_dir
+    listed = head_node.run("df", "--output=size,avail", "--block-size=1", folder, reads_only=True).split()
+    size, free = map(int, listed[-2:])
+    write, sent = (float(facts.get(name) or 0) for name in ("SHARED_MBPS", "SHARED_READ_MBPS"))
+    storage = Lustre(bytes=size, write_mbps=write, read_mbps=sent)
+    if not storage.can_keep(saves):
+        fewer = "--set KEEP_CHECKPOINTS=1, or " if storage.fits(saves) > 1 else ""
+        raise OpsError(
+            f"The run could not save: {about_room(saves, storage)}.\n"
+            f"  type:    {fewer}{deploy_command(head_node.cluster_name)} {sufficient_flags(saves)}"
+        )
+    notes = [] if storage.suffices(saves) else ["; ".join(about_saves(saves, storage))]
+    if free < saves.bytes * saves.most:
+        notes.append(
+            f"Lustre has {free / GIB:,.0f} GiB free: make room, or a new run ends before its first step"
+        )
+    if reads_image and storage.image_s(nodes) > LONG_START_S:
+        notes.append(about_image(nodes, storage))
+    return tuple(notes)

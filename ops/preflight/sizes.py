@@ -1,0 +1,52 @@
+"""Checks of the file systems' sizes and speeds against the nodes."""
+
+from collections.abc import Iterator
+
+from ops.account.session import ClientOf, unless
+from ops.preflight.finding import Finding, finding
+from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.sizing import (
+    LONG_START_S,
+    SCRATCH,
+    Lustre,
+    about_expected,
+    about_head_node,
+    about_image,
+    about_saves,
+    expected_saves,
+    lustre,
+    lustre_of,
+    sufficient_flags,
+)
+
+
+def check_sizes(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Check that the nodes' checkpoints fit and are written in time, and what all nodes read at once."""
+    storage, saves = lustre_of(settings) or _existing(settings, client), expected_saves(settings)
+    if storage and saves:
+        yield finding(
+            "Lustre: checkpoints",
+            "; ".join((about_expected(settings, saves), *about_saves(saves, storage))),
+            good=storage.suffices(saves, share=1),  # else the next save comes before this one ends
+            otherwise="warning",
+            mend=sufficient_flags(saves, efa=settings.fsx_efa == "on"),
+        )
+    if storage and storage.image_s(settings.nodes) > LONG_START_S:
+        mend, words = "-c image=build", about_image(settings.nodes, storage)
+        yield Finding(check="Lustre: images", found=words, verdict="warning", mend=mend)
+    if words := about_head_node(settings, config_before_deploy(settings)):
+        found, _, mend = words.partition(" type ")
+        yield Finding(check="head node: NFS", found=found, verdict="warning", mend=mend)
+
+
+def _existing(settings: Settings, client: ClientOf) -> Lustre | None:
+    """Return an existing file system; None without one, which another check reports."""
+    fsx, ids = client("fsx"), [str(settings.fsx_id)]
+    answer = unless(lambda: fsx.describe_file_systems(FileSystemIds=ids), "FileSystemNotFound")
+    for each in answer["FileSystems"] if answer else []:
+        given = each.get("LustreConfiguration", {})
+        is_scratch = given.get("DeploymentType") == "SCRATCH_2"
+        speed = SCRATCH if is_scratch else str(given.get("PerUnitStorageThroughput"))
+        return lustre(each["StorageCapacity"], speed)
+    return None

@@ -1,0 +1,73 @@
+"""Checkpoints, images and NFS against the storage of the flags, and the flags that suffice."""
+
+import re
+
+import pytest
+
+from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.rules.context import read_settings
+from training_cluster.sizing import Saves, about_head_node, expected_saves, lustre_of, sufficient_flags
+
+# Llama 3 70B, 12 bytes a parameter, saved each 36 minutes.
+SAVES = Saves(bytes=846_000_000_000, most=3, every_s=2160)
+
+
+def flags(**given: str) -> Settings:
+    return read_settings({"family": "p5"} | given)
+
+
+def test_lustre_holds_and_writes_by_its_size() -> None:
+    for given, fits, save_s in (
+        ({}, 1, 2888),  # 292.97 MB/s
+        ({"fsx_type": "scratch2"}, 1, 7219),  # 100 MB/s a TiB are written, 200 read
+        ({"fsx_gib": "9600", "fsx_mbps_per_tib": "1000"}, 12, 90),
+    ):
+        storage = lustre_of(flags(**given))
+        assert storage
+        assert (storage.fits(SAVES), round(storage.save_s(SAVES))) == (fits, save_s)
+        assert storage.suffices(SAVES) == (fits >= 3 and save_s <= 108)
+    assert lustre_of(flags(fsx_id="fs-0123456789abcdef0")) is None
+
+
+@pytest.mark.parametrize("efa", [False, True])
+@pytest.mark.parametrize("size", [1e9, 1e11, 846e9, 4.9e12])
+@pytest.mark.parametrize("every_s", [0, 60, 1800])
+def test_recommended_flags_suffice_and_are_accepted(size: float, every_s: float, *, efa: bool) -> None:
+    saves = Saves(bytes=round(size), most=3, every_s=every_s)
+    given = dict(re.findall(r"-c (\w+)=(\d+)", sufficient_flags(saves, efa=efa)))
+    storage = lustre_of(flags(**given, fsx_efa="on" if efa else "off"))
+    assert storage
+    assert storage.suffices(saves)
+
+
+def test_the_cheapest_flags_are_recommended() -> None:
+    # 7.8 GB/s: 9600 GiB at 1000 MB/s a TiB cost 5,760 USD, 16,800 at 500 some less.
+    assert sufficient_flags(SAVES).startswith("-c fsx_gib=16800 -c fsx_mbps_per_tib=500 (5,712 USD a month")
+    assert sufficient_flags(Saves(bytes=10**9, most=3, every_s=0)).startswith(
+        "-c fsx_gib=1200 -c fsx_mbps_per_tib=125 (174 USD a month)"
+    )
+
+
+def test_the_expected_model_grows_with_the_nodes() -> None:
+    small, large = (expected_saves(flags(nodes=nodes)) for nodes in ("64", "1024"))
+    assert small
+    assert large
+    # sqrt(512 x 989e12 x 0.4 x 30 days / 120): 66 billion parameters.
+    assert small.bytes / 12e9 == pytest.approx(66.1, abs=0.1)
+    assert large.bytes == pytest.approx(4 * small.bytes)
+    assert expected_saves(read_settings({"family": "m6i"})) is None
+
+
+def test_many_nodes_leave_the_head_nodes_nfs() -> None:
+    def said(**given: str) -> str:
+        settings = flags(**given)
+        return about_head_node(settings, config_before_deploy(settings))
+
+    assert said(nodes="100") == ""
+    assert "101 nodes mount /home and /opt/slurm from the head node" in said(nodes="101")
+    assert said(nodes="101").count("-c home=efs") == 1
+    efs = "rehearsal/validation/overrides/head-storage.yaml"
+    assert "-c home=efs" not in said(nodes="101", home="efs")
+    assert "SharedStorageType" not in said(nodes="101", overrides=efs)
+    assert said(nodes="101", overrides=efs, home="efs") == ""
