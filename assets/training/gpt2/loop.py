@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import logging
 import math
-import shutil
 import time
 import warnings
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, InitProcessGroupKwargs
 from accelerate.utils import set_seed
 from ahead import Ahead
 from behind import Behind, Mark, Step
 from model import NO_TOKEN, learning_rate, make_model, make_optimizer
+from saving import Saving, resume
 from settings import Prepared, Settings, Shape, highest_learning_rate
 from trainkit import network
 from trainkit.data.order import Order
 from trainkit.data.shards import Manifest, Tokens
-from trainkit.resuming import own_options
-from trainkit.run import checkpoints, outcome, process_group, stacks
-from trainkit.run.files import sync
+from trainkit.run import outcome, process_group, stacks
 from trainkit.run.finite import check_finite
 from trainkit.run.mfu import flops_per_token
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run
 from trainkit.run.steps import Steps
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
@@ -131,8 +129,6 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     )
     set_seed(settings.seed)
     model = make_model(settings, shape, prepared.weights)
-    # From here on the ranks draw different numbers (dropout).
-    set_seed(settings.seed, device_specific=True)
     parameters = model.num_parameters()
     size = parameters * CHECKPOINT_BYTES_A_PARAMETER
     saves = Saves(run, settings, checkpoint_bytes=size, agree=process_group.agree)
@@ -167,10 +163,10 @@ def train_steps(
     stop = Stop()
     tokens_a_step = run.world_size * settings.gradient_accumulation * settings.batch_size * rank.shape.context
     highest = highest_learning_rate(settings, rank.prepared.weights)
-    with own_options(optimizer):
-        first, tokens = resume(rank)
+    first, tokens = resume(rank, model, optimizer)
+    saving = Saving(rank, model, optimizer)
     rows = Steps(run=run, settings=settings, after=first, device=accelerator.device, flops_per_token=flops)
-    record = partial(record_step, rank, rows, tokens_a_step=tokens_a_step)
+    record = partial(record_step, rank, rows, saving=saving, tokens_a_step=tokens_a_step)
     behind = Behind(record, ranks=run.world_size)
     sentinel = Sentinel(run, every=settings.sentinel_every, model=model, loss_of=rank.loss_of_first_batch)
     for number in range(first + 1, settings.max_steps + 1):
@@ -180,6 +176,8 @@ def train_steps(
             group["lr"] = rate
         micro_batches = ahead.batches(tokens // rank.shape.context)
         data_s = time.perf_counter() - started
+        # Of dropout: a resume draws what an uninterrupted run does, and the ranks draw different numbers.
+        torch.manual_seed(int(np.random.default_rng([settings.seed, number, run.rank]).integers(2**31)))
         loss, norm = update(accelerator, model, optimizer, micro_batches)
         sums = rank.sums(loss, stop.asked, norm, behind.last_s)
         tokens += tokens_a_step
@@ -199,18 +197,22 @@ def train_steps(
             sentinel.compare(number)
         if is_due or stopping:
             started = time.perf_counter()
-            with process_group.patient(run, "saving"), checkpoints.saving(run):
-                save(rank, model, step=number, tokens=tokens)
+            saving.save(step=number, tokens=tokens)
+            if stopping:
+                saving.finish()
             rows.saved(time.perf_counter() - started)
         if stopping:
             return number
         if validates:
             validate(rank, model, rows, step=number)
     validate(rank, model, rows, step=max(first, settings.max_steps))
+    saving.finish()
     return None
 
 
-def record_step(rank: Rank, rows: Steps, step: Step, loss: float, norm: float, *, tokens_a_step: int) -> None:
+def record_step(
+    rank: Rank, rows: Steps, step: Step, loss: float, norm: float, *, saving: Saving, tokens_a_step: int
+) -> None:
     """Write a step, and die unless its numbers are finite; the device may compute the next step meanwhile."""
     if step.number == rows.after + 1:
         process_group.shorten()
@@ -227,7 +229,8 @@ def record_step(rank: Rank, rows: Steps, step: Step, loss: float, norm: float, *
     # To read the scale waits for the device. It decides only about gradients that overflowed.
     scaler = None if math.isfinite(norm) else rank.accelerator.scaler
     scale = scaler.get_scale() if scaler else None
-    check_finite(rank.run, step=step.number, loss=loss, gradient_norm=norm, loss_scale=scale)
+    numbers = {"loss": loss, "gradient_norm": norm, "loss_scale": scale}
+    check_finite(rank.run, step=step.number, finish_saving=saving.finish, **numbers)
 
 
 def update(
@@ -271,48 +274,3 @@ def validate(rank: Rank, model: Any, rows: Steps, *, step: int) -> None:
         Mark(rank.accelerator.device).wait()
         loss = float(sums[0] / sums[1])
     rows.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started)
-
-
-def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
-    """Write every rank's part into a partial folder, which rank 0 then gives its name.
-
-    A checkpoint is also a folder of weights (INIT_FROM), which transformers reads.
-    """
-    run, accelerator, barrier = rank.run, rank.accelerator, rank.accelerator.wait_for_everyone
-    with checkpoints.writing(run, step, settings=rank.settings, barrier=barrier) as folder:
-        accelerator.save_state(str(folder))
-        # This rank's own file, and no other: each node would otherwise flush the files of all ranks.
-        for own in folder.glob(f"random_states_{run.rank}.*"):
-            sync(own)
-        if run.is_first:
-            accelerator.unwrap_model(model).config.save_pretrained(str(folder))
-            shutil.copyfile(rank.prepared.shards / "tokenizer.json", folder / "tokenizer.json")
-            progress = {
-                "step": step,
-                "tokens": tokens,
-                "shape": dataclasses.asdict(rank.shape),
-                "data": rank.manifest.sum_of_tokens,
-                "order": rank.order("train").note(),
-            }
-            (folder / "progress.json").write_text(json.dumps(progress) + "\n", encoding="utf-8")
-
-
-def resume(rank: Rank) -> tuple[int, int]:
-    """Load the newest checkpoint; return its step and tokens, or (0, 0)."""
-    found = checkpoints.resume_from(rank.run)
-    if found is None:
-        return 0, 0
-    with checkpoints.loading(found):
-        progress = json.loads((found / "progress.json").read_text(encoding="utf-8"))
-        step, tokens = int(progress["step"]), int(progress["tokens"])
-        if progress["shape"] != dataclasses.asdict(rank.shape):
-            die(f"{found} holds another model ({progress['shape']}): give its settings, or another RUN_NAME.")
-        if progress["data"] != rank.manifest.sum_of_tokens:
-            die(
-                f"{found} was trained on other data than {rank.prepared.shards}: give its CORPUS and text, "
-                f"or begin another RUN_NAME with its weights (INIT_FROM={found})."
-            )
-        rank.order("train").check(found, progress.get("order"))
-        rank.accelerator.load_state(str(found))
-    rank.run.say(f"resuming from {found}")
-    return step, tokens

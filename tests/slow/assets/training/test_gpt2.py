@@ -16,7 +16,6 @@ from tests.slow.assets.training.training import (
     check_that_each_file_has_a_sum,
     check_that_fewer_nodes_go_on,
     check_whole_run,
-    hooked,
     in_environment,
     losses,
     training_on_slurm,
@@ -41,32 +40,17 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
 
 
 @pytest.fixture(scope="module")
-def whole_run(training: Training, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def whole_run(training: Training) -> list[dict[str, Any]]:
     """The metrics of a run that nothing interrupts."""
-    training.run("whole", PYTHONPATH=hooked(tmp_path_factory.mktemp("hooks")))
+    training.run("whole")
     return training.metrics("whole")
 
 
 def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[str, Any]]) -> None:
     check_whole_run(training, steps=STEPS)
     assert all(row["memory_bytes"] > 1e8 for row in whole_run)
-
-
-def test_each_rank_flushes_its_files_outside_of_steps(
-    training: Training, whole_run: list[dict[str, Any]]
-) -> None:
-    saved = [SAVED_EVERY, 2 * SAVED_EVERY, STEPS]
-    assert training.flushed("whole", 1) == [f"{step}/random_states_1.pkl" for step in saved]
-    last = training.checkpoints("whole") / f"step-{STEPS:06d}"
-    files = {f"{STEPS}/{file.relative_to(last)}" for file in last.rglob("*") if file.is_file()}
-    assert files - set(training.flushed("whole", 0)) == {f"{STEPS}/checkpoint.json"}, "it is renamed"
-    label = json.loads((last / "checkpoint.json").read_text())
-    assert {f"{STEPS}/{name}" for name in label["sums"]} == files - {f"{STEPS}/checkpoint.json"}
-    assert all(row["step_s"] < 3600 for row in whole_run)
-    (after_last,) = training.validations("whole")
-    waited = {row["step"]: row["save_s"] for row in [*whole_run, after_last] if "save_s" in row}
-    assert list(waited) == [SAVED_EVERY + 1, 2 * SAVED_EVERY + 1, STEPS]
-    assert min(waited.values()) > 3600
+    rows = [*whole_run, *training.validations("whole")]
+    assert [row["step"] for row in rows if "save_s" in row] == [SAVED_EVERY + 1, 2 * SAVED_EVERY + 1, STEPS]
 
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
@@ -97,8 +81,6 @@ def test_a_resume_has_its_own_settings(training: Training, whole_run: list[dict[
     assert "\n0: WEIGHT_DECAY 0.1 -> 0.3 from step 13\n" in said
     assert "\n0: LEARNING_RATE 0.004 -> 0.0001 from step 13\n" in said
     assert training.metrics("decayed")[0]["learning_rate"] <= 1e-4
-    state = training.checkpoints("decayed") / f"step-{STEPS:06d}" / "optimizer.bin"
-    assert in_environment("gpt2", "weight_decay.py", str(state)) == "0.3\n"
 
 
 def test_fewer_nodes_train_the_same_batches(training: Training, whole_run: list[dict[str, Any]]) -> None:

@@ -83,7 +83,10 @@ class Scene:
     def train(self) -> dict[str, Any]:
         """Return the events, the step of a stop, and the rows."""
         loop.update = self.update
-        loop.save = lambda *_, step, **__: self.events.append(["save", step])
+        finished = SimpleNamespace(
+            save=lambda *, step, **_: self.events.append(["save", step]), finish=lambda: None
+        )
+        loop.Saving = lambda *_: finished
         write = loop.Steps.add
 
         def add(rows: Any, **row: Any) -> None:
@@ -157,7 +160,7 @@ def other_data(folder: Path) -> str:
     (checkpoint / "progress.json").write_text(json.dumps(progress), encoding="utf-8")
     os.environ[START_STEP] = "4"
     rank = dataclasses.replace(Scene(folder).rank, manifest=SimpleNamespace(sum_of_tokens="this"))
-    return refusal(lambda: loop.resume(rank))
+    return refusal(lambda: loop.resume(rank, None, None))
 
 
 def main() -> None:

@@ -1,0 +1,156 @@
+"""Checkpoints of gpt2: the first rank copies its state to the host, and a thread writes the copy meanwhile.
+
+All ranks have the same state, so nothing is sharded. torch.distributed.checkpoint makes the copy. The files
+are safetensors, since its own format has pickles, which can run code, and since transformers and INIT_FROM
+read a checkpoint as a folder of weights.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from behind import Mark
+from safetensors.torch import load_file, save_file
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from trainkit.resuming import own_options
+from trainkit.run import checkpoints, process_group
+from trainkit.run.run import die
+
+if TYPE_CHECKING:
+    from loop import Rank
+
+WEIGHTS, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
+BY_ACCELERATE = "optimizer.bin"
+"""File of a checkpoint that an older version wrote, with accelerate."""
+
+
+class Saving:
+    """Saves during the steps, one at a time; ranks other than the first do nothing."""
+
+    def __init__(self, rank: Rank, model: Any, optimizer: Any) -> None:
+        self._rank, self._model, self._optimizer = rank, rank.accelerator.unwrap_model(model), optimizer
+        self._is_gpu = is_gpu = rank.accelerator.device.type == "cuda"
+        self._stager = DefaultStager(
+            StagingOptions(
+                use_pinned_memory=is_gpu,
+                use_shared_memory=False,
+                use_async_staging=True,
+                use_non_blocking_copy=is_gpu,
+            )
+        )
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self._copied: Future[Any] | None = None
+        self._written: Future[None] | None = None
+        optimizer.optimizer.register_step_pre_hook(self._before_update)
+
+    def save(self, *, step: int, tokens: int) -> None:
+        """Begin to save the state behind a step, when the save before is done; every rank calls it."""
+        with process_group.patient(self._rank.run, "saving"):
+            self._wait()
+            if self._rank.run.is_first:
+                self._begin(step, tokens)
+
+    def finish(self) -> None:
+        """Wait until what was saved has its name; every rank calls it."""
+        with process_group.patient(self._rank.run, "saving"):
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait for the save in progress; dies if it fails."""
+        if self._written:
+            self._written.result()
+
+    def _begin(self, step: int, tokens: int) -> None:
+        rank = self._rank
+        scaler = rank.accelerator.scaler
+        progress = {
+            "step": step,
+            "tokens": tokens,
+            "shape": dataclasses.asdict(rank.shape),
+            "data": rank.manifest.sum_of_tokens,
+            "order": rank.order("train").note(),
+            "scaler": scaler.state_dict() if scaler else None,
+        }
+        # The copy has a stream of its own, which does not wait for the step.
+        Mark(rank.accelerator.device).wait()
+        self._copied = self._stager.stage(state_of(self._model, self._optimizer))
+        self._written = self._thread.submit(self._write, self._copied, progress)
+        if not self._is_gpu:  # the next step would only compete with the copy for the cores
+            self._copied.result()
+
+    def _before_update(self, *_: object) -> None:
+        """Wait until the state is copied, which an update changes; dies if the save has failed."""
+        if self._copied:
+            self._copied.result()
+        if self._written and self._written.done():
+            self._wait()
+
+    def _write(self, copied: Future[Any], progress: dict[str, Any]) -> None:
+        rank, step = self._rank, progress["step"]
+        with (
+            checkpoints.saving(rank.run),
+            checkpoints.writing(rank.run, step, settings=rank.settings) as folder,
+        ):
+            self._model.config.save_pretrained(str(folder))
+            shutil.copyfile(rank.prepared.shards / "tokenizer.json", folder / "tokenizer.json")
+            (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
+            for name, tensors in copied.result().items():
+                save_file(tensors, folder / name, metadata={"format": "pt"})
+                # safetensors lets the owner alone read it; a colleague may start from these weights.
+                shutil.copymode(folder / PROGRESS, folder / name)
+
+
+def state_of(model: Any, optimizer: Any) -> dict[str, dict[str, torch.Tensor]]:
+    """Return the tensors of a checkpoint, which are no copies, by their file and their name in it."""
+    parameters = dict(model.named_parameters())
+    weights = {name: each.detach() for name, each in parameters.items()}
+    state = {
+        f"{name}.{key}": x for name, each in parameters.items() for key, x in optimizer.state[each].items()
+    }
+    return {WEIGHTS: weights, OPTIMIZER: state}
+
+
+def resume(rank: Rank, model: Any, optimizer: Any) -> tuple[int, int]:
+    """Load the newest checkpoint; return its step and tokens, or (0, 0)."""
+    found = checkpoints.resume_from(rank.run)
+    if found is None:
+        return 0, 0
+    with checkpoints.loading(found):
+        progress = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
+        step, tokens = int(progress["step"]), int(progress["tokens"])
+        if progress["shape"] != dataclasses.asdict(rank.shape):
+            die(f"{found} holds another model ({progress['shape']}): give its settings, or another RUN_NAME.")
+        if progress["data"] != rank.manifest.sum_of_tokens:
+            die(
+                f"{found} was trained on other data than {rank.prepared.shards}: give its CORPUS and text, "
+                f"or begin another RUN_NAME with its weights (INIT_FROM={found})."
+            )
+        rank.order("train").check(found, progress.get("order"))
+        if (found / BY_ACCELERATE).is_file():
+            with own_options(optimizer):
+                rank.accelerator.load_state(str(found))
+        else:
+            _load(found, rank, model, optimizer)
+            scaler = rank.accelerator.scaler
+            if scaler and progress["scaler"]:
+                scaler.load_state_dict(progress["scaler"])
+    rank.run.say(f"resuming from {found}")
+    return step, tokens
+
+
+def _load(checkpoint: Path, rank: Rank, model: Any, optimizer: Any) -> None:
+    weights, state = (load_file(checkpoint / name) for name in (WEIGHTS, OPTIMIZER))
+    parameters = dict(rank.accelerator.unwrap_model(model).named_parameters())
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(weights[name])
+    for name, each in state.items():
+        parameter, _, key = name.rpartition(".")
+        # A copy, since what was loaded is the mapped file.
+        optimizer.state[parameters[parameter]][key] = each.to(rank.accelerator.device, copy=True)
