@@ -278,6 +278,6 @@ def check_place(checkpoint: Path | None, error: BaseException) -> None:
     if "dataloader." in str(error):
         die(
             f"{checkpoint} was written with other data (a stream in the place of shards, or the reverse), of "
-            "a stream on another number of ranks, or by an older version: give its DATA and as many nodes, or "
-            "another RUN_NAME."
+            "a stream on another number of ranks, or by an older version: give its DATA and as many nodes, "
+            "or another RUN_NAME."
         )
