@@ -208,8 +208,9 @@ start_lifeline() {
   lifeline=("$!")
   disown "$!" # bash reports a job that is killed
   if ((${#well[@]})); then near=("${well[@]}"); else mapfile -t near < <(scontrol show hostnames "$SLURM_JOB_NODELIST"); fi
-  # The turn of a ninth node would come after SlurmdTimeout (180 s), when Slurm itself takes the nodes.
-  step_on "${near[@]:0:8}"
+  # Up to eight, not neighbours: a ninth one's turn would come after four minutes.
+  mapfile -t near < <(printf '%s\n' "${near[@]}" | sed -n "0~$(((${#near[@]} + 7) / 8))p")
+  step_on "${near[@]}"
   # Slurm kills it at the end, which the job's output need not show.
   "${each_node[@]}" --job-name=watch bash "$training/nodes.sh" watch 2>>"$RUN_DIR/watch.log" &
   lifeline+=("$!")
@@ -223,13 +224,13 @@ end_lifeline() {
   fi
 }
 
-# watch: waits until SCRIPT_NODE gives no sign of life, and returns the job to the queue. The job's first other node does so
+# watch: waits until SCRIPT_NODE gives no sign of life, and returns the job to the queue. The step's first other node does so
 # after WATCH_S, the next one after twice that; the ranks of all nodes end then (launch.sh), unless the node has answered. Reads
 # are counted, not seconds, since a file system may stop everywhere.
 watch() {
   local -r limit="${WATCH_S:-60}"
   local -i stale=0 place restarts
-  local last="" now others output
+  local last="" now output
   trap 'exit 0' TERM
   while sleep 2; do
     now="$(cat "$SIGN" 2>/dev/null)" || now=""
@@ -240,9 +241,9 @@ watch() {
     stale+=2
     # Three questions in each period: all nodes ask, as long as a full disk takes no sign.
     if ((stale <= limit || (stale - 2) % limit > 4)); then continue; fi
-    read -r restarts others < <(squeue --noheader --jobs="$THIS_JOB" --states=RUNNING --Format=RestartCnt:20,NodeList:100000) || continue
+    read -r restarts < <(squeue --noheader --jobs="$THIS_JOB" --states=RUNNING --Format=RestartCnt:20) || continue
     if ((restarts > ${SLURM_RESTART_COUNT:-0})); then return; fi
-    place="$(scontrol show hostnames "$others" | grep -vx "$SCRIPT_NODE" | grep -nx "$SLURMD_NODENAME" | cut -d : -f 1)"
+    place="$(scontrol show hostnames "$SLURM_STEP_NODELIST" | grep -vx "$SCRIPT_NODE" | grep -nx "$SLURMD_NODENAME" | cut -d : -f 1)"
     if ((place == 0 || stale <= limit * place)); then continue; fi
     # A file system that is full, or that one node alone cannot write to, loses no node; one that a node has lost does.
     if timeout 30 srun --overlap --quiet --mpi=none --nodes=1 --ntasks=1 --nodelist="$SCRIPT_NODE" ls "$RUN_DIR" \

@@ -229,17 +229,23 @@ def test_a_node_that_answers_renews_its_sign(tmp_path: Path) -> None:
     sign.write_text("7\n")
     for name, text in (
         ("sleep", ""),
-        ("squeue", f'if [[ -e {asked} ]]; then echo "1 n[1-2]"; else echo "0 n[1-2]"; fi'),
+        ("squeue", f'if [[ -e {asked} ]]; then echo 1; else echo 0; fi'),
         ("srun", f"touch {asked}"),
         ("scontrol", f'[[ $2 != hostnames ]] || printf "n1\\nn2\\n"; [[ $1 != requeue ]] || rm {sign}'),
     ):
         (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
         (tmp_path / name).chmod(0o755)
     node = {"SLURMD_NODENAME": "n2", "SCRIPT_NODE": "n1", "SIGN": str(sign), "WATCH_S": "6", "THIS_JOB": "7"}
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "RUN_DIR": str(tmp_path)}
+    node |= {"SLURM_STEP_NODELIST": "n[1-2]", "RUN_DIR": str(tmp_path)}
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     watch = ["bash", str(TRAINING / "nodes.sh"), "watch"]
     subprocess.run(watch, env=os.environ | node | path, check=True, timeout=LONG_S)
     assert sign.read_text().startswith("n2 asked at ")
+
+
+def test_eight_nodes_of_all_racks_watch(job: Job) -> None:
+    step = "clock() { false; }; step_on() { echo $*; exit; }; well=(n{1..512}); SLURM_JOB_NUM_NODES=512; start_lifeline"
+    assert job.run(step)[2] == "n64 n128 n192 n256 n320 n384 n448 n512\n"
 
 
 def test_a_suspect_node_gives_way_to_spares(job: Job) -> None:
