@@ -229,7 +229,7 @@ def test_a_node_that_answers_renews_its_sign(tmp_path: Path) -> None:
     sign.write_text("7\n")
     for name, text in (
         ("sleep", ""),
-        ("squeue", f'if [[ -e {asked} ]]; then echo 1; else echo 0; fi'),
+        ("squeue", f"if [[ -e {asked} ]]; then echo 1; else echo 0; fi"),
         ("srun", f"touch {asked}"),
         ("scontrol", f'[[ $2 != hostnames ]] || printf "n1\\nn2\\n"; [[ $1 != requeue ]] || rm {sign}'),
     ):
@@ -244,8 +244,8 @@ def test_a_node_that_answers_renews_its_sign(tmp_path: Path) -> None:
 
 
 def test_eight_nodes_of_all_racks_watch(job: Job) -> None:
-    step = "clock() { false; }; step_on() { echo $*; exit; }; well=(n{1..512}); SLURM_JOB_NUM_NODES=512; start_lifeline"
-    assert job.run(step)[2] == "n64 n128 n192 n256 n320 n384 n448 n512\n"
+    fakes = "clock() { false; }; step_on() { echo $*; exit; }; well=(n{1..512}); SLURM_JOB_NUM_NODES=512"
+    assert job.run(f"{fakes}; start_lifeline")[2] == "n64 n128 n192 n256 n320 n384 n448 n512\n"
 
 
 def test_a_suspect_node_gives_way_to_spares(job: Job) -> None:
