@@ -1,7 +1,7 @@
 """Generator of constructs/training_cluster/overrides/slurm_keys.json: the keys of slurm.conf.
 
-They come, with the forms of their values, from the tables of Slurm's parser, in src/common/read_config.c.
-Which values are lists, and the plugins, come from Slurm's manual.
+They come, with the forms of their values and the words that values are of, from the tables and functions of
+Slurm's parser, in src/common. Which values are lists, and the plugins, come from Slurm's manual.
 FOLDER is a clone of https://github.com/SchedMD/slurm. The first tag is of the Slurm of a cluster, the second
 of the one in Debian 12, the oldest with which a rehearsal runs.
 
@@ -17,13 +17,20 @@ from training_cluster.overrides.merge import SLURM_CONF, SLURM_KEYS
 from training_cluster.pcluster.slurm_settings import FORMS, REMOVED, TIME
 
 SOURCE = "src/common/read_config.c"
+_FUNCTIONS = ("src/common/slurm_protocol_defs.c", "src/common/slurm_rlimits_info.c")
+"""More sources of functions that read words."""
 MANUAL = "doc/man/man5/slurm.conf.5"
 _ENTRY = re.compile(r"^\.TP(?: \d+)?\n\\fB([\w/]+)\\fR\s*$", re.MULTILINE)
 _IS_LIST = re.compile(r"comma\W{0,3}(separat|delimit)|separated by commas", re.IGNORECASE)
-_PROLOG_FLAGS = "PrologFlags"
 _MAIN = "s_p_options_t slurm_conf_options[]"
 _READ_AS_TIME = r's_p_get_string\(&\w+, "(\w+)", \w+\)(?:(?!s_p_get_)[^}])*?time_str2'
 _FATAL = r'fatal\("(?:The )?(\w+)(?: option)? has been removed'
+_FUNCTION = re.compile(
+    r"^(?:extern |static )?(?:\w+ )?\*?(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL
+)
+_GET = re.compile(r's_p_get_\w+\([^"();]*"(\w+)",\s*\w+\)')
+_ENDS = re.compile(r"SLURM_ERROR|fatal\(|return -1")
+_COMPARED = re.compile(r'xstrn?(?:case)?cmp\(\s*\w+,\s*"([^"]+)"|\{ RLIMIT_\w+,\s*"(\w+)"')
 Keys = dict[str, dict[str, list[str]]]
 
 
@@ -81,17 +88,44 @@ def read_manual(text: str, keys: Keys) -> tuple[list[str], dict[str, list[str]]]
     return sorted(lists), plugins
 
 
-def _flags(source: str) -> set[str]:
-    """Return the words that PrologFlags takes."""
-    start = source.index("uint16_t prolog_str2flags(char")
-    return set(re.findall(r'xstrcasecmp\(tok, "(\w+)"\)', source[start : source.index("\n}", start)]))
+def read_words(source: str, more: str) -> dict[str, dict[str, list[str]]]:
+    """Return the words of each key's values, by the key that begins the line: with others no daemon starts.
+
+    Args:
+        source: text of read_config.c.
+        more: texts of other sources of functions.
+    """
+    functions = dict(_FUNCTION.findall(source + more))
+    known = {name: found for name, text in functions.items() if len(found := _compared(text)) > 1}
+    known["parse_rlimits"] |= _compared(more[more.index("rlimits_info[]") : more.index("\nparse_rlimits")])
+    of = {SLURM_CONF: "_validate_and_set_defaults", "PartitionName": "_parse_partitionname"}
+    return {kind: _of_keys(functions[function], known) for kind, function in of.items()}
+
+
+def _of_keys(text: str, functions: dict[str, set[str]]) -> dict[str, list[str]]:
+    """Return the words of each key that a text reads: it compares them, or calls one of the functions."""
+    found, after = dict[str, list[str]](), ""
+    parts = _GET.split(text)
+    for key, read in reversed([*zip(parts[1::2], parts[2::2], strict=True)]):
+        after = after if read.strip() == "||" else read
+        called = [words for name, words in functions.items() if f"{name}(" in after and _ENDS.search(after)]
+        own = _compared(after) if re.search(r"else \{\s*(error|fatal)\(", after) else set[str]()
+        if words := own.union(*called):
+            found.setdefault(key, sorted(words, key=str.lower))
+    return dict(sorted(found.items()))
+
+
+def _compared(text: str) -> set[str]:
+    """Return the words with which a text compares a value; one digit stands for each number."""
+    words = {first or second for first, second in _COMPARED.findall(text)}
+    return words | {*"0123456789"} if "atoi(name)" in text else words
 
 
 def _lacks(older: Keys, newer: Keys) -> dict[str, list[str]]:
-    """Return the keys that the older Slurm does not know."""
+    """Return the keys, or the words of each key, that the older Slurm does not know."""
     found = {}
     for kind, forms in newer.items():
-        known = {key.lower() for keys in older[kind].values() for key in keys}
+        known = {key.lower() for keys in older.get(kind, forms).values() for key in keys}
         found[kind] = sorted(key for keys in forms.values() for key in keys if key.lower() not in known)
     return {kind: keys for kind, keys in found.items() if keys}
 
@@ -105,16 +139,22 @@ def main(folder: str, tag: str, local_tag: str) -> None:
 
     source, local = show(f"{tag}:{SOURCE}"), show(f"{local_tag}:{SOURCE}")
     keys = read_keys(source)
+    words, older = (
+        read_words(text, "".join(show(f"{of}:{path}") for path in _FUNCTIONS))
+        for of, text in ((tag, source), (local_tag, local))
+    )
+    of_words = ({key: {"": of} for key, of in each[SLURM_CONF].items()} for each in (older, words))
     lists, plugins = read_manual(show(f"{tag}:{MANUAL}"), keys)
     for names in plugins.values():  # older names, such as topology/default
         kind = names[0].partition("/")[0]
         compared = re.findall(rf'xstrcasecmp\([^,]+, "({kind}/\w+)"\)', source)
         names.extend(sorted({*compared} - {*names}))
-    lacks = _lacks(read_keys(local), keys) | {_PROLOG_FLAGS: sorted(_flags(source) - _flags(local))}
+    lacks = _lacks(read_keys(local), keys) | _lacks(*of_words)
     content = {
-        "source": f"https://github.com/SchedMD/slurm {tag} {SOURCE}, {MANUAL}",
+        "source": f"https://github.com/SchedMD/slurm {tag} {', '.join((SOURCE, *_FUNCTIONS, MANUAL))}",
         "tag": tag,
         "keys": keys,
+        "words": words,
         "manual": {"lists": {SLURM_CONF: lists}, "plugins": {SLURM_CONF: plugins}},
         "rehearsal": {"tag": local_tag, "lacks": lacks},
     }

@@ -12,11 +12,9 @@ Settings = Mapping[str, object]
 
 _ELSEWHERE = ("nodeaddr", "nodehostname", "port", "state")
 """Keys of nodes of the user's own, which this machine cannot reach."""
-_PROLOG_FLAGS = "PrologFlags"
-_NOT_HERE = {"x11": "not with proctrack/linuxproc, which this machine has"} | dict.fromkeys(
-    lacking_in_rehearsal(_PROLOG_FLAGS), "newer than Slurm 22.05"
-)
-"""Words of PrologFlags with which this machine's slurmctld does not start."""
+_NEWER = "newer than Slurm 22.05"
+_NOT_HERE = {"prologflags": {"x11": "not with proctrack/linuxproc, which this machine has"}}
+"""Words of settings with which this machine's slurmctld does not start."""
 
 
 @dataclass(kw_only=True)
@@ -52,10 +50,10 @@ class CustomSettings:
 
     def _usable(self, settings: Settings, kind: str, taken: set[str]) -> Iterator[tuple[str, object]]:
         for key, given in settings.items():
-            value = self._words(given) if key.lower() == _PROLOG_FLAGS.lower() else given
+            value = self._words(key, given)
             needs_database = key.lower().startswith("accountingstorage") and not self.has_accounting
             if key.lower() in lacking_in_rehearsal(kind):
-                reason = "newer than Slurm 22.05"
+                reason = _NEWER
             elif key.lower() in taken:
                 reason = "this machine has its own"
             elif needs_database:
@@ -63,12 +61,15 @@ class CustomSettings:
             elif files := files_of(key, value):
                 reason = f"reads {', '.join(files.values())}, which a script on the head node brings"
             else:
-                yield key, value
+                if value != "":
+                    yield key, value
                 continue
             self.left_out.append(f"{key}={value}: {reason}")
 
-    def _words(self, flags: object) -> str:
-        """Return PrologFlags without words of _NOT_HERE."""
-        words = {each.strip(): _NOT_HERE.get(each.strip().lower()) for each in str(flags).split(",")}
-        self.left_out += [f"{_PROLOG_FLAGS}={each}: {reason}" for each, reason in words.items() if reason]
-        return ",".join(each for each, reason in words.items() if not reason)
+    def _words(self, key: str, value: object) -> object:
+        """Return a value without the words with which this machine's slurmctld does not start."""
+        reasons = _NOT_HERE.get(key.lower(), {}) | dict.fromkeys(lacking_in_rehearsal(key), _NEWER)
+        words = {each: reasons.get(each.strip().lower()) for each in str(value).split(",")}
+        self.left_out += [f"{key}={each.strip()}: {reason}" for each, reason in words.items() if reason]
+        left = [each for each, reason in words.items() if not reason]
+        return value if len(left) == len(words) else ",".join(left)

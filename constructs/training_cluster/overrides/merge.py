@@ -150,7 +150,7 @@ def _joined(name: str, ours: Any, theirs: Any) -> tuple[Any, list[str]]:
         return ours, []
     lists = (each.lower() for each in slurm_keys()["manual"]["lists"][SLURM_CONF])
     if theirs is None or name.lower() not in lists:
-        return ours, _words(theirs)
+        return ours, ["null" if theirs is None else str(theirs)]
     mine = {each.lower(): each for each in _words(ours)}
     added = {each.lower(): each for each in _words(theirs) if each.lower() not in mine}
     set_ = {each.partition("=")[0] for each in mine}

@@ -121,6 +121,7 @@ def _wrong(settings: Config, kind: str, path: str, denied: Collection[str]) -> I
     forms = {key: form for form, keys in slurm_keys()["keys"][kind].items() for key in keys}
     forms |= {} if kind == SLURM_CONF else {kind: "STRING"}
     lower = {key.lower(): form for key, form in forms.items()}
+    words = {key.lower(): known for key, known in slurm_keys()["words"].get(kind, {}).items()}
     where = kind if kind == SLURM_CONF else f"a line of {kind}"
     for key, value in settings.items():
         form = lower.get(str(key).lower())
@@ -134,6 +135,23 @@ def _wrong(settings: Config, kind: str, path: str, denied: Collection[str]) -> I
         elif not _fits(value, form):
             allowed = FORMS[form].allowed
             yield f"{path}.{key}: {value} is no value for Slurm {_release()}\n    allowed: {allowed}"
+        elif known := words.get(str(key).lower()):
+            for word in (each for each in str(value).strip('"').split(",") if each):
+                if not _is_known(word, known):
+                    yield (
+                        f"{path}.{key}: Slurm {_release()} has no word {word} for it, and slurmctld does not "
+                        f"start with it.{did_you_mean(word, known)}\n    allowed: {', '.join(known)}"
+                    )
+
+
+def _is_known(word: str, known: Collection[str]) -> bool:
+    """Return True for a word that Slurm compares with one of the known, some of which only begin a word."""
+    if "RSS" in known:  # names of limits, with their case: src/common/slurm_rlimits_info.c
+        return word.removeprefix("RLIMIT_") in known
+    lower = word.lower()
+    return any(
+        lower == each.lower() or (each[-1] in ":=" and lower.startswith(each.lower())) for each in known
+    )
 
 
 def _fits(value: object, form: str) -> bool:
@@ -172,8 +190,9 @@ def _unknown_plugins(key: object, value: object, path: str) -> Iterator[str]:
 
 
 def lacking_in_rehearsal(kind: str) -> set[str]:
-    """Return, in lower case, what the Slurm of a rehearsal does not know: keys of a line, or PrologFlags."""
-    return {each.lower() for each in slurm_keys()["rehearsal"]["lacks"].get(kind, [])}
+    """Return, in lower case, what a rehearsal's Slurm does not know: keys of a line, or words of a key."""
+    lacks = slurm_keys()["rehearsal"]["lacks"].items()
+    return {each.lower() for of, names in lacks if of.lower() == kind.lower() for each in names}
 
 
 def _release() -> str:

@@ -22,6 +22,13 @@ CLUSTER: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"MailDomain": "example.com"}, {"MailDomain": ""}),
     ({"SlurmdTimeout": 600}, {"SlurmdTimout": 600}),
     ({"PreemptType": "preempt/none"}, {"PreemptType": "preempt/foo"}),
+    ({"DebugFlags": "steps,NO_CONF_HASH"}, {"DebugFlags": "Step"}),
+    ({"SelectTypeParameters": "cr_cpu"}, {"SelectTypeParameters": "CR_CPUs"}),
+    ({"PropagateResourceLimitsExcept": "RLIMIT_CORE,MEMLOCK"}, {"PropagateResourceLimitsExcept": "memlock"}),
+    ({"SlurmdDebug": 3}, {"SlurmdDebug": "verbos"}),
+    ({"EnforcePartLimits": "ANY"}, {"EnforcePartLimits": "some"}),
+    ({"PriorityUsageResetPeriod": "MONTHLY"}, {"PriorityUsageResetPeriod": "hourly"}),
+    ({"TaskPluginParam": "autobind=threads"}, {"TaskPluginParam": "auto"}),
     ({"NodeName": "own[1-2]", "CPUs": 4}, {"NodeName": "own[1-2]", "CPUs": "four"}),
     ({"NodeSet": "big", "Feature": "x"}, {"NodeSet": "big", "Features": "x"}),
 ]
@@ -31,6 +38,8 @@ QUEUE: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"GraceTime": "0x10"}, {"GraceTime": 4294967296}),
     ({"LLN": True}, {"LLN": "maybe"}),
     ({"PriorityTier": "INFINITE"}, {"PriorityTier": 1.5}),
+    ({"PreemptMode": "Requeue"}, {"PreemptMode": "kill"}),
+    ({"SelectTypeParameters": "CR_Core"}, {"SelectTypeParameters": "CR_CPU"}),
 ]
 
 

@@ -52,6 +52,10 @@ SETTINGS: [{EnforcePartLimits: NO}]}}
 SETTINGS: [{SallocDefaultCommand: x}]}}
 SETTINGS: [{Prolog: /x, SlurmdTimeout: 9}]}}
 QUEUES: [{Name: gpu, ComputeResources: [{Name: p4d, CustomSlurmSettings: {weight: 1}}]}]}
+SETTINGS: [{PrologFlags: Contains}]}}
+SETTINGS: [{AccountingStorageEnforce: 'limits, safe'}]}}
+SETTINGS: [{accountingstorageenforce: 'limits,save'}]}}
+QUEUES: [{Name: gpu, CustomSlurmSettings: {PreemptMode: kill}}]}
 SETTINGS: [{SelectType: select/cons_res}]}}
 SETTINGS: [{JobSubmitPlugins: 'require_timelimit,lua'}]}}
 """
