@@ -17,7 +17,7 @@ from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.node_policies import Rights, attach_to_own_roles, own_policy_arns
 from training_cluster.cluster.nodes import Rendered, bootstrap_prefix, own_images
-from training_cluster.cluster.resource_ids import ResourceIds, existing_database, with_existing
+from training_cluster.cluster.resource_ids import ResourceIds, existing_database
 from training_cluster.cluster.scripts import Scripts
 from training_cluster.cluster.session_command import cluster_user, start_session_command
 from training_cluster.cluster.users_role import users_role
@@ -30,7 +30,7 @@ from training_cluster.monitoring.budget import ACTIVATE_TAG
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
 from training_cluster.overrides.nodes import own_roles
-from training_cluster.pcluster.check import check_cluster_config, config_before_deploy, override_changes
+from training_cluster.pcluster.check import checked_config, override_changes
 from training_cluster.queues.queue import Queue
 from training_cluster.stack_names import new_key_pair
 from training_cluster.storage.storage import SharedStorage
@@ -60,9 +60,20 @@ class TrainingClusterStack(Stack):
         )
         self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
         guard = guard_cluster(self, "Guard", service_token=network.guard_token, settings=settings)
+        # With samples for the ids of the resources here, but for all that follows from a config the same.
+        before = checked_config(settings)
+        self._advise(settings, before)
         name, rights = settings.cluster_name, Rights(settings=settings, bucket=storage.bucket)
         if settings.has_users:
-            rights = replace(rights, users_role=users_role(self, rights, config_before_deploy(settings)))
+            rights = replace(rights, users_role=users_role(self, rights, before))
+        scripts = Scripts(
+            self,
+            "Scripts",
+            bucket=storage.bucket,
+            prefix=bootstrap_prefix(name),
+            settings=settings,
+            config=before,
+        )
         ids = ResourceIds(
             region=Aws.REGION,
             public_subnet_id=network.public_subnet.subnet_id,
@@ -83,20 +94,9 @@ class TrainingClusterStack(Stack):
             **own_policy_arns(self, rights),
             users_role_name=rights.users_role.role_name if rights.users_role else "",
             database=accounting.database if accounting else existing_database(settings),
+            bundle_sha256=scripts.sha256,
         )
-        # In a reference to StorageStack nobody sees that the file of overrides mounts the same file system.
-        config = render_cluster_config(settings=settings, ids=with_existing(ids, settings))
-        check_cluster_config(config, settings)
-        self._advise(settings, config)
-        scripts = Scripts(
-            self,
-            "Scripts",
-            bucket=storage.bucket,
-            prefix=bootstrap_prefix(name),
-            settings=settings,
-            config=config,
-        )
-        config = render_cluster_config(settings=settings, ids=replace(ids, bundle_sha256=scripts.sha256))
+        config = render_cluster_config(settings=settings, ids=ids)
         cluster = Cluster(
             self,
             "Cluster",

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.fleet import compute_nodes
 from training_cluster.flags.settings import Settings
 from training_cluster.flags.storage import EFA_STEPS_GIB, FSX_STEP_GIB
 
@@ -184,11 +185,12 @@ def about_head_node(settings: Settings, config: Mapping[str, Any]) -> str:
     nfs = {"/home": "-c home=efs"} if settings.home == "ebs" else {}
     if str(config["HeadNode"].get("SharedStorageType", "Ebs")).lower() != "efs":
         nfs["/opt/slurm"] = "-c overrides=FILE with HeadNode: {SharedStorageType: Efs}"
-    if settings.most_nodes <= NFS_NODES or not nfs:
+    nodes = sum(each.most for each in compute_nodes(config))
+    if nodes <= NFS_NODES or not nfs:
         return ""
     read, write = EFS_GIBPS
     return (
-        f"{settings.most_nodes} nodes mount {' and '.join(nfs)} from the head node, whose network is a "
+        f"{nodes} nodes mount {' and '.join(nfs)} from the head node, whose network is a "
         f"bottleneck beyond {NFS_NODES} nodes (ParallelCluster). EFS carries at least {read} GiB/s of reads "
         f"and {write} GiB/s of writes. It stays for a cluster's life: before the first deploy, type "
         f"{' and '.join(nfs.values())}"

@@ -163,10 +163,10 @@ def _make_plan(
             settings,
             client,
             judge=ask_library,
-            prices=lambda wanted: (
+            prices=lambda configs: (
                 catalog_book()
                 if offline_prices
-                else ask_prices(wanted, client=lambda: client, pricing=pricing_client)
+                else ask_prices(settings, configs, client=lambda: client, pricing=pricing_client)
             ),
             dry_run=(lambda name, config: dry_run(name, config, environment=account_environment()))
             if validate

@@ -73,7 +73,7 @@ def price(
     from ops.price.render import show_expected, show_forecast, show_quote, show_storage, show_training
     from ops.price.training import known_speeds, training_cost
     from ops.usage import UsageError
-    from training_cluster.pcluster.check import config_before_deploy
+    from training_cluster.pcluster.check import checked_config
     from training_cluster.rules.context import read_settings
     from training_cluster.sizing import about_storage
 
@@ -88,6 +88,7 @@ def price(
     if (save_s or restart_s) and not days:
         raise UsageError("price: --save-s and --restart-s are for a forecast\n  type:    --days 30")
     settings = read_settings(read_context(context or []))
+    config = checked_config(settings)  # what a deploy refuses has no price
     expected = None
     if workload:
         from ops.jobs.settings import check_job_settings
@@ -106,18 +107,22 @@ def price(
         else None
     )
     book = (
-        catalog_book() if offline else ask_prices([settings], client=account_clients, pricing=pricing_client)
+        catalog_book()
+        if offline
+        else ask_prices(settings, [config], client=account_clients, pricing=pricing_client)
     )
-    quote, metrics = make_quote(settings, book), metrics_cost(settings)
-    storage = about_storage(settings, config_before_deploy(settings), expected.saves if expected else None)
-    tokens = dataset_tokens or (expected.tokens if expected else None)
+    quote, tokens = (
+        make_quote(settings, book, config),
+        dataset_tokens or (expected.tokens if expected else None),
+    )
+    storage = about_storage(settings, config, expected.saves if expected else None)
     costs = [cost for speed in speeds if (cost := training_cost(speed, quote, tokens))]
     if as_json:
-        found = {"quote": quote, "training": costs, "metrics": metrics, "storage": storage}
+        found = {"quote": quote, "training": costs, "metrics": metrics_cost(config), "storage": storage}
         more = {"job": expected, "forecast": ahead}
         return print_json(found | {key: value for key, value in more.items() if value})
     show_quote(quote, console())
-    console().print(render_metrics_cost(metrics))
+    console().print(render_metrics_cost(metrics_cost(config)))
     if expected:
         show_expected(expected, console())
     show_storage(storage, console())

@@ -18,15 +18,16 @@ from ops.plan.resources import ResourceChange
 from ops.price.price_book import PriceBook
 from ops.price.quote import Quote, make_quote
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.pcluster.check import checked_config, config_before_deploy
 from training_cluster.stack_names import STORAGE_STACK
 
 State = Literal["new", "update", "replaced", "foreign"]
 
 
 DryRunOf = Callable[[str, Mapping[str, Any]], DryRun]
-PricesOf = Callable[[list[Settings]], PriceBook]
+PricesOf = Callable[[list[Rendered]], PriceBook]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +68,11 @@ def read_plan(
         dry_run: runs the library's validators; None to skip them.
 
     Raises:
+        ConfigurationError: a deploy would refuse the config.
         OpsError: the library is not installed, or does not answer.
         botocore's errors.
     """
-    deployed = read_deployed(settings, client)
+    config, deployed = checked_config(settings), read_deployed(settings, client)
     state, changes = _state(deployed), list(foundation_changes(settings, deployed))
     before, why = former_settings(settings, deployed) if state != "foreign" else (None, "")
     changes += _renamed(settings, deployed)
@@ -89,8 +91,8 @@ def read_plan(
     # The former files are not recorded: the deployed config has what they rendered.
     priced = before or (former_settings(settings, deployed, with_files=False)[0] if why else None)
     # Former flags with today's files, if nothing was created, may be what a deploy refuses.
-    before_config = deployed.config or (config_before_deploy(priced) if priced else None)
-    book = prices([settings] if priced is None else [priced, settings])
+    before_config = dict(deployed.config or config_before_deploy(priced)) if priced else {}
+    book = prices([*([before_config] if priced else []), config])
     return Plan(
         cluster_name=settings.cluster_name,
         region=deployed.region,
@@ -98,7 +100,7 @@ def read_plan(
         changes=tuple(changes),
         running=running,
         cost_before=make_quote(priced, book, before_config) if priced else None,
-        cost_after=make_quote(settings, book),
+        cost_after=make_quote(settings, book, config),
         why_no_before="" if priced else why,
         minutes=None if state == "update" else _minutes(settings, deployed),
         not_judged=not_judged,

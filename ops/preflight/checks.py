@@ -47,7 +47,7 @@ from ops.preflight.finding import Finding
 from ops.preflight.image import check_image
 from ops.preflight.network.network import check_network
 from ops.preflight.network.queue_subnets import check_queue_subnets
-from ops.preflight.network.routes import check_endpoints
+from ops.preflight.network.routes import check_endpoints, check_storage_zone
 from ops.preflight.network.security_groups import check_node_group
 from ops.preflight.not_checked import not_checked, run_isolated
 from ops.preflight.sizes import check_sizes
@@ -122,11 +122,8 @@ def _checks(
     yield "security group", partial(check_node_group, settings, ec2)
     yield "instance types", partial(check_instance_types, settings, existing, client)
     yield "endpoints", partial(check_endpoints, settings, zone, ec2)
-    yield "capacity", partial(check_reservations, settings.first_queue, settings, existing, client)
-    for queue in settings.all_queues[1:]:
-        if queue.reservations:
-            check = partial(check_reservations, queue, settings, existing, client)
-            yield f"capacity of queue {queue.name}", check
+    yield "zone of file systems", partial(check_storage_zone, settings, existing, zone, ec2)
+    yield "capacity", partial(check_reservations, settings, existing, client)
     yield "quota of vCPUs", partial(check_vcpu_quotas, settings, account, client)
     yield "quota of VPCs", partial(check_vpc_quota, settings, existing, client)
     yield "quota of elastic IP addresses", partial(check_address_quota, settings, existing, client)

@@ -8,7 +8,7 @@ from ops.account.session import ClientOf, read_parameter
 from ops.asset_code import asset_code
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
-from training_cluster.cluster.nodes import own_images
+from training_cluster.cluster.nodes import own_images, root_volumes
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name
@@ -18,19 +18,21 @@ from training_cluster.queues.queue import OFFICIAL
 
 
 def check_image(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
-    """Check the images that a deploy would use. The head node always has ParallelCluster's own image."""
-    if settings.node_image != "build" or _was_built(existing):
+    """Check the images that a deploy would use."""
+    config = config_before_deploy(settings)
+    roots = root_volumes(config)
+    if OFFICIAL in roots and (settings.node_image != "build" or _was_built(existing)):
         yield _look(
             "official image",
             _deploy_code().request.OFFICIAL,
-            _least_root_gib(settings),
+            roots[OFFICIAL],
             settings=settings,
             ec2=client("ec2"),
             mend="-c os=..., or another region: export AWS_REGION=...",
         )
     if settings.node_image == "build":
-        yield from _built(settings, existing, client)
-    for image, root_gib in own_images(config_before_deploy(settings), built=BUILT_IMAGE).items():
+        yield from _built(settings, existing, roots[BUILT_IMAGE], client)
+    for image, root_gib in own_images(config, built=BUILT_IMAGE).items():
         yield _look(
             f"image {image}",
             image,
@@ -41,7 +43,9 @@ def check_image(settings: Settings, existing: ExistingNetwork, client: ClientOf)
         )
 
 
-def _built(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
+def _built(
+    settings: Settings, existing: ExistingNetwork, root_gib: int, client: ClientOf
+) -> Iterator[Finding]:
     name, plan, ec2 = image_stack_name(settings), image_plan(settings), client("ec2")
     again = existing.image_stack.outputs.get("BuildAgain", "") if existing.image_stack else ""
     if not _was_built(existing):  # no deploy of it succeeded: the next one finds the parent image, and builds
@@ -66,7 +70,7 @@ def _built(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> I
     yield _look(
         f"{name}: newest image",
         image_id,
-        settings.family_facts.compute_root_gib,
+        root_gib,
         settings=settings,
         ec2=ec2,
         mend=again,
@@ -75,12 +79,6 @@ def _built(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> I
 
 def _deploy_code() -> SimpleNamespace:
     return asset_code("cluster_image", "request", "region", "custom_ami", "official")
-
-
-def _least_root_gib(settings: Settings) -> int:
-    """Return the size of the smallest root volume with the official image."""
-    head = settings.head_root_gib or settings.family_facts.head_root_gib
-    return min(head, *(queue.root_gib for queue in settings.all_queues if queue.image == OFFICIAL), head)
 
 
 def _was_built(existing: ExistingNetwork) -> bool:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from training_cluster.catalog.charges import Charge
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.prices import Prices
-from training_cluster.flags.settings import Settings
+from training_cluster.cluster.fleet import compute_nodes
+from training_cluster.cluster.nodes import Rendered
+from training_cluster.monitoring.published import Published
+from training_cluster.queues.queue import node_types
 
 # Own metrics in CloudWatch: constructs/training_cluster/monitoring/metrics.py.
 _STATES, _OF_CLUSTER = 5, 2
-ALARM_METRICS = 13
-"""Metrics that the alarms read (monitoring/alarms.py)."""
 _REQUESTS_AN_HOUR, _SCRAPES_AN_HOUR = 30, 120
-SERIES_OF_NODE, SERIES_OF_ACCELERATOR, SERIES_OF_HEAD = 300, 23, 500
+_SERIES_OF_NODE, _SERIES_OF_ACCELERATOR, _SERIES_OF_HEAD = 300, 23, 500
 """Time series: a node's own, which a rehearsal counted (280), and each GPU's (gpus.py)."""
 _AMP_FIRST_SAMPLES = 2e9
 _SAMPLES = 1e7
@@ -29,12 +30,13 @@ class MetricsCost:
     unconfirmed: bool
 
 
-def metrics_cost(settings: Settings, nodes: int | None = None) -> MetricsCost:
-    """Return the cost for a number of nodes; by default the nodes of all queues."""
-    prices, count = load_base().prices, settings.most_nodes if nodes is None else nodes
-    partitions = len(settings.all_queues)
-    sums = cloudwatch(prices, nodes=count, partitions=partitions)
-    sent = amp(prices, nodes=count, accelerators=settings.size.accelerators)
+def metrics_cost(config: Rendered) -> MetricsCost:
+    """Return the cost of a final cluster config, for the nodes of all queues."""
+    prices, nodes = load_base().prices, list(compute_nodes(config))
+    partitions = len(config["Scheduling"]["SlurmQueues"])
+    count = sum(each.most for each in nodes)
+    sums = _cloudwatch(prices, count, partitions, Published.by(config).alarm_metrics)
+    sent = _amp(prices, count, sum(each.most * node_types(each.types)[0].size.accelerators for each in nodes))
     return MetricsCost(
         nodes=count,
         cloudwatch=sums.usd,
@@ -45,23 +47,23 @@ def metrics_cost(settings: Settings, nodes: int | None = None) -> MetricsCost:
     )
 
 
-def cloudwatch(prices: Prices, *, nodes: int, partitions: int = 1) -> Charge:
-    """Return the charge of the metrics that nodes publish every two minutes, and of the alarms."""
+def _cloudwatch(prices: Prices, nodes: int, partitions: int, of_alarms: int) -> Charge:
+    """Return the charge of the metrics that nodes publish every two minutes, and of those of alarms."""
     metrics = _STATES * partitions + _OF_CLUSTER
     requests = (nodes + 1) * _REQUESTS_AN_HOUR * prices.hours_per_month
     metric, thousand = prices.cloudwatch_metric_month, prices.cloudwatch_1000_requests
     alarm = prices.cloudwatch_alarm_metric_month
-    usd = metrics * metric.usd + requests / 1000 * thousand.usd + ALARM_METRICS * alarm.usd
+    usd = metrics * metric.usd + requests / 1000 * thousand.usd + of_alarms * alarm.usd
     return Charge(what="metrics in CloudWatch", usd_per_month=usd, prices=(metric, thousand, alarm))
 
 
-def amp(prices: Prices, *, nodes: int, accelerators: int) -> Charge:
+def _amp(prices: Prices, nodes: int, accelerators: int) -> Charge:
     """Return the charge of the samples that metrics=amp sends, in addition to CloudWatch's; not of queries.
 
     Args:
-        accelerators: GPUs of a node.
+        accelerators: GPUs of all nodes.
     """
-    series = SERIES_OF_HEAD + nodes * (SERIES_OF_NODE + accelerators * SERIES_OF_ACCELERATOR)
+    series = _SERIES_OF_HEAD + nodes * _SERIES_OF_NODE + accelerators * _SERIES_OF_ACCELERATOR
     samples = series * _SCRAPES_AN_HOUR * prices.hours_per_month
     first, beyond = prices.amp_10m_samples, prices.amp_10m_samples_beyond
     usd = min(samples, _AMP_FIRST_SAMPLES) / _SAMPLES * first.usd

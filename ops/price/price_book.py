@@ -14,8 +14,8 @@ from ops.price.price_list import PRICE_LIST, SPOT, list_price, spot_price
 from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.prices import Price
 from training_cluster.cluster.fleet import fleet
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import config_before_deploy
 
 NOT_ASKED = "--offline: AWS was not asked"
 
@@ -44,30 +44,30 @@ def catalog_book(why: str = NOT_ASKED) -> PriceBook:
 
 
 def ask_prices(
-    wanted: Iterable[Settings], *, client: Callable[[], ClientOf], pricing: Callable[[], Any]
+    settings: Settings,
+    configs: Iterable[Rendered],
+    *,
+    client: Callable[[], ClientOf],
+    pricing: Callable[[], Any],
 ) -> PriceBook:
-    """Read the prices of all instance types of these settings from AWS.
+    """Read the prices of all instance types of cluster configs from AWS.
 
     The catalog provides the missing ones: an error of AWS becomes a reason in the book, and is not raised.
 
     Args:
+        settings: flags with the network, in whose zone spot nodes run.
         client, pricing: functions that create clients of the account, and of the Price List API.
     """
-    all_settings = list(wanted)
+    nodes = [each for config in configs for each in fleet(config)]
     try:
         clients = client()
         region = clients("ec2").meta.region_name
     except (BotoCoreError, ClientError) as error:
         return catalog_book(_reason(error))
-    types = sorted({each for settings in all_settings for each in running_types(settings)})
-    on_demand, why = _on_demand(types, region, pricing)
-    spot, why_no_spot = _spot(all_settings, clients)
+    on_demand, why = _on_demand(sorted({type_ for each in nodes for type_ in each.types}), region, pricing)
+    of_spot = {type_: None for each in nodes if each.kind == "spot" for type_ in each.types}
+    spot, why_no_spot = _spot(of_spot, settings, clients)
     return PriceBook(region=region, on_demand=on_demand, spot=spot, why_catalog=why, why_no_spot=why_no_spot)
-
-
-def running_types(settings: Settings) -> set[str]:
-    """Return the instance types that can run at the same time, without the one that builds images."""
-    return {type_ for nodes in fleet(config_before_deploy(settings)) for type_ in nodes.types}
 
 
 def _on_demand(types: list[str], region: str, pricing: Callable[[], Any]) -> tuple[dict[str, Price], str]:
@@ -83,20 +83,16 @@ def _on_demand(types: list[str], region: str, pricing: Callable[[], Any]) -> tup
     return found, f"the {PRICE_LIST} has no {' and no '.join(missing)} in {region}" if missing else ""
 
 
-def _spot(wanted: list[Settings], client: ClientOf) -> tuple[dict[str, Price], str]:
+def _spot(types: Iterable[str], settings: Settings, client: ClientOf) -> tuple[dict[str, Price], str]:
     found: dict[str, Price] = {}
     now, missing = datetime.datetime.now(datetime.UTC), []
     try:
-        for settings in wanted:
-            spot = (queue for queue in settings.all_queues if queue.capacity_type == "spot")
-            for type_ in (each.name for queue in spot for each in queue.types):
-                if type_ in found:
-                    continue
-                zone = _zone(settings, client)
-                if price := spot_price(type_, zone=zone, ec2=client("ec2"), now=now):
-                    found[type_] = price
-                else:
-                    missing.append(type_)
+        for type_ in types:
+            zone = _zone(settings, client)
+            if price := spot_price(type_, zone=zone, ec2=client("ec2"), now=now):
+                found[type_] = price
+            else:
+                missing.append(type_)
     except (BotoCoreError, ClientError) as error:
         return found, _reason(error)
     return found, f"EC2 has no {SPOT} of {', '.join(missing)} here" if missing else ""

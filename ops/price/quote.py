@@ -1,9 +1,8 @@
 """Calculates the cost of a cluster per hour: a row for each billed item, and their sums."""
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ops.price.price_book import PriceBook
 from ops.price.price_list import PRICE_LIST, SPOT
@@ -14,7 +13,6 @@ from training_cluster.catalog.prices import Price
 from training_cluster.cluster.fleet import compute_nodes
 from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import checked_config
 
 _ASKED = (PRICE_LIST, SPOT)
 _KINDS = {
@@ -62,16 +60,13 @@ class Quote:
         return tuple(row for row in self.rows if row.full_usd_per_hour is None)
 
 
-def make_quote(settings: Settings, book: PriceBook, config: Mapping[str, Any] | None = None) -> Quote:
+def make_quote(settings: Settings, book: PriceBook, config: Rendered) -> Quote:
     """Add up the cost of a cluster with these settings.
 
     Args:
-        config: config of the deployed cluster. Default: the one that the settings and their files render.
-
-    Raises:
-        ConfigurationError: a deploy would refuse this config.
+        config: the deployed cluster's config, or the one that the settings and their files render.
     """
-    hours, config = load_base().prices.hours_per_month, dict(config or checked_config(settings))
+    hours = load_base().prices.hours_per_month
     standing = [_row(charge, hours) for charge in permanent_charges(settings, config, book.hour)]
     nodes = list(_nodes(settings, config, book, hours))
     rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), *(row for row, _ in nodes))

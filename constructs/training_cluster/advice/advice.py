@@ -8,6 +8,7 @@ from training_cluster.advice.idle_cost import idle_cost, render_idle_cost
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.family import Family
+from training_cluster.cluster.fleet import compute_nodes
 from training_cluster.cluster.nodes import Rendered, login_pools
 from training_cluster.flags.file import replaced_flags
 from training_cluster.flags.settings import Settings
@@ -68,29 +69,26 @@ def _image(settings: Settings) -> Iterator[Advice]:
         )
 
 
-def _head_node(settings: Settings) -> Iterator[Advice]:
-    base, known = load_base().head_node, head_node_size(settings.head_type)
+def _head_node(_: Settings, config: Rendered) -> Iterator[Advice]:
+    type_, nodes = config["HeadNode"]["InstanceType"], sum(each.most for each in compute_nodes(config))
+    base, known = load_base().head_node, head_node_size(type_)
     if known is None:
         yield Advice(
             id="head-node-unknown",
-            text=f"head_node_type={settings.head_type} is not in the catalog: whether it is large enough for "
-            f"{settings.most_nodes} nodes was not checked",
+            text=f"head_node_type={type_} is not in the catalog: whether it is large enough for {nodes} "
+            "nodes was not checked",
         )
-    elif settings.most_nodes > known.vcpus * base.nodes_per_vcpu:
-        fits = (
-            name
-            for name, size in base.types.items()
-            if settings.most_nodes <= size.vcpus * base.nodes_per_vcpu
-        )
+    elif nodes > known.vcpus * base.nodes_per_vcpu:
+        fits = (name for name, size in base.types.items() if nodes <= size.vcpus * base.nodes_per_vcpu)
         yield Advice(
             id="head-node-small",
-            text=f"The head node {settings.head_type} ({known.vcpus} vCPUs) is small for {settings.nodes} "
-            f"nodes, and cannot be changed later. Type: -c head_node_type={next(fits)}",
+            text=f"The head node {type_} ({known.vcpus} vCPUs) is small for {nodes} nodes, and cannot be "
+            f"changed later. Type: -c head_node_type={next(fits)}",
         )
 
 
 def _placement_group(settings: Settings) -> Iterator[Advice]:
-    if settings.placement_group == "off" and settings.size.efa and settings.reservation_id is None:
+    if settings.placement_group == "off" and settings.size.efa and ":" not in settings.capacity:
         yield Advice(
             id="placement-group-off",
             text=f"placement_group=off: {settings.compute_type} nodes may be far apart, and all-reduce "
@@ -200,15 +198,15 @@ def _sizes(settings: Settings, config: Rendered) -> Iterator[Advice]:
         yield Advice(id="lustre-starts", text=about_image(settings.nodes, storage))
 
 
-def _spot(settings: Settings) -> Iterator[Advice]:
-    if any(queue.capacity_type == "spot" for queue in settings.all_queues):
+def _spot(settings: Settings, config: Rendered) -> Iterator[Advice]:
+    if any(each.kind == "spot" for each in compute_nodes(config)):
         yield Advice(
             id="spot-role",
             text=f"capacity=spot: without the role {SPOT_ROLE} in the account no node starts. trainctl "
             f"preflight says whether it exists; if not, type once: {CREATE_SPOT_ROLE}",
             warns=False,
         )
-    if settings.capacity_type == "spot" and settings.min_nodes:
+    if settings.capacity == "spot" and settings.min_nodes:
         yield Advice(
             id="spot-static",
             text=f"capacity=spot with min_nodes={settings.min_nodes}: the cluster's creation fails when EC2 "
@@ -225,22 +223,23 @@ def _login(settings: Settings) -> Iterator[Advice]:
         )
 
 
-def _static_fleet(settings: Settings) -> Iterator[Advice]:
+def _static_fleet(_: Settings, config: Rendered) -> Iterator[Advice]:
     minutes = load_base().head_node.bootstrap_timeout_s // 60
     first = {
         "capacity-block": "Deploy it with a few nodes of the block; more are a live update. A block that has "
         "not started is not waited for",
         "ondemand": "Deploy it with min_nodes=0 first",
     }
-    for queue in settings.all_queues:
-        if queue.static_nodes and queue.capacity_type != "spot":
-            # aws-parallelcluster-cookbook: wait_static_fleet_running in finalize_head_node.
-            yield Advice(
-                id=f"static-fleet-{queue.name}",
-                text=f"queue {queue.name}: the deploy of a new cluster waits for all {queue.static_nodes} "
-                f"static nodes, and fails if one has not joined {minutes} minutes after the head node's "
-                f"start. {first.get(queue.capacity_type, first['ondemand'])}",
-            )
+    static = {each.queue: each.kind for each in compute_nodes(config) if each.least and each.kind != "spot"}
+    for queue, kind in static.items():
+        count = sum(each.least for each in compute_nodes(config) if each.queue == queue)
+        # aws-parallelcluster-cookbook: wait_static_fleet_running in finalize_head_node.
+        yield Advice(
+            id=f"static-fleet-{queue}",
+            text=f"queue {queue}: the deploy of a new cluster waits for all {count} static nodes, and fails "
+            f"if one has not joined {minutes} minutes after the head node's start. "
+            f"{first.get(kind, first['ondemand'])}",
+        )
 
 
 def _own_roles(settings: Settings, config: Rendered) -> Iterator[Advice]:
@@ -285,7 +284,7 @@ def _idle_cost(settings: Settings, config: Rendered) -> Iterator[Advice]:
 
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
-    *(_flags_file, _image, _head_node, _placement_group, _system, _zone),
-    *(_scratch, _lustre_efa, _spot, _login, _static_fleet),
+    *(_flags_file, _image, _placement_group, _system, _zone),
+    *(_scratch, _lustre_efa, _login),
 )
-_OF_CONFIG = (_sizes, _own_roles, _closed_ports, _idle_cost)
+_OF_CONFIG = (_sizes, _head_node, _spot, _static_fleet, _own_roles, _closed_ports, _idle_cost)

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from training_cluster.cluster.bundle import bootstrap_budget_s
-from training_cluster.cluster.resource_ids import Database, ResourceIds, placeholders, with_existing
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, Database, ResourceIds, with_existing
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.nodes import nodes_of
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK, new_key_pair
 
 _HASH_LENGTH = 8
 """Length of the hash at the end of the CDK's logical ids."""
-_PLACEHOLDERS = placeholders(image_id=None, bootstrap_budget_s=0)
-_POLICIES = {str(getattr(_PLACEHOLDERS, field)): field for field in ResourceIds.own_policies()}
+_POLICIES = {str(getattr(PLACEHOLDERS, field)): field for field in ResourceIds.own_policies()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,7 @@ class Existing:
 
 
 def deployed_ids(
-    settings: Settings, existing: Existing, *, bundle_sha256: str = _PLACEHOLDERS.bundle_sha256
+    settings: Settings, existing: Existing, *, bundle_sha256: str = PLACEHOLDERS.bundle_sha256
 ) -> ResourceIds:
     """Return the ids that a deploy with these flags would render.
 
@@ -48,10 +47,10 @@ def deployed_ids(
 
     own = {logical_id[:-_HASH_LENGTH]: id_ for logical_id, id_ in existing.own.items()}
     policies: dict[str, Any] = {
-        field: own.get(construct, getattr(_PLACEHOLDERS, field))
+        field: own.get(construct, getattr(PLACEHOLDERS, field))
         for field, construct in ResourceIds.own_policies().items()
     }
-    group = str(_PLACEHOLDERS.placement_group_name)
+    group = str(PLACEHOLDERS.placement_group_name)
     ids = ResourceIds(
         region=existing.region,
         public_subnet_id=of(NETWORK_STACK, "PublicSubnetId"),
@@ -70,7 +69,7 @@ def deployed_ids(
             for queue in settings.all_queues[1:]
         },
         database=existing.database,
-        users_role_name=own.get("UsersRole", _PLACEHOLDERS.users_role_name),
+        users_role_name=own.get("UsersRole", PLACEHOLDERS.users_role_name),
         **policies,
     )
     return with_existing(ids, settings)
@@ -88,7 +87,7 @@ def without_unmade(config: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str
         if made := [each for each in policies if each["Policy"] not in _POLICIES]:
             node["Iam"]["AdditionalIamPolicies"] = made
     for queue in left["Scheduling"]["SlurmQueues"]:
-        if queue["Networking"].get("PlacementGroup", {}).get("Name") == _PLACEHOLDERS.placement_group_name:
+        if queue["Networking"].get("PlacementGroup", {}).get("Name") == PLACEHOLDERS.placement_group_name:
             queue["Networking"]["PlacementGroup"] = {"Enabled": True}
             unmade.append(f"the placement group of {queue['Name']}")
     return left, tuple(dict.fromkeys(unmade))

@@ -1,5 +1,6 @@
 """Instances and volumes of a full cluster, by its final config: what price, advice and preflight count."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,12 @@ from training_cluster.cluster.nodes import Rendered, login_pools
 from training_cluster.cluster.queues import capacity_of, types_of
 from training_cluster.overrides.storage import ManagedStorage, managed_storage
 
+RESERVED_ADDRESSES = 64
+"""Number of addresses of the private subnet that are reserved for file systems and endpoints."""
+
+PRIVATE_PREFIX = 17
+"""Prefix length of a new VPC's private subnet, 10.0.128.0/17: compute nodes and file systems. EC2 reserves
+five of its addresses."""
 GP3 = "gp3"
 """ParallelCluster's default type of volumes."""
 _EBS_GIB = 40
@@ -47,6 +54,18 @@ class Nodes:
     """Purchase option in the flags' words."""
     reservation: str | None = None
     """Id of the reservation, or ARN of a group of them."""
+    interfaces: int = 1
+    """Number of network interfaces of each: one on each network card.
+
+    Several types have as many as the type with the fewest cards (pcluster 3.16.1:
+    templates/queues_stack.py, add_network_interfaces; config/cluster_config.py, network_cards_list).
+    """
+    addresses: int = 1
+    """Number of private addresses that each takes.
+
+    With EFA only the first interface has one: ParallelCluster makes the others efa-only. Without EFA every
+    interface has one.
+    """
 
 
 def fleet(config: Rendered) -> Iterator[Nodes]:
@@ -71,9 +90,11 @@ def compute_nodes(config: Rendered) -> Iterator[Nodes]:
     queues = config["Scheduling"]["SlurmQueues"]
     for queue, resource in ((of, each) for of in queues for each in of["ComputeResources"]):
         target = resource.get("CapacityReservationTarget") or queue.get("CapacityReservationTarget") or {}
+        types = types_of(resource)
+        interfaces = min(each.size.network_cards for each in types)
         yield Nodes(
             queue=queue["Name"],
-            types=tuple(each.name for each in types_of(resource)),
+            types=tuple(each.name for each in types),
             kind=capacity_of(queue, resource),
             reservation=next(iter(target.values()), None),
             least=resource["MinCount"],
@@ -81,7 +102,19 @@ def compute_nodes(config: Rendered) -> Iterator[Nodes]:
             subnets=frozenset(queue["Networking"]["SubnetIds"]),
             roots=_volumes(queue["ComputeSettings"]["LocalStorage"]["RootVolume"], resource["MaxCount"]),
             has_address=bool(queue["Networking"].get("AssignPublicIp")),
+            interfaces=interfaces,
+            addresses=1 if (resource.get("Efa") or {}).get("Enabled") else interfaces,
         )
+
+
+def addresses_in(subnet_id: str, config: Rendered) -> int:
+    """Return the private addresses that a full cluster takes in a subnet, with login nodes' load balancers.
+
+    Nodes may start in any of their subnets.
+    """
+    here = [each for each in fleet(config) if subnet_id in each.subnets]
+    balancers = sum(subnet_id in pool["Networking"]["SubnetIds"] for pool in login_pools(config))
+    return balancers + sum(math.ceil(each.most * each.addresses / len(each.subnets)) for each in here)
 
 
 def volumes(config: Rendered) -> Iterator[Volumes]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from training_cluster.cluster.resource_ids import ResourceIds
 from training_cluster.overrides.merge import scripts_of
+from training_cluster.queues.queue import OFFICIAL
 
 Rendered = dict[str, Any]
 
@@ -59,6 +60,12 @@ def own_images(config: Rendered, *, built: str | None = None) -> dict[str, int]:
     Args:
         built: id that stands for an image which the deploy builds; a token needs none.
     """
+    images = root_volumes(config).items()
+    return {image: gib for image, gib in images if image.startswith("ami-") and image != built}
+
+
+def root_volumes(config: Rendered) -> dict[str, int]:
+    """Return the smallest root volume, in GiB, for each image of a final config's nodes, and for OFFICIAL."""
     queues = config["Scheduling"]["SlurmQueues"]
     nodes = [(config["HeadNode"], config["HeadNode"].get("LocalStorage"))]
     nodes += [(queue, (queue.get("ComputeSettings") or {}).get("LocalStorage")) for queue in queues]
@@ -66,10 +73,9 @@ def own_images(config: Rendered, *, built: str | None = None) -> dict[str, int]:
     nodes += [(pool, None) for pool in login_pools(config)]
     found: dict[str, int] = {}
     for node, storage in nodes:
-        image = str((node.get("Image") or {}).get("CustomAmi"))
-        if image.startswith("ami-") and image != built:
-            size = int(((storage or {}).get("RootVolume") or {}).get("Size") or LARGEST_VOLUME_GIB)
-            found[image] = min(size, found.get(image, size))
+        image = str((node.get("Image") or {}).get("CustomAmi", OFFICIAL))
+        size = int(((storage or {}).get("RootVolume") or {}).get("Size") or LARGEST_VOLUME_GIB)
+        found[image] = min(size, found.get(image, size))
     return found
 
 

@@ -122,3 +122,12 @@ def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceId
             secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",  # noqa: S106
         ),
     )
+
+
+PLACEHOLDERS = placeholders(image_id=None, bootstrap_budget_s=0)
+
+
+def network_subnets(settings: Settings) -> set[str]:
+    """Return the subnets of the network in a config before the deploy, without those of some nodes alone."""
+    ids = with_existing(PLACEHOLDERS, settings)
+    return {ids.public_subnet_id, ids.private_subnet_id}

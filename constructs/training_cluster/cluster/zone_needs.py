@@ -5,11 +5,9 @@ from typing import Any
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.fleet import fleet
 from training_cluster.cluster.nodes import Rendered
-from training_cluster.cluster.resource_ids import placeholders, with_existing
+from training_cluster.cluster.resource_ids import network_subnets
 from training_cluster.flags.settings import Settings
 from training_cluster.queues.queue import BUILD
-
-_IDS = placeholders(image_id=None, bootstrap_budget_s=0)
 
 
 def zone_needs(settings: Settings, config: Rendered) -> dict[str, Any]:
@@ -19,8 +17,7 @@ def zone_needs(settings: Settings, config: Rendered) -> dict[str, Any]:
         config: the final cluster config, with placeholders or flags for the network's subnets. Nodes with
             other subnets may be in other zones.
     """
-    ids = with_existing(_IDS, settings)
-    nodes = [each for each in fleet(config) if {ids.public_subnet_id, ids.private_subnet_id} & each.subnets]
+    nodes = [each for each in fleet(config) if network_subnets(settings) & each.subnets]
     types = {type_ for each in nodes for type_ in each.types}
     if settings.node_image == BUILD:
         types.add(load_base().image_recipes[settings.family_facts.image_recipe].build_instance_type)

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from training_cluster.catalog.families import find_instance_type, load_base, load_family
-from training_cluster.catalog.family import CapacityType, Family, Size
+from training_cluster.catalog.family import Family, Size
 from training_cluster.catalog.workloads import workloads_of
 from training_cluster.flags.account import AccountFlags, parse_tags, split_list
 from training_cluster.flags.cluster import ClusterFlags
@@ -15,8 +15,15 @@ from training_cluster.flags.monitoring import MonitoringFlags
 from training_cluster.flags.network import INTERFACE_ENDPOINTS, METRICS_ENDPOINT, NetworkFlags
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.flags.tuning import TuningFlags
-from training_cluster.queues.file import QueueEntry, cpu_queue, flags_of_file, make_queue, read_queues
-from training_cluster.queues.queue import ComputeResource, NodeType, Queue
+from training_cluster.queues.file import (
+    QueueEntry,
+    ResourceEntry,
+    cpu_queue,
+    flags_of_file,
+    make_queue,
+    read_queues,
+)
+from training_cluster.queues.queue import Queue
 from training_cluster.stack_names import cluster_stack, new_key_pair
 
 FLAG_GROUPS: dict[str, type[BaseModel]] = {
@@ -81,46 +88,25 @@ class Settings(
         return self.family_facts.size(self.compute_type)
 
     @property
-    def capacity_type(self) -> CapacityType:
-        """Purchase option of the compute nodes: `capacity` without a reservation's id."""
-        return self.capacity.partition(":")[0]  # type: ignore[return-value]  # the pattern allows no other
-
-    @property
-    def reservation_id(self) -> str | None:
-        """Reservation or Capacity Block in `capacity` (cr-...), or the ARN of a group of reservations."""
-        return self.capacity.partition(":")[2] or None
-
-    @property
-    def static_nodes(self) -> int:
-        """Nodes that always run: all of a Capacity Block, else `min_nodes`."""
-        return self.nodes if self.capacity_type == "capacity-block" else self.min_nodes
-
-    @property
     def first_queue(self) -> Queue:
         """Default partition: the queue that the flags describe, or the file's queue with its name."""
-        family = self.family_facts
-        if entry := self._listed.get(str(self.queue_name)):
-            queue = make_queue(str(self.queue_name), entry)
-            return replace(queue, image=self.node_image, workloads=self.node_workloads)
-        return Queue(
-            name=self.queue_name or family.queue,
-            compute_resources=(
-                ComputeResource(
-                    name=family.name,
-                    types=(NodeType(name=self.compute_type, family=family, size=self.size),),
-                    min_count=self.static_nodes,
-                    max_count=self.nodes,
-                ),
-            ),
-            capacity_type=self.capacity_type,
-            reservation_id=self.reservation_id,
-            placement_group=self.placement_group,
-            image=self.node_image,
-            root_gib=self.compute_root_gib or family.compute_root_gib,
-            is_exclusive=self.exclusive == "on",
-            workloads=self.node_workloads,
-            tells_slurm_topology=family.slurm_topology is not None,
+        resource = ResourceEntry.model_construct(
+            name=self.family_facts.name,
+            instance_types=(self.compute_type,),
+            nodes=self.nodes,
+            min_nodes=self.min_nodes,
         )
+        entry = QueueEntry.model_construct(
+            compute_resources=(resource,),
+            capacity=self.capacity,
+            placement_group=self.placement_group,
+            root_gib=self.compute_root_gib,
+            exclusive=self.exclusive == "on",
+        )
+        queue = make_queue(
+            self.queue_name or self.family_facts.queue, self._listed.get(str(self.queue_name), entry)
+        )
+        return replace(queue, image=self.node_image, workloads=self.node_workloads)
 
     @property
     def all_queues(self) -> tuple[Queue, ...]:
@@ -132,11 +118,6 @@ class Settings(
     @property
     def _listed(self) -> dict[str, QueueEntry]:
         return read_queues(self.queues) if self.queues else {}
-
-    @property
-    def most_nodes(self) -> int:
-        """Largest number of compute nodes, of all queues together."""
-        return sum(queue.nodes for queue in self.all_queues)
 
     @property
     def os_name(self) -> str:

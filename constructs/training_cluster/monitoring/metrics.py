@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from training_cluster.monitoring.published import Published
+from training_cluster.monitoring.published import LAUNCH_FAILURES, Published
 
 MINUTE, FIVE_MINUTES = Duration.minutes(1), Duration.minutes(5)
 PUBLISHED_EVERY = Duration.minutes(2)
@@ -18,22 +18,10 @@ NODE_STATES = ("allocated", "idle", "powering_up", "powering_down", "down")
 ACCELERATOR_METRICS = ("AcceleratorUtilization", "AcceleratorMemoryUsed")
 ACCELERATOR_USE, ACCELERATOR_MEMORY = ACCELERATOR_METRICS
 
-# Metrics that ParallelCluster publishes by filters of its event log and its CloudWatch agent on the head node
-# (pcluster/templates/cw_dashboard_builder.py and cluster_stack.py, 3.16.1). The last two exist since our
-# queues have custom actions.
+# Namespaces of what ParallelCluster publishes: by filters of its log, by CloudWatch's agent on the head node.
 LIBRARY_NAMESPACE = "ParallelCluster"
 AGENT_NAMESPACE = "CWAgent"
 HEARTBEAT = "ClustermgtdHeartbeat"
-LAUNCH_FAILURES = (
-    "IamPolicyErrors",
-    "VcpuLimitErrors",
-    "VolumeLimitErrors",
-    "InsufficientCapacityErrors",
-    "OtherInstanceLaunchFailures",
-    "InstanceBootstrapTimeoutErrors",
-    "OnNodeConfiguredDownloadErrors",
-    "OnNodeConfiguredRunErrors",
-)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+LAUNCH_FAILURES = (
+    "IamPolicyErrors",
+    "VcpuLimitErrors",
+    "VolumeLimitErrors",
+    "InsufficientCapacityErrors",
+    "OtherInstanceLaunchFailures",
+    "InstanceBootstrapTimeoutErrors",
+    "OnNodeConfiguredDownloadErrors",
+    "OnNodeConfiguredRunErrors",
+)
+"""Metrics of filters of its event log (pcluster/templates/cw_dashboard_builder.py, 3.16.1).
+
+The last two exist since our queues have custom actions.
+"""
+_ALWAYS_READ = 4
+"""Metrics of the alarms that need nothing of it: the head node's checks, two of Lustre, braked checks."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
@@ -40,6 +57,11 @@ class Published:
     def launch_failures(self) -> bool:
         """True with the causes of failed launches, whose filters come with ParallelCluster's dashboard."""
         return self.logs and self.dashboards
+
+    @property
+    def alarm_metrics(self) -> int:
+        """Number of metrics that our alarms read (alarms.py), each of which is paid."""
+        return _ALWAYS_READ + self.heartbeat + self.launch_failures * len(LAUNCH_FAILURES)
 
     @property
     def switched_off(self) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from training_cluster.cluster.fleet import PRIVATE_PREFIX
 from training_cluster.flags.network import CHINA, endpoint_prefix
-from training_cluster.rules.network import PRIVATE_PREFIX
 
 CIDR = "10.0.0.0/16"
 PUBLIC_PREFIX = 20

@@ -5,9 +5,10 @@ from typing import Any
 
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.fleet import PRIVATE_PREFIX, RESERVED_ADDRESSES, addresses_in, compute_nodes
 from training_cluster.cluster.nodes import has_accounting
 from training_cluster.cluster.queues import WEIGHTS
-from training_cluster.cluster.resource_ids import placeholders, with_existing
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, placeholders, with_existing
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.config_diff import differences, shown
@@ -26,14 +27,8 @@ def config_problems(config: dict[str, Any]) -> list[str]:
     return schema_problems(config) or rule_problems(config)
 
 
-def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
-    """Check the cluster config that was rendered from settings; its ids may be tokens.
-
-    Raises:
-        ConfigurationError: ParallelCluster would refuse it, by a mistake in the app or in the family's file,
-            or nothing would enforce a limit of the file of users.
-    """
-    _refuse(config_problems(config), settings)
+def _refuse_idle_limits(config: dict[str, Any], settings: Settings) -> None:
+    """Refuse limits in the file of users that nothing in this cluster would enforce."""
     limits = list(_limits(settings))
     if limits and not has_accounting(config):
         raise ConfigurationError(
@@ -85,10 +80,32 @@ def config_before_deploy(settings: Settings) -> dict[str, Any]:
 
 
 def checked_config(settings: Settings) -> dict[str, Any]:
-    """Render the cluster config like `config_before_deploy`, and check it. Raises ConfigurationError."""
+    """Render the cluster config like `config_before_deploy`, and check it.
+
+    Raises:
+        ConfigurationError: ParallelCluster would refuse it, by a mistake in the app or in the family's file,
+            nothing would enforce a limit of the file of users, or a new subnet has too few addresses.
+    """
     config = config_before_deploy(settings)
-    check_cluster_config(config, settings)
+    _refuse(rule_problems(config), settings)
+    _refuse_idle_limits(config, settings)
+    if not settings.private_subnet_id:
+        _refuse_crowd(config)
     return config
+
+
+def _refuse_crowd(config: dict[str, Any]) -> None:
+    """Refuse more nodes in the new private subnet than it has addresses for."""
+    free = 2 ** (32 - PRIVATE_PREFIX) - 5 - RESERVED_ADDRESSES
+    needed = addresses_in(PLACEHOLDERS.private_subnet_id, config)
+    if needed > free:
+        cards = max(each.addresses for each in compute_nodes(config))
+        raise ConfigurationError(
+            f"the nodes take {needed} private addresses, and the new private subnet has {free}"
+            + (f"; without EFA a node takes up to {cards}, one for each network card" if cards > 1 else "")
+            + "\n    type: -c queues=... with fewer nodes, or with subnets of their own (subnet_ids)"
+            + (", or without `efa: false`" if cards > 1 else "")
+        )
 
 
 def override_changes(settings: Settings) -> list[str]:

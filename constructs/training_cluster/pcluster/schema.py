@@ -16,14 +16,10 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
-from jsonschema.validators import extend
 
 from training_cluster.problems import did_you_mean
 
 SCHEMA = Path(__file__).with_name("pcluster_config.schema.json")
-
-_UNRESOLVED = "${Token["
-"""Beginning of the text by which the CDK represents an id that a deploy will know."""
 
 # In the order of the search, since JSON Schema takes an integer as a number, too.
 _TYPES = {
@@ -37,17 +33,9 @@ _TYPES = {
 }
 
 
-def _pattern(
-    validator: Validator, pattern: str, instance: object, schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    """Yield the error of a text that does not match a pattern; a text with a token has no form yet."""
-    if not (isinstance(instance, str) and _UNRESOLVED in instance):
-        yield from Draft202012Validator.VALIDATORS["pattern"](validator, pattern, instance, schema)
-
-
 @cache
 def _validator() -> Validator:
-    return extend(Draft202012Validator, {"pattern": _pattern})(json.loads(SCHEMA.read_text()))
+    return Draft202012Validator(json.loads(SCHEMA.read_text()))
 
 
 def _dotted(path: Iterable[str | int]) -> str:
@@ -164,7 +152,6 @@ def schema_problems(config: Mapping[str, object]) -> list[str]:
     """Return one sentence for each key or value that ParallelCluster's schema refuses, sorted by path.
 
     It is stricter than the library in one way: a value must have its type, so "5" is not a whole number.
-    A token of the CDK matches every pattern.
     """
     errors = sorted(_validator().iter_errors(dict(config)), key=lambda error: list(error.absolute_path))
     # Each missing key of an object is a separate error, and each such error yields all of the keys.

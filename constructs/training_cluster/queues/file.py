@@ -271,19 +271,12 @@ def flags_of_file(file: object, queue_name: object) -> dict[str, object]:
 
 def cpu_queue(instance_type: str) -> Queue | None:
     """Make the queue of `cpu_queue`, for data preparation; None for an unknown instance type."""
-    base, types = load_base().cpu_queue, node_types([instance_type])
-    if not types:
-        return None
-    return Queue(
-        name=base.name,
-        compute_resources=(
-            ComputeResource(
-                name=instance_type.replace(".", "-"), types=types, min_count=0, max_count=base.nodes
-            ),
-        ),
-        capacity_type="ondemand",
-        reservation_id=None,
+    base = load_base().cpu_queue
+    entry = QueueEntry.model_construct(
+        instance_types=(instance_type,),
+        nodes=base.nodes,
+        root_gib=base.root_gib,
         # Data preparation runs on single nodes: placed close together they are only harder to get.
         placement_group=OFF,
-        root_gib=base.root_gib,
     )
+    return make_queue(base.name, entry) if entry.types() else None

@@ -50,24 +50,6 @@ class ComputeResource:
         """True when its nodes communicate over EFA: all of its types can."""
         return self.uses_efa is not False and all(each.size.efa for each in self.types)
 
-    @property
-    def interfaces(self) -> int:
-        """Number of network interfaces of one of its nodes: one on each network card.
-
-        Several types have as many as the type with the fewest cards (pcluster 3.16.1:
-        templates/queues_stack.py, add_network_interfaces; config/cluster_config.py, network_cards_list).
-        """
-        return min(each.size.network_cards for each in self.types)
-
-    @property
-    def addresses(self) -> int:
-        """Number of private addresses that one of its nodes takes.
-
-        With EFA only the first interface has one: ParallelCluster makes the others efa-only. Without EFA
-        every interface has one.
-        """
-        return 1 if self.efa else self.interfaces
-
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
@@ -118,11 +100,6 @@ class Queue:
         """Nodes that always run."""
         return sum(each.min_count for each in self.compute_resources)
 
-    def capacity_of(self, resource: ComputeResource) -> CapacityType:
-        """Return how the nodes of a compute resource are bought."""
-        is_reserved = self.capacity_type == "ondemand" and resource.reservation_id
-        return "reservation" if is_reserved else self.capacity_type
-
     @property
     def reservations(self) -> tuple[str, ...]:
         """Reservations and groups of reservations of all compute resources, each once."""
@@ -153,11 +130,9 @@ class Queue:
         """
         if self.placement_group != AUTO:
             return self.placement_group == ON
-        needs_efa = any(each.uses_efa or each.interfaces > 1 for each in self.compute_resources)
+        needs_efa = any(
+            each.uses_efa or all(type_.size.network_cards > 1 for type_ in each.types)
+            for each in self.compute_resources
+        )
         finds_capacity = len(self.types) == 1 and (self.capacity_type != "spot" or needs_efa)
         return self.efa and finds_capacity and not self.reservations
-
-    @property
-    def addresses(self) -> int:
-        """Most private addresses that its nodes take."""
-        return sum(each.max_count * each.addresses for each in self.compute_resources)

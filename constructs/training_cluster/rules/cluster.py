@@ -30,15 +30,15 @@ def _accounting_is_complete(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _head_node_has_the_memory(settings: Settings) -> Iterator[Contradiction]:
-    known = head_node_size(settings.head_type)
+    known, nodes = head_node_size(settings.head_type), sum(queue.nodes for queue in settings.all_queues)
     # ParallelCluster's HeadNodeMemorySizeValidator.
-    needed = min(settings.most_nodes / 25 + 0.6, 16)
+    needed = min(nodes / 25 + 0.6, 16)
     if known and known.memory_gib < needed:
         types = load_base().head_node.types.items()
         fits = next(name for name, size in types if size.memory_gib >= needed)
         yield Contradiction(
             problem=f"head_node_type={settings.head_type} has {known.memory_gib} GiB of memory, and "
-            f"{settings.most_nodes} nodes take {needed:.2f}",
+            f"{nodes} nodes take {needed:.2f}",
             mend=f"-c head_node_type={fits}",
         )
 

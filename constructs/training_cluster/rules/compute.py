@@ -34,7 +34,7 @@ def _least_is_not_above_most(settings: Settings) -> Iterator[Contradiction]:
 
 def _capacity_block_always_runs(settings: Settings) -> Iterator[Contradiction]:
     asked = "min_nodes" in settings.model_fields_set
-    if settings.capacity_type == "capacity-block" and asked and settings.min_nodes < settings.nodes:
+    if settings.capacity.startswith("capacity-block") and asked and settings.min_nodes < settings.nodes:
         yield Contradiction(
             problem=f"min_nodes={settings.min_nodes}: all nodes of a Capacity Block run from its start to "
             f"its end, so min_nodes is nodes={settings.nodes}",

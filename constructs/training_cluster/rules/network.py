@@ -6,13 +6,6 @@ from training_cluster.flags.network import is_wide
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import Contradiction
 
-RESERVED_ADDRESSES = 64
-"""Number of addresses of the private subnet that are reserved for file systems and endpoints."""
-
-PRIVATE_PREFIX = 17
-"""Prefix length of a new VPC's private subnet, 10.0.128.0/17: compute nodes and file systems. EC2 reserves
-five of its addresses."""
-
 
 def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
     own, is_public = ("vpc_id", "public_subnet_id", "private_subnet_id"), settings.public_access == "on"
@@ -66,24 +59,8 @@ def _the_world_stays_out(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
-def _new_subnet_has_the_addresses(settings: Settings) -> Iterator[Contradiction]:
-    free = 2 ** (32 - PRIVATE_PREFIX) - 5 - RESERVED_ADDRESSES
-    queues = [queue for queue in settings.all_queues if not queue.subnet_ids]
-    needed = sum(queue.addresses for queue in queues)
-    if settings.private_subnet_id or needed <= free:
-        return
-    cards = max(each.addresses for queue in queues for each in queue.compute_resources)
-    yield Contradiction(
-        problem=f"the nodes take {needed} private addresses, and the new private subnet has {free}"
-        + (f"; without EFA a node takes up to {cards}, one for each network card" if cards > 1 else ""),
-        mend="-c queues=... with fewer nodes, or with subnets of their own (subnet_ids)"
-        + (", or without `efa: false`" if cards > 1 else ""),
-    )
-
-
 NETWORK_RULES: tuple[Callable[[Settings], Iterator[Contradiction]], ...] = (
     _own_network_is_complete,
     _own_network_is_left_alone,
     _the_world_stays_out,
-    _new_subnet_has_the_addresses,
 )

@@ -8,9 +8,13 @@ from typing import Any
 from ops.account.session import ClientOf, unless
 from ops.preflight.finding import Finding, finding
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
+from training_cluster.cluster.deployed_ids import without_unmade
+from training_cluster.cluster.fleet import compute_nodes
+from training_cluster.cluster.queues import placement_groups
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
 from training_cluster.overrides.nodes import node_buckets, node_policies
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.permissions.table import load
 
 _IN_OVERRIDES = "in the file of overrides: "
@@ -86,7 +90,7 @@ def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
     """Check the role with which EC2 launches spot instances, because the head node may not create it."""
-    if any(queue.capacity_type == "spot" for queue in settings.all_queues):
+    if any(each.kind == "spot" for each in compute_nodes(config_before_deploy(settings))):
         found = unless(
             lambda: client("iam").get_role(RoleName=SPOT_ROLE), "NoSuchEntity", "NoSuchEntityException"
         )
@@ -99,9 +103,9 @@ def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 
 def check_placement_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
-    """Check an existing placement group: EFA requires the strategy cluster."""
-    named = (queue.named_placement_group for queue in settings.all_queues)
-    for name in dict.fromkeys(each for each in named if each):
+    """Check existing placement groups: EFA requires the strategy cluster."""
+    config, _ = without_unmade(config_before_deploy(settings))
+    for name in dict.fromkeys(each["Name"] for each in placement_groups(config) if each.get("Name")):
         filters = [{"Name": "group-name", "Values": [name]}]
         found = ec2.describe_placement_groups(Filters=filters)["PlacementGroups"]
         strategy = found[0]["Strategy"] if found else None

@@ -10,8 +10,7 @@ from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.quotas import Quota, VcpuQuota
-from training_cluster.cluster.fleet import GP3, volumes
-from training_cluster.cluster.nodes import login_pools
+from training_cluster.cluster.fleet import GP3, fleet, volumes
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.storage import managed_storage
 from training_cluster.pcluster.check import config_before_deploy
@@ -59,9 +58,7 @@ def check_interface_quota(settings: Settings, client: ClientOf) -> Iterator[Find
     """Check the quota of network interfaces: a p5.48xlarge has 32, one on each network card."""
     ec2 = client("ec2")
     found = len([*every(ec2, "describe_network_interfaces", "NetworkInterfaces")])
-    wanted = 1 + sum(each["Count"] for each in login_pools(config_before_deploy(settings)))
-    for queue in settings.all_queues:
-        wanted += sum(each.interfaces * each.max_count for each in queue.compute_resources)
+    wanted = sum(each.interfaces * each.most for each in fleet(config_before_deploy(settings)))
     # The interfaces of the cluster's instances have no tag of the cluster themselves.
     own = sum(
         len(instance.get("NetworkInterfaces", []))

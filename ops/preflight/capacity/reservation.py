@@ -9,8 +9,11 @@ from ops.account.session import ClientOf
 from ops.asset_code import asset_code
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
+from training_cluster.cluster.fleet import compute_nodes
+from training_cluster.cluster.resource_ids import network_subnets
 from training_cluster.flags.settings import Settings
-from training_cluster.queues.queue import Queue
+from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.queues.file import read_queues
 
 Reservation = Mapping[str, Any]
 """Reservation as EC2 describes it."""
@@ -24,9 +27,17 @@ class Reserved:
 
     id: str
     """Id of the reservation (cr-...), or ARN of the resource group."""
-    queue: Queue
+    queue: str
+    kind: str
+    """Purchase option in the flags' words."""
     types: frozenset[str]
     nodes: int
+    subnets: frozenset[str]
+    """Subnets that the queue has for itself."""
+    in_file: bool
+    """True for a queue of the file of queues."""
+    typed: str
+    """Text to type before another capacity of the queue."""
 
     @property
     def is_group(self) -> bool:
@@ -34,27 +45,33 @@ class Reserved:
         return self.id.startswith("arn:")
 
 
-def reserved_nodes(queue: Queue) -> Iterator[Reserved]:
-    """Yield the nodes of a queue by their reservation."""
-    for id_ in queue.reservations:
-        of = [
-            each for each in queue.compute_resources if (each.reservation_id or queue.reservation_id) == id_
-        ]
-        types = frozenset(type_.name for each in of for type_ in each.types)
-        yield Reserved(id=id_, queue=queue, types=types, nodes=sum(each.max_count for each in of))
+def reserved_nodes(settings: Settings) -> Iterator[Reserved]:
+    """Yield the nodes of each queue by their reservation."""
+    nodes = list(compute_nodes(config_before_deploy(settings)))
+    listed = read_queues(settings.queues) if settings.queues else {}
+    for queue, id_ in dict.fromkeys((each.queue, each.reservation) for each in nodes if each.reservation):
+        of = [each for each in nodes if (each.queue, each.reservation) == (queue, id_)]
+        yield Reserved(
+            id=str(id_),
+            queue=queue,
+            kind=of[0].kind,
+            types=frozenset(type_ for each in of for type_ in each.types),
+            nodes=sum(each.most for each in of),
+            subnets=of[0].subnets - network_subnets(settings),
+            in_file=queue in listed,
+            typed=f"in {settings.queues}, {queue}: capacity: " if queue in listed else "-c capacity=",
+        )
 
 
-def check_reservations(
-    queue: Queue, settings: Settings, existing: ExistingNetwork, client: ClientOf
-) -> Iterator[Finding]:
-    """Check the reservations of a queue; zone.py checks their zone like the deploy, in NetworkStack."""
+def check_reservations(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
+    """Check the reservations of all queues; zone.py checks their zone like the deploy, in NetworkStack."""
     code = asset_code("compute_zone", "region", "choice")
     region = code.region.Region(client)
-    now, zones = datetime.datetime.now(datetime.UTC), _zones(queue, settings, existing, client("ec2"))
-    for reserved in reserved_nodes(queue):
+    now = datetime.datetime.now(datetime.UTC)
+    for reserved in reserved_nodes(settings):
         found = region.reservations(reserved.id)
         if found is None:
-            yield _missing(reserved, settings)
+            yield _missing(reserved)
             continue
         if not region.launches_into(reserved.id):
             words, mend = "instances cannot launch into this group", f"another one: {code.choice.POOL}"
@@ -62,34 +79,34 @@ def check_reservations(
         elif reserved.is_group:
             yield _group(reserved, found)
         else:
-            yield from _one(reserved, found[0], settings, now)
-        if zones:
+            yield from _one(reserved, found[0], now)
+        if zones := _zones(reserved, settings, existing, client("ec2")):
             places = region.zones_of_reservation(reserved.id, reserved.types)
             yield finding(
                 "reservation: zone",
                 f"{', '.join(places) or 'none'}, and the queue's subnets in {', '.join(zones.values())}",
                 good=any({id_, name} & {*places} for name, id_ in zones.items()),
-                mend=f"in {settings.queues}, {queue.name}: subnet_ids: subnets in its zone"
-                if queue.subnet_ids
+                mend=f"in {settings.queues}, {reserved.queue}: subnet_ids: subnets in its zone"
+                if reserved.subnets
                 else "-c private_subnet_id=... and -c public_subnet_id=... in its zone",
             )
 
 
-def _zones(queue: Queue, settings: Settings, existing: ExistingNetwork, ec2: Any) -> dict[str, str]:
+def _zones(reserved: Reserved, settings: Settings, existing: ExistingNetwork, ec2: Any) -> dict[str, str]:
     """Return the ids of the zones of a queue's own subnets, by name; none in the zone of NetworkStack."""
     subnets = [existing.private] if settings.vpc_id and existing.private else []
-    if queue.subnet_ids:
-        asked = [{"Name": "subnet-id", "Values": [*queue.subnet_ids]}]
+    if reserved.subnets:
+        asked = [{"Name": "subnet-id", "Values": sorted(reserved.subnets)}]
         subnets = ec2.describe_subnets(Filters=asked)["Subnets"]
     return {each["AvailabilityZone"]: each["AvailabilityZoneId"] for each in subnets}
 
 
-def _missing(reserved: Reserved, settings: Settings) -> Finding:
-    kind, id_ = reserved.queue.capacity_type, "cr-..."
+def _missing(reserved: Reserved) -> Finding:
+    kind, id_ = reserved.kind, "cr-..."
     list_ = "aws ec2 describe-capacity-reservations"
     if reserved.is_group:
         list_, kind, id_ = "aws resource-groups list-groups", "reservation", "ARN"
-    mend = f"{list_}, then {_flag(reserved.queue, settings)}{kind}:{id_}"
+    mend = f"{list_}, then {reserved.typed}{kind}:{id_}"
     return Finding(check=f"capacity {reserved.id}", found="missing", verdict="problem", mend=mend)
 
 
@@ -106,12 +123,9 @@ def _group(reserved: Reserved, found: list[Reservation]) -> Finding:
     )
 
 
-def _one(
-    reserved: Reserved, found: Reservation, settings: Settings, now: datetime.datetime
-) -> Iterator[Finding]:
-    queue = reserved.queue
-    yield _state(f"capacity {reserved.id}", found, queue, settings, now)
-    yield from _kind(found, queue, settings)
+def _one(reserved: Reserved, found: Reservation, now: datetime.datetime) -> Iterator[Finding]:
+    yield _state(reserved, found, now)
+    yield from _kind(reserved, found)
     type_ = found["InstanceType"]
     yield finding(
         "reservation: instance type",
@@ -120,17 +134,13 @@ def _one(
         mend=f"-c instance_type={type_} (with its family), or another reservation",
     )
     if found["State"] not in _WAITS:  # a reservation that has not started has no instances yet
-        yield from _count(found, reserved, settings)
+        yield _count(reserved, found)
 
 
-def _state(
-    check: str, found: Reservation, queue: Queue, settings: Settings, now: datetime.datetime
-) -> Finding:
-    state, until = found["State"], found.get("EndDate")
+def _state(reserved: Reserved, found: Reservation, now: datetime.datetime) -> Finding:
+    state, until, check = found["State"], found.get("EndDate"), f"capacity {reserved.id}"
     start = found.get("StartDate")
-    mend = (
-        f"aws ec2 describe-capacity-reservations, then {_flag(queue, settings)}{queue.capacity_type}:cr-..."
-    )
+    mend = f"aws ec2 describe-capacity-reservations, then {reserved.typed}{reserved.kind}:cr-..."
     if state in _WAITS:
         begins = f"starts {_utc(start)}" if start else "its start is unknown"
         wait = "deploy after its start: until then no node starts"
@@ -141,15 +151,14 @@ def _state(
     return Finding(check=check, found=f"active, {f'until {_utc(until)}' if until else 'without end'}")
 
 
-def _kind(found: Reservation, queue: Queue, settings: Settings) -> Iterator[Finding]:
+def _kind(reserved: Reserved, found: Reservation) -> Iterator[Finding]:
     is_block = found.get("ReservationType") == _BLOCK
     kind = _BLOCK if is_block else "reservation"
-    wanted = _BLOCK if queue.capacity_type == _BLOCK else "reservation"
     yield finding(
         "reservation: kind",
         "a Capacity Block" if is_block else "a reservation",
-        good=wanted == kind,
-        mend=f"{_flag(queue, settings)}{kind}:{found['CapacityReservationId']}",
+        good=reserved.kind == kind,
+        mend=f"{reserved.typed}{kind}:{found['CapacityReservationId']}",
     )
     tenancy, platform = found.get("Tenancy", "default"), found.get("InstancePlatform", "Linux/UNIX")
     yield finding(
@@ -169,25 +178,14 @@ def _kind(found: Reservation, queue: Queue, settings: Settings) -> Iterator[Find
     )
 
 
-def _count(found: Reservation, reserved: Reserved, settings: Settings) -> Iterator[Finding]:
-    total, idle = found["TotalInstanceCount"], found["AvailableInstanceCount"]
-    queue, nodes = reserved.queue, reserved.nodes
-    yield finding(
+def _count(reserved: Reserved, found: Reservation) -> Finding:
+    total, idle, nodes = found["TotalInstanceCount"], found["AvailableInstanceCount"], reserved.nodes
+    return finding(
         "reservation: instances",
         f"{total}, {idle} of them idle; the cluster needs {nodes}",
         good=total >= nodes,
-        mend=f"-c nodes={total}" if _is_of_flags(queue, settings) else f"{queue.name}: nodes: {total}",
+        mend=f"{reserved.queue}: nodes: {total}" if reserved.in_file else f"-c nodes={total}",
     )
-
-
-def _is_of_flags(queue: Queue, settings: Settings) -> bool:
-    return queue.name == settings.first_queue.name
-
-
-def _flag(queue: Queue, settings: Settings) -> str:
-    """Return what to type before another capacity."""
-    of_flags = _is_of_flags(queue, settings)
-    return "-c capacity=" if of_flags else f"in {settings.queues}, {queue.name}: capacity: "
 
 
 def _utc(when: datetime.datetime) -> str:

@@ -10,11 +10,10 @@ from ops.preflight.capacity.quotas import is_of, judge_quota
 from ops.preflight.finding import Finding
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.quotas import QuotaCapacityType, VcpuQuota
-from training_cluster.cluster.fleet import fleet
+from training_cluster.cluster.fleet import compute_nodes, fleet
 from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
-from training_cluster.queues.queue import Queue
 
 _BLOCK = "capacity-block"
 
@@ -40,10 +39,11 @@ def wanted_instances(config: Rendered) -> list[Instances]:
 
 def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
     """Check every quota against which a full cluster counts."""
-    for queue in settings.all_queues:
-        for reserved in queue.reservations:
-            yield Finding(check=f"quota of vCPUs: the nodes of {reserved}", found=_of_reserved(queue))
-    wanted = wanted_instances(config_before_deploy(settings))
+    config = config_before_deploy(settings)
+    for id_, kind in {each.reservation: each.kind for each in compute_nodes(config)}.items():
+        if id_:
+            yield Finding(check=f"quota of vCPUs: the nodes of {id_}", found=_of_reserved(kind))
+    wanted = wanted_instances(config)
     ec2 = client("ec2")
     there = [*_running(settings.cluster_name, ec2), *_reserved_and_idle(account, ec2)]
     vcpus = _vcpus({each.type for each in (*wanted, *there)}, ec2)
@@ -61,8 +61,8 @@ def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Ite
             )
 
 
-def _of_reserved(queue: Queue) -> str:
-    if queue.capacity_type == _BLOCK:
+def _of_reserved(kind: str) -> str:
+    if kind == _BLOCK:
         return "instances of a Capacity Block count against none of these quotas (unconfirmed)"
     return "they counted when the reservation was created, and do not count again when they run"
 

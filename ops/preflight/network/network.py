@@ -6,10 +6,10 @@ from typing import Any
 from ops.preflight.existing_network import ExistingNetwork, Subnet
 from ops.preflight.finding import Finding, finding
 from ops.preflight.network.routes import WORLD, check_egress, default_route, route_table, s3_endpoint
-from training_cluster.cluster.nodes import Rendered, login_pools
+from training_cluster.cluster.fleet import RESERVED_ADDRESSES, addresses_in
+from training_cluster.cluster.nodes import Rendered
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
-from training_cluster.rules.network import RESERVED_ADDRESSES
 
 
 def check_network(settings: Settings, existing: ExistingNetwork, account: str, ec2: Any) -> Iterator[Finding]:
@@ -31,7 +31,7 @@ def check_network(settings: Settings, existing: ExistingNetwork, account: str, e
         )
         return
     yield from _dns(settings.vpc_id, ec2)
-    is_public, config = settings.public_access == "on", config_before_deploy(settings)
+    config = config_before_deploy(settings)
     subnets = {"private_subnet_id": existing.private}
     if settings.public_subnet_id:
         subnets = {"public_subnet_id": existing.public, **subnets}
@@ -41,10 +41,10 @@ def check_network(settings: Settings, existing: ExistingNetwork, account: str, e
             yield _not_shared(flag, subnet, account)
     if settings.public_subnet_id and existing.public and existing.private:
         yield _same_zone(existing.public, existing.private)
-    if is_public and existing.public:
+    if settings.public_access == "on" and existing.public:
         yield from _public(existing.public, config, ec2)
     if existing.private:
-        yield from _private(existing.private, settings, config, ec2)
+        yield from _private(existing.private, config, ec2)
 
 
 def _dns(vpc_id: str, ec2: Any) -> Iterator[Finding]:
@@ -110,23 +110,14 @@ def _public(subnet: Subnet, config: Rendered, ec2: Any) -> Iterator[Finding]:
         good=on,
         mend=f"aws ec2 modify-subnet-attribute --subnet-id {id_} --map-public-ip-on-launch",
     )
-    yield _addresses("public", subnet, _entry_addresses(config))
+    yield _addresses("public", subnet, addresses_in(id_, config))
 
 
-def _entry_addresses(config: Rendered) -> int:
-    """Return the addresses of the head node, and of login nodes and load balancers in its subnet."""
-    here = config["HeadNode"]["Networking"]["SubnetId"]
-    pools = (each for each in login_pools(config) if here in each["Networking"]["SubnetIds"])
-    return 1 + sum(int(each["Count"]) + 1 for each in pools)
-
-
-def _private(subnet: Subnet, settings: Settings, config: Rendered, ec2: Any) -> Iterator[Finding]:
+def _private(subnet: Subnet, config: Rendered, ec2: Any) -> Iterator[Finding]:
     table = route_table(subnet, ec2)
     yield check_egress(table, config)
     yield s3_endpoint(table, subnet["VpcId"], ec2)
-    nodes = sum(queue.addresses for queue in settings.all_queues if not queue.subnet_ids)
-    nodes += _entry_addresses(config) if settings.public_access == "off" else 0
-    yield _addresses("private", subnet, nodes + RESERVED_ADDRESSES)
+    yield _addresses("private", subnet, addresses_in(subnet["SubnetId"], config) + RESERVED_ADDRESSES)
 
 
 def _addresses(name: str, subnet: Subnet, needed: int) -> Finding:

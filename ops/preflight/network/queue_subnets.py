@@ -1,6 +1,5 @@
-"""Checks of the subnets that the file of queues names."""
+"""Checks of the subnets that queues and login nodes have for themselves, by their files."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,46 +8,45 @@ from ops.account.session import ClientOf
 from ops.preflight.existing_network import ExistingNetwork, read_subnet
 from ops.preflight.finding import Finding, finding
 from ops.preflight.network.routes import check_egress, route_table
+from training_cluster.cluster.fleet import addresses_in
+from training_cluster.cluster.resource_ids import network_subnets
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.nodes import placed_nodes
 from training_cluster.pcluster.check import config_before_deploy
-from training_cluster.queues.queue import Queue
 from training_cluster.stack_names import STACK_IDS, STORAGE_STACK
 
 
 def check_queue_subnets(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
-    """Check each subnet: its VPC, its way to the internet, EFS in its zone, addresses for its queue."""
-    for queue in settings.all_queues:
-        for id_ in queue.subnet_ids:
-            yield from _check(id_, queue, settings, existing, client)
-
-
-def _check(
-    id_: str, queue: Queue, settings: Settings, existing: ExistingNetwork, client: ClientOf
-) -> Iterator[Finding]:
-    ec2 = client("ec2")
-    name, subnet = f"queue {queue.name}: {id_}", read_subnet(id_, ec2)
-    place = f"subnet_ids of {queue.name} in {settings.queues}"
-    yield finding(
-        name,
-        f"in {subnet['VpcId']}, {subnet['AvailabilityZoneId']}" if subnet else "missing",
-        good=subnet is not None and existing.vpc_id in {None, subnet["VpcId"]},
-        mend=f"{place}: aws ec2 describe-subnets --filters Name=vpc-id,Values={existing.vpc_id or '...'}",
-    )
-    if subnet is None:
-        return
-    check, config = f"{name}: route to the internet", config_before_deploy(settings)
-    yield check_egress(route_table(subnet, ec2), config, check, f"{place}: one")
-    if existing.zone_id and subnet["AvailabilityZoneId"] != existing.zone_id:
-        yield _mount_target(name, subnet, settings, existing, client("efs"))
-    # Its nodes may start in any of its subnets.
-    free, needed = subnet["AvailableIpAddressCount"], math.ceil(queue.addresses / len(queue.subnet_ids))
-    yield finding(
-        f"{name}: free addresses",
-        f"{free}, of which the full queue takes {needed}",
-        good=free >= needed,
-        otherwise="warning",
-        mend=f"{place}: a larger one, or fewer nodes",
-    )
+    """Check each subnet: its VPC, a queue's way to the internet, EFS in its zone, its free addresses."""
+    config, ours, ec2 = config_before_deploy(settings), network_subnets(settings), client("ec2")
+    for path, node in placed_nodes(config):
+        of_queue = path.startswith("Scheduling")
+        place = f"subnet_ids of {node['Name']} in {settings.queues}" if of_queue else f"{path}: SubnetIds"
+        for id_ in (each for each in node["Networking"].get("SubnetIds", ()) if each not in ours):
+            name = f"{'queue' if of_queue else 'login nodes'} {node['Name']}: {id_}"
+            subnet = read_subnet(id_, ec2)
+            yield finding(
+                name,
+                f"in {subnet['VpcId']}, {subnet['AvailabilityZoneId']}" if subnet else "missing",
+                good=subnet is not None and existing.vpc_id in {None, subnet["VpcId"]},
+                mend=f"{place}: aws ec2 describe-subnets --filters "
+                f"Name=vpc-id,Values={existing.vpc_id or '...'}",
+            )
+            if subnet is None:
+                continue
+            if of_queue:
+                check = f"{name}: route to the internet"
+                yield check_egress(route_table(subnet, ec2), config, check, f"{place}: one")
+            if existing.zone_id and subnet["AvailabilityZoneId"] != existing.zone_id:
+                yield _mount_target(name, subnet, settings, existing, client("efs"))
+            free, needed = subnet["AvailableIpAddressCount"], addresses_in(id_, config)
+            yield finding(
+                f"{name}: free addresses",
+                f"{free}, of which a full cluster takes {needed}",
+                good=free >= needed,
+                otherwise="warning",
+                mend=f"{place}: a larger one, or fewer nodes",
+            )
 
 
 def _mount_target(

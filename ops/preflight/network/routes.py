@@ -1,11 +1,11 @@
 """Checks of the routes of an existing network, and of the endpoints of a new one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ops.account.session import every
 from ops.preflight.capacity.zone import Chooser
-from ops.preflight.existing_network import Subnet
+from ops.preflight.existing_network import ExistingNetwork, Subnet
 from ops.preflight.finding import Finding, finding
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.nodes import Rendered
@@ -114,26 +114,49 @@ def s3_endpoint(table: Table | None, vpc_id: str, ec2: Any) -> Finding:
 def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[Finding]:
     """Check that AWS offers the endpoints of endpoints=private; in their own network, users create them."""
     services = settings.interface_endpoints
-    if not services or settings.vpc_id:
+    if not services or settings.vpc_id or (zone_name := choose().zone_name) is None:
         return
-    zone_name = choose().zone_name
-    if zone_name is None:
+    offered = _zones_with_endpoints(services, ec2)
+    missing = [each for each in services if zone_name not in offered.get(each, ())]
+    yield finding(
+        f"endpoints=private in {zone_name}",
+        f"not offered: {', '.join(missing)}" if missing else f"all {len(services)} services",
+        good=not missing,
+        mend="-c endpoints=none, or -c zone=... of another zone",
+    )
+
+
+def check_storage_zone(
+    settings: Settings, existing: ExistingNetwork, choose: Chooser, ec2: Any
+) -> Iterator[Finding]:
+    """Warn of a new network's zone without an endpoint of FSx or EFS.
+
+    No call of AWS tells in which zones file systems are offered; a service has an endpoint in its zones
+    (EC2's API reference, ServiceDetail).
+    """
+    if settings.vpc_id or existing.zone_id or (zone_name := choose().zone_name) is None:
         return
+    given = {"fsx": settings.fsx_id, "elasticfilesystem": settings.efs_id}
+    offered = _zones_with_endpoints(given, ec2).items()
+    if lacking := [each for each, zones in offered if not given[each] and zone_name not in zones]:
+        yield Finding(
+            check=f"zone {zone_name}: file systems",
+            found=f"no endpoint of {' and '.join(lacking)} there: perhaps no file system either",
+            verdict="warning",
+            mend='-c zone=... of another zone; docs/how-to/network.md, "The zone", if the deploy fails',
+        )
+
+
+def _zones_with_endpoints(services: Iterable[str], ec2: Any) -> dict[str, list[str]]:
+    """Return the names of the zones in which a service has an interface endpoint, for those that have any."""
     region, partition = ec2.meta.region_name, ec2.meta.partition
     names = {f"{endpoint_prefix(each, partition)}.{region}.{each}": each for each in services}
     filters = [
         {"Name": "service-name", "Values": sorted(names)},
         {"Name": "service-type", "Values": ["Interface"]},
     ]
-    found = {
-        names[each["ServiceName"]]
-        for each in every(ec2, "describe_vpc_endpoint_services", "ServiceDetails", Filters=filters)
-        if each["ServiceName"] in names and zone_name in each.get("AvailabilityZones", [])
-    }
-    missing = [each for each in services if each not in found]
-    yield finding(
-        f"endpoints=private in {zone_name}",
-        f"not offered: {', '.join(missing)}" if missing else f"all {len(names)} services",
-        good=not missing,
-        mend="-c endpoints=none, or -c zone=... of another zone",
-    )
+    zones: dict[str, list[str]] = {}
+    for each in every(ec2, "describe_vpc_endpoint_services", "ServiceDetails", Filters=filters):
+        if name := names.get(each["ServiceName"]):
+            zones.setdefault(name, []).extend(each.get("AvailabilityZones", []))
+    return zones

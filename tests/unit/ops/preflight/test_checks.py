@@ -149,7 +149,7 @@ def endpoints(**zones: str) -> Step:
     answer = {
         "ServiceDetails": [
             {"ServiceName": f"com.amazonaws.us-east-1.{name}", "AvailabilityZones": [zones.get(name, zone)]}
-            for name in INTERFACE_ENDPOINTS
+            for name in (*INTERFACE_ENDPOINTS, "fsx", "elasticfilesystem")
             for zone in ("us-east-1a", "us-east-1b")
         ]
     }
@@ -412,6 +412,7 @@ NEW_WARNINGS = (
         lambda own: own.account.answers["GetCallerIdentity"].update(Arn=f"arn:aws:iam::{ACCOUNT}:root"),
         *("credentials", "the root user"),
     ),
+    case(endpoints(fsx="us-east-1z"), "zone us-east-1", "no endpoint of fsx there"),
     case(reservation(InstanceMatchCriteria="open"), "reservation: for named inst", "open: any", **RESERVED),
     case(reserved_group(NO_RESERVATION, TotalInstanceCount=1), f"capacity {IN_A_GROUP}", "1", **GROUPED),
     case(

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def _settings(**flags: str) -> Settings:
 
 
 def _quote(**flags: str) -> Quote:
-    return make_quote(_settings(**flags), catalog_book())
+    settings = _settings(**flags)
+    return make_quote(settings, catalog_book(), config_before_deploy(settings))
 
 
 def _nodes(quote: Quote) -> Row:
@@ -105,8 +107,10 @@ def _price_list(prices: dict[str, list[str]]) -> Callable[[dict[str, Any]], dict
 
 def _ask(account: Account, **flags: str) -> tuple[Quote, PriceBook]:
     settings = _settings(**flags)
-    book = ask_prices([settings], client=lambda: account.client, pricing=lambda: account.client("pricing"))
-    return make_quote(settings, book), book
+    config = config_before_deploy(settings)
+    pricing = partial(account.client, "pricing")
+    book = ask_prices(settings, [config], client=lambda: account.client, pricing=pricing)
+    return make_quote(settings, book, config), book
 
 
 def test_each_row_names_its_price_list() -> None:
@@ -148,7 +152,7 @@ def test_without_an_account_the_catalog_answers(error: Exception, why: str) -> N
     def client() -> Any:
         raise error
 
-    book = ask_prices([_settings()], client=client, pricing=client)
+    book = ask_prices(_settings(), [], client=client, pricing=client)
     assert why in book.why_catalog
     assert book.hour("p4d.24xlarge") == instance_hour("p4d.24xlarge")
 
@@ -246,15 +250,17 @@ def test_offline_asks_nobody_and_json_adds_up(call: Call, monkeypatch: pytest.Mo
     assert said["training"][0]["usd_per_epoch"] > 0
 
 
-def test_what_synth_refuses_has_no_price(call: Call, tmp_path: Path) -> None:
+def test_what_synth_refuses_has_no_price(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget that nothing would enforce."""
     users = tmp_path / "users.yaml"
     users.write_text("accounts: {nlp: {gid: 6001, max_gpu_hours: 9}}\nusers: {alice: {uid: 5001}}\n")
-    typed = ("price", "--offline", "-c", f"users={users}")
-    code, output, told = call(*typed)
+    typed = ("price", "-c", f"users={users}")
+    with monkeypatch.context() as without_account:
+        without_account.setattr("ops.account.session.account_clients", lambda: pytest.fail("asked"))
+        code, output, told = call(*typed)
     assert (code, output) == (2, "")
     assert "accounts.nlp.max_gpu_hours: nothing enforces it without Slurm's accounting" in told
-    assert call(*typed, "-c", "accounting=new")[0] == 0
+    assert call(*typed, "--offline", "-c", "accounting=new")[0] == 0
     code, _, told = call(*typed, "-c", "accounting=new", "-c", "family=m6i")
     assert (code, "accounts.nlp.max_gpu_hours: no node of this cluster has a GPU" in told) == (2, True)
 
@@ -271,8 +277,8 @@ def test_the_table_has_sums_and_what_they_omit() -> None:
 
 def test_the_pages_have_the_costs_of_each_store() -> None:
     page, readme = ((ROOT / name).read_text() for name in ("docs/costs.md", "README.md"))
-    settings = read_settings({"family": "p5"})
-    costs = {nodes: metrics_cost(settings, nodes) for nodes in (1, 16, 256)}
+    of = (read_settings({"family": "p5", "nodes": nodes}) for nodes in (1, 16, 256))
+    costs = {each.nodes: metrics_cost(config_before_deploy(each)) for each in of}
     for nodes, cost in costs.items():
         sums = " | ".join(f"{each:.0f}" for each in (cost.cloudwatch, cost.prometheus, cost.amp))
         assert f"\n| {nodes} | {sums} |\n" in page
@@ -282,7 +288,7 @@ def test_the_pages_have_the_costs_of_each_store() -> None:
 
 
 def test_doubt_about_prices_is_said() -> None:
-    cost = metrics_cost(read_settings({"nodes": "4"}))
+    cost = metrics_cost(config_before_deploy(read_settings({"nodes": "4"})))
     line = render_metrics_cost(cost)
     assert line.startswith("Metrics of 4 nodes")
     assert "unconfirmed" not in line

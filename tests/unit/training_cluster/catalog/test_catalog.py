@@ -16,9 +16,8 @@ from training_cluster.catalog.families import (
     load_family,
 )
 from training_cluster.catalog.family import FACTS, UNCONFIRMED, Size
+from training_cluster.cluster.fleet import PRIVATE_PREFIX, RESERVED_ADDRESSES
 from training_cluster.problems import ConfigurationError
-from training_cluster.queues.queue import ComputeResource, NodeType
-from training_cluster.rules.network import PRIVATE_PREFIX, RESERVED_ADDRESSES
 
 TYPES = [(name, each) for name in family_names() for each in load_family(name).sizes]
 
@@ -40,10 +39,8 @@ def test_sockets_and_cores_agree_with_ec2() -> None:
 
 def test_the_most_nodes_of_any_size_have_addresses() -> None:
     for name, instance_type in TYPES:
-        family = load_family(name)
-        type_ = NodeType(name=instance_type, family=family, size=family.sizes[instance_type])
-        resource = ComputeResource(name="gpu", types=(type_,), min_count=0, max_count=4096)
-        nodes = resource.max_count * resource.addresses + load_base().cpu_queue.nodes
+        size = load_family(name).sizes[instance_type]
+        nodes = 4096 * (1 if size.efa else size.network_cards) + load_base().cpu_queue.nodes
         free = 2 ** (32 - PRIVATE_PREFIX) - 5  # AWS keeps five
         assert nodes + RESERVED_ADDRESSES <= free, instance_type
 

@@ -16,7 +16,8 @@ from tests.unit.training_cluster.monitoring.monitored import (
     widgets,
 )
 from training_cluster.monitoring.dashboard import LIBRARY_ALARMS
-from training_cluster.monitoring.metrics import LAUNCH_FAILURES, NODE_STATES
+from training_cluster.monitoring.metrics import NODE_STATES
+from training_cluster.monitoring.published import LAUNCH_FAILURES
 from training_cluster.paths import ASSETS
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings

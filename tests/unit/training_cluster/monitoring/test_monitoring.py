@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Annotations, Match
 
-from ops.price.metrics import ALARM_METRICS
 from tests.unit.resource_schemas import resource_schema
 from tests.unit.training_cluster.monitoring.monitored import (
     EMAIL,
@@ -18,7 +17,7 @@ from tests.unit.training_cluster.monitoring.monitored import (
     text,
 )
 from training_cluster.flags.account import CLUSTER_TAG, REGIONS_WITHOUT_BUDGETS
-from training_cluster.monitoring.metrics import LAUNCH_FAILURES
+from training_cluster.monitoring.published import LAUNCH_FAILURES, Published
 from training_cluster.paths import ASSETS
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.problems import ConfigurationError
@@ -59,14 +58,14 @@ def test_a_node_without_a_start_alarms() -> None:
     assert braked["Threshold"] == 0
 
 
-@pytest.mark.parametrize(
-    ("section", "missing"),
-    [
-        ("{Alarms: {Enabled: false}}", {"SchedulerSilent"}),
-        ("{Dashboards: {CloudWatch: {Enabled: false}}}", {"NodesNotStarting"}),
-        ("{Logs: {CloudWatch: {Enabled: false}}}", {"SchedulerSilent", "NodesNotStarting"}),
-    ],
-)
+SWITCHED_OFF = [
+    ("{Alarms: {Enabled: false}}", {"SchedulerSilent"}),
+    ("{Dashboards: {CloudWatch: {Enabled: false}}}", {"NodesNotStarting"}),
+    ("{Logs: {CloudWatch: {Enabled: false}}}", {"SchedulerSilent", "NodesNotStarting"}),
+]
+
+
+@pytest.mark.parametrize(("section", "missing"), SWITCHED_OFF)
 def test_no_alarm_needs_a_missing_filter(tmp_path: Path, section: str, missing: set[str]) -> None:
     file = tmp_path / "overrides.yaml"
     file.write_text(f"Monitoring: {section}\n")
@@ -81,10 +80,14 @@ def test_no_alarm_needs_a_missing_filter(tmp_path: Path, section: str, missing: 
     )
 
 
-def test_the_price_counts_the_metrics_of_alarms() -> None:
-    found = alarms(monitored()).values()
+@pytest.mark.parametrize("section", ["{}", *(section for section, _ in SWITCHED_OFF)])
+def test_the_price_counts_the_metrics_of_alarms(tmp_path: Path, section: str) -> None:
+    file = tmp_path / "overrides.yaml"
+    file.write_text(f"Monitoring: {section}\n")
+    found = alarms(monitored(overrides=str(file))).values()
     stats = [sum("MetricStat" in each for each in alarm.get("Metrics", [])) or 1 for alarm in found]
-    assert sum(stats) == ALARM_METRICS
+    config = config_before_deploy(read_settings({"overrides": str(file)}))
+    assert sum(stats) == Published.by(config).alarm_metrics
 
 
 @pytest.mark.parametrize("metrics", ["cloudwatch", "prometheus"])

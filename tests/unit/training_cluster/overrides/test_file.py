@@ -7,7 +7,7 @@ import pytest
 from tests.unit.sentences import assert_sentences
 from tests.unit.training_cluster.conftest import Write
 from training_cluster.overrides.file import read_overrides, upload_key
-from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
+from training_cluster.pcluster.check import checked_config
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -67,7 +67,7 @@ def test_a_mistake_is_one_message(write: Write, tmp_path: Path) -> None:
         for short, long in SHORT.items():
             content = content.replace(short, long)
         settings = read_settings({"overrides": write(content)})
-        check_cluster_config(config_before_deploy(settings), settings)
+        checked_config(settings)
 
     assert_sentences("overrides", MISTAKES.splitlines()[1:], read, tmp_path)
 
@@ -83,14 +83,14 @@ def test_settings_that_slurm_reads_are_taken(write: Write, action: str) -> None:
         "[{Name: p4d, CustomSlurmSettings: {MemSpecLimit: 1}}]}]\n"
     )
     settings = read_settings({"overrides": given})
-    check_cluster_config(config_before_deploy(settings), settings)
+    checked_config(settings)
 
 
 def test_a_wrong_form_ends_with_a_message(write: Write) -> None:
     """Before something is derived from it."""
     given = write("SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs, EbsSettings: {Size: x}}]")
     with pytest.raises(ConfigurationError, match=r"EbsSettings\.Size: expected a whole number, found text"):
-        config_before_deploy(read_settings({"overrides": given}))
+        checked_config(read_settings({"overrides": given}))
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

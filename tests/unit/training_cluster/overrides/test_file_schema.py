@@ -109,8 +109,7 @@ def outcomes(tmp_path: Path, rendered: dict[str, Any]) -> dict[str, str]:
         file.write_text(yaml.safe_dump(wrap(value)), encoding="utf-8")
         try:
             settings = read_settings({**FLAGS, "overrides": str(file)})
-            config = check.config_before_deploy(settings)
-            check.check_cluster_config(config, settings)
+            config = check.checked_config(settings)
             found[path] = "kept" if is_kept(config, path, value) else "lost"
             rendered[path] = config
         except ConfigurationError as error:

@@ -15,7 +15,7 @@ from training_cluster.overrides.merge import merge, scripts_of
 from training_cluster.overrides.nodes import own_roles
 from training_cluster.overrides.reserved import reserved_keys
 from training_cluster.overrides.storage import managed_storage, with_retention
-from training_cluster.pcluster.check import check_cluster_config, config_before_deploy, override_changes
+from training_cluster.pcluster.check import checked_config, config_before_deploy, override_changes
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -27,9 +27,7 @@ def _rendered(**flags: str) -> dict[str, Any]:
 
 def _checked(flags: dict[str, str]) -> tuple[Settings, dict[str, Any]]:
     settings = read_settings(flags)
-    config = config_before_deploy(settings)
-    check_cluster_config(config, settings)
-    return settings, config
+    return settings, checked_config(settings)
 
 
 def _slurm(*settings: dict[str, Any]) -> dict[str, Any]:

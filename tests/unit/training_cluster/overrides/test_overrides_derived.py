@@ -14,6 +14,7 @@ import yaml
 from aws_cdk import Stack
 
 from ops.preflight.capacity.vcpus import wanted_instances
+from ops.price.metrics import metrics_cost
 from ops.price.price_book import catalog_book
 from ops.price.quote import make_quote
 from tests.unit.training_cluster.overrides.test_file_schema import FLAGS, SCHEMA, leaves, resolved, sample
@@ -60,6 +61,7 @@ def derived(config: Rendered, settings: Settings, empty: Path) -> dict[str, Any]
         "images": own_images(config, built=BUILT_IMAGE),
         "zone": zone_needs(settings, config),
         "instances": wanted_instances(config),
+        "metrics": metrics_cost(config),
         "volumes": list(volumes(config)),
         "quote": make_quote(settings, BOOK, config),
         "advice": [each.text for each in advice(settings, config)],

@@ -15,7 +15,7 @@ def test_a_config_that_is_refused_ends_synth(monkeypatch: pytest.MonkeyPatch) ->
     def no_scheduling(**_: object) -> dict[str, Any]:
         return {"Region": "us-east-1"}
 
-    monkeypatch.setattr("stacks.training_cluster_stack.render_cluster_config", no_scheduling)
+    monkeypatch.setattr("training_cluster.pcluster.check.render_cluster_config", no_scheduling)
     with pytest.raises(
         ConfigurationError, match=r"would refuse .* cluster_configs/p5\.yaml(?s:.*)Scheduling"
     ):

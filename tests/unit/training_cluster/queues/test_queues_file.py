@@ -6,9 +6,10 @@ import pytest
 
 from tests.unit.sentences import assert_sentences
 from tests.unit.training_cluster.conftest import Write
+from training_cluster.cluster.fleet import compute_nodes
 from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
+from training_cluster.pcluster.check import checked_config, config_before_deploy
 from training_cluster.queues.file import make_queue, read_queues
 from training_cluster.queues.queue import Queue
 from training_cluster.rules.context import read_settings
@@ -66,7 +67,7 @@ def test_compute_resources_are_items_with_names(write: Write) -> None:
         ("small", 0, 10),
         ("large", 1, 2),
     ]
-    assert (found.nodes, found.static_nodes, found.addresses) == (12, 1, 12)
+    assert (found.nodes, found.static_nodes) == (12, 1)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,9 @@ def test_compute_resources_are_items_with_names(write: Write) -> None:
     ],
 )
 def test_without_efa_every_network_card_has_an_address(write: Write, resource: str, addresses: int) -> None:
-    assert queue(write(f"a: {resource}")).addresses == addresses
+    config = config_before_deploy(settings(write(f"a: {resource}")))
+    (_, found) = compute_nodes(config)
+    assert found.most * found.addresses == addresses
 
 
 def test_all_nodes_of_a_capacity_block_run(write: Write) -> None:
@@ -127,8 +130,7 @@ burst: {family: g5, partition: {State: DOWN}}
 
 def test_a_mistake_is_named_with_what_is_allowed(write: Write, tmp_path: Path) -> None:
     def read(text: str) -> None:
-        given = settings(write(text))
-        check_cluster_config(config_before_deploy(given), given)
+        checked_config(settings(write(text)))
 
     assert_sentences("queues", ["", *MISTAKES.strip().splitlines()], read, tmp_path)
 
@@ -157,7 +159,7 @@ def test_queues_of_the_file_come_last(write: Write) -> None:
         write("z: {family: g5}\na: {family: g6}"), family="p4d", cpu_queue="on", queue_name="train"
     )
     assert [each.name for each in found.all_queues] == ["train", "cpu", "z", "a"]
-    assert found.most_nodes == 2 + 4 + 2 + 2
+    assert sum(each.nodes for each in found.all_queues) == 2 + 4 + 2 + 2
     types = zone_needs(found, config_before_deploy(found))["InstanceTypes"]
     assert {"p4d.24xlarge", "m6i.16xlarge", "g5.48xlarge", "g6.48xlarge"} < set(types)
 
@@ -201,9 +203,9 @@ a:
 
 def test_what_is_reserved_is_not_on_demand(write: Write) -> None:
     reserved = f"{{name: two, instance_types: g5.xlarge, reservation: {CR}}}"
-    found = queue(write(f"a: {{compute_resources: [{{name: one, instance_types: g5.xlarge}}, {reserved}]}}"))
-    one, two = found.compute_resources
-    assert (found.capacity_of(one), found.capacity_of(two)) == ("ondemand", "reservation")
+    text = f"a: {{compute_resources: [{{name: one, instance_types: g5.xlarge}}, {reserved}]}}"
+    _, one, two = compute_nodes(config_before_deploy(settings(write(text))))
+    assert (one.kind, two.kind) == ("ondemand", "reservation")
 
 
 def test_a_group_of_reservations_may_have_several_types(write: Write) -> None:

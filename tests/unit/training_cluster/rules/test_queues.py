@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from training_cluster.pcluster.check import checked_config
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -44,7 +45,7 @@ def test_queues_that_do_not_go_together_are_refused(tmp_path: Path, line: str) -
     file.write_text(text)
     queues = {"queues": str(file)} if text.strip() else {}
     with pytest.raises(ConfigurationError) as raised:
-        read_settings(dict(each.split("=") for each in flags.split()) | queues)
+        checked_config(read_settings(dict(each.split("=") for each in flags.split()) | queues))
     assert [word for word in words if word not in str(raised.value)] == []
 
 
