@@ -61,7 +61,7 @@ class CustomSettings:
             elif files := files_of(key, value):
                 reason = f"reads {', '.join(files.values())}, which a script on the head node brings"
             else:
-                if value != "":
+                if value != "" or given == "":  # any word is left
                     yield key, value
                 continue
             self.left_out.append(f"{key}={value}: {reason}")
