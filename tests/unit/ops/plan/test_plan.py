@@ -399,6 +399,13 @@ def test_a_cluster_that_never_stood_is_replaced() -> None:
     assert "creation of this cluster failed" in shown(found)
 
 
+def test_former_flags_may_be_refused_after_failure(tmp_path: Path) -> None:
+    users = tmp_path / "users.yaml"  # nothing enforces the limit without accounting
+    users.write_text("accounts: {nlp: {gid: 6001, max_gpu_hours: 9}}\nusers: {alice: {uid: 5001}}\n")
+    account = deployed(status="CREATE_FAILED", users=str(users))
+    assert plan(account, users=str(users), accounting="new").state == "replaced"
+
+
 def test_somebody_elses_cluster_is_impossible() -> None:
     found = plan(deployed(owner=OTHER))
     assert found.state == "foreign"
