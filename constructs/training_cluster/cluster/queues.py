@@ -1,8 +1,5 @@
 """Pure renderer of the queues: Slurm partitions with their compute resources."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 from training_cluster.cluster.nodes import Rendered, bootstrap_action, iam, root_volume
 from training_cluster.cluster.resource_ids import ResourceIds
 from training_cluster.queues.queue import (
@@ -119,14 +116,6 @@ def scratch_of(queue: Rendered) -> str | None:
     storage = (queue.get("ComputeSettings") or {}).get("LocalStorage") or {}
     folder = (storage.get("EphemeralVolume") or {}).get("MountDir", DEFAULT_SCRATCH)
     return "/" + str(folder).strip("/")
-
-
-def placement_groups(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield PlacementGroup of each queue and compute resource of a config that has the key."""
-    queues = config.get("Scheduling", {}).get("SlurmQueues", ())
-    for node in (each for queue in queues for each in (queue, *queue.get("ComputeResources", ()))):
-        if group := (node.get("Networking") or {}).get("PlacementGroup"):
-            yield group
 
 
 def bill_accelerators(queues: list[Rendered]) -> None:

@@ -104,6 +104,14 @@ def placed_nodes(config: Config) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{part}.{key}[{each.get('Name')}]", each
 
 
+def placement_groups(config: Config) -> Iterator[Config]:
+    """Yield PlacementGroup of each queue and compute resource of a config that has the key."""
+    queues = config.get("Scheduling", {}).get("SlurmQueues", ())
+    for node in (each for queue in queues for each in (queue, *queue.get("ComputeResources", ()))):
+        if group := (node.get("Networking") or {}).get("PlacementGroup"):
+            yield group
+
+
 def _listed(config: Config, part: str, key: str) -> list[Any]:
     within = config.get(part)
     items = within.get(key) if isinstance(within, dict) else None

@@ -12,9 +12,8 @@ from typing import Any
 from aws_cdk import Aws, Token
 from aws_cdk.aws_iam import PolicyStatement
 
-from training_cluster.cluster.queues import placement_groups
 from training_cluster.overrides.merge import texts
-from training_cluster.overrides.nodes import node_policies
+from training_cluster.overrides.nodes import node_policies, placement_groups
 from training_cluster.overrides.storage import managed_storage, queue_subnets
 
 Config = Mapping[str, Any]

@@ -10,10 +10,9 @@ from ops.preflight.finding import Finding, finding
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 from training_cluster.cluster.deployed_ids import without_unmade
 from training_cluster.cluster.fleet import compute_nodes
-from training_cluster.cluster.queues import placement_groups
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
-from training_cluster.overrides.nodes import node_buckets, node_policies
+from training_cluster.overrides.nodes import node_buckets, node_policies, placement_groups
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.permissions.table import load
 
