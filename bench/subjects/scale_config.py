@@ -55,13 +55,13 @@ def main(file: Path) -> None:
     """Render, check and write the config once in this process."""
     from training_cluster.cluster.config import render_cluster_config  # noqa: PLC0415  # timed too
     from training_cluster.cluster.queues import render_queue  # noqa: PLC0415
-    from training_cluster.cluster.resource_ids import placeholders  # noqa: PLC0415
+    from training_cluster.cluster.resource_ids import PLACEHOLDERS  # noqa: PLC0415
     from training_cluster.pcluster.rules import rule_problems  # noqa: PLC0415
     from training_cluster.pcluster.schema import schema_problems  # noqa: PLC0415
     from training_cluster.rules.context import read_settings  # noqa: PLC0415
 
     settings = read_settings({"family": "p5", "nodes": str(NODES)})
-    ids = placeholders(image_id=None, bootstrap_budget_s=0)
+    ids = PLACEHOLDERS
     config = render_cluster_config(settings=settings, ids=ids)
     one = settings.first_queue
     (nodes,) = one.compute_resources

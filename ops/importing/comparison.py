@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ops.importing.translation import Config, Translation
 from training_cluster.cluster.bundle import bootstrap_budget_s
-from training_cluster.cluster.resource_ids import ResourceIds, placeholders, with_existing
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, ResourceIds, with_existing
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import (
     ADDED_TO,
@@ -62,8 +62,8 @@ class Unlike(NamedTuple):
 
 def ids_of(settings: Settings, region: str) -> ResourceIds:
     """Return the ids that the flags name; samples stand for what a deploy creates."""
-    samples = placeholders(image_id=None, bootstrap_budget_s=bootstrap_budget_s(settings))
-    return with_existing(replace(samples, region=region), settings)
+    samples = replace(PLACEHOLDERS, region=region, bootstrap_budget_s=bootstrap_budget_s(settings))
+    return with_existing(samples, settings)
 
 
 def in_their_keys(config: Config, settings: Settings) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from ops.plan.deployed import OWNER_TAG, Deployed
 from training_cluster.cluster.bundle import build_bundle
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.deployed_ids import Existing, deployed_ids, without_unmade
-from training_cluster.cluster.resource_ids import Database, existing_database, placeholders
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, Database, existing_database
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.stack_names import ACCOUNTING_STACK
 
-_FUTURE = placeholders(image_id="ami-0123456789abcdef0", bootstrap_budget_s=0)
+_FUTURE = replace(PLACEHOLDERS, image_id="ami-0123456789abcdef0", bootstrap_budget_s=0)
 
 
 @dataclass(frozen=True, kw_only=True)

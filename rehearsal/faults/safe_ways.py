@@ -238,6 +238,7 @@ def _try_zone(case: Case, person: _Person) -> Verdict:
         elsewhere = {"family": "p6-b200", "capacity": "spot"}
         said.append(person.is_refused_a_zone(**queue(3, **elsewhere)))
         assert '"Queues in other zones"' in said[-1], said[-1]
+        person.deploy("NetworkStack", **types)  # "Use instance types ... of" the zone
         vpc = person.account.outputs(NETWORK_STACK)["VpcId"]
         there = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.64.0/24", AvailabilityZone="us-east-1a")
         person.deploy("NetworkStack", **queue(4, **elsewhere, subnet_ids=[there["Subnet"]["SubnetId"]]))

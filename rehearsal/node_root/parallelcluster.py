@@ -10,7 +10,7 @@ import yaml
 from rehearsal.node_root.base import CLUSTER_USER
 from rehearsal.node_root.disk import Disk
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.cluster.resource_ids import PLACEHOLDERS
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import scripts_of
@@ -92,5 +92,5 @@ def actions(settings: Settings, node_type: str) -> list[list[str]]:
 
 
 def _config(settings: Settings, bundle_sha256: str) -> dict[str, Any]:
-    ids = placeholders(image_id=None, bootstrap_budget_s=60)
+    ids = replace(PLACEHOLDERS, bootstrap_budget_s=60)
     return render_cluster_config(settings=settings, ids=replace(ids, bundle_sha256=bundle_sha256))

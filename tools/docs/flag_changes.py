@@ -10,7 +10,7 @@ from typing import Any
 
 from ops.pcluster.update_policies import Refused, ask_library
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import ResourceIds, placeholders, with_existing
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, ResourceIds, with_existing
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
 
@@ -101,7 +101,7 @@ def _config(flags: Mapping[str, str]) -> dict[str, Any]:
 
 def ids_of(settings: Settings) -> ResourceIds:
     """Return sample ids, and those of existing resources that flags name."""
-    ids = placeholders(image_id="ami-0123456789abcdef0", bootstrap_budget_s=600)
+    ids = replace(PLACEHOLDERS, image_id="ami-0123456789abcdef0", bootstrap_budget_s=600)
     if settings.node_image.startswith("ami-"):
         ids = replace(ids, image_id=settings.node_image)
     return with_existing(ids, settings)

@@ -95,36 +95,31 @@ def with_existing(ids: ResourceIds, settings: Settings) -> ResourceIds:
     return replace(ids, **{name: value for name, value in given.items() if value})
 
 
-def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceIds:
-    """Return ids of the right form for everything, to check a config before any resource exists."""
-    return ResourceIds(
-        region="us-east-1",
-        public_subnet_id="subnet-0aaaaaaaaaaaaaaaa",
-        private_subnet_id="subnet-0bbbbbbbbbbbbbbbb",
-        node_security_group_id="sg-0cccccccccccccccc",
-        key_name="training-key",
-        lustre_id="fs-0dddddddddddddddd",
-        efs_id="fs-0eeeeeeeeeeeeeeee",
-        bucket_name="bucket",
-        nodes_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-nodes",
-        datasets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-datasets",
-        bundle_sha256="e" * 64,
-        bootstrap_budget_s=bootstrap_budget_s,
-        image_id=image_id,
-        placement_group_name="group",
-        users_role_name="users",
-        login_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-login",
-        metrics_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-metrics",
-        buckets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-buckets",
-        database=Database(
-            uri=f"database.example.com:{MYSQL_PORT}",
-            user="slurm",
-            secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",  # noqa: S106
-        ),
-    )
-
-
-PLACEHOLDERS = placeholders(image_id=None, bootstrap_budget_s=0)
+PLACEHOLDERS = ResourceIds(
+    region="us-east-1",
+    public_subnet_id="subnet-0aaaaaaaaaaaaaaaa",
+    private_subnet_id="subnet-0bbbbbbbbbbbbbbbb",
+    node_security_group_id="sg-0cccccccccccccccc",
+    key_name="training-key",
+    lustre_id="fs-0dddddddddddddddd",
+    efs_id="fs-0eeeeeeeeeeeeeeee",
+    bucket_name="bucket",
+    nodes_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-nodes",
+    datasets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-datasets",
+    bundle_sha256="e" * 64,
+    bootstrap_budget_s=0,
+    placement_group_name="group",
+    users_role_name="users",
+    login_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-login",
+    metrics_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-metrics",
+    buckets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-buckets",
+    database=Database(
+        uri=f"database.example.com:{MYSQL_PORT}",
+        user="slurm",
+        secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",  # noqa: S106
+    ),
+)
+"""Ids of the right form for everything, to check a config before any resource exists."""
 
 
 def network_subnets(settings: Settings) -> set[str]:

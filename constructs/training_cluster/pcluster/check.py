@@ -1,6 +1,7 @@
 """Check of the cluster config before any resource exists: against the schema, then pure rules."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from training_cluster.cluster.bundle import bootstrap_budget_s
@@ -8,7 +9,7 @@ from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.fleet import PRIVATE_PREFIX, RESERVED_ADDRESSES, addresses_in, compute_nodes
 from training_cluster.cluster.nodes import has_accounting
 from training_cluster.cluster.queues import WEIGHTS
-from training_cluster.cluster.resource_ids import PLACEHOLDERS, placeholders, with_existing
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, with_existing
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.config_diff import differences, shown
@@ -73,7 +74,7 @@ def config_before_deploy(settings: Settings) -> dict[str, Any]:
     Raises:
         ConfigurationError: ParallelCluster's schema refuses it, so nothing can be derived from it.
     """
-    ids = placeholders(image_id=BUILT_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
+    ids = replace(PLACEHOLDERS, image_id=BUILT_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
     config = render_cluster_config(settings=settings, ids=with_existing(ids, settings))
     _refuse(schema_problems(config), settings)
     return config

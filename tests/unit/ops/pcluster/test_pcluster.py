@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from ops.pcluster.dry_run import account_environment, dry_run, errors_without_aw
 from ops.pcluster.update_policies import ask_library
 from ops.usage import OpsError
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.cluster.resource_ids import PLACEHOLDERS
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
@@ -102,7 +103,7 @@ def test_refused_changes_have_the_library_s_reason() -> None:
 def test_the_library_judges_running_and_stopped_fleets(
     after: dict[str, str], running: bool, stopped: bool
 ) -> None:
-    ids = placeholders(image_id="ami-0123456789abcdef0", bootstrap_budget_s=600)
+    ids = replace(PLACEHOLDERS, image_id="ami-0123456789abcdef0", bootstrap_budget_s=600)
     configs = [render_cluster_config(settings=read_settings(flags), ids=ids) for flags in ({}, after)]
     (answer,) = ask_library([(configs[0], configs[1])])
     assert bool(answer.running) is running

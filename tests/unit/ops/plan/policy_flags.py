@@ -1,7 +1,7 @@
 """Flags with which a cluster has policies that others lack, for `trainctl plan` and `preflight`."""
 
 from tests.unit.training_cluster.rules.test_rules import WORKSPACE
-from training_cluster.cluster.resource_ids import ResourceIds, placeholders
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, ResourceIds
 
 _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:webhook-AbCdEf"
 _PROMETHEUS = {"metrics": "prometheus"}
@@ -14,12 +14,10 @@ POLICY_FLAGS: tuple[dict[str, str], ...] = (
     {"read_buckets": "my-data"},
     {"write_buckets": "my-data"},
 )
-PLACEHOLDERS = [
-    getattr(placeholders(image_id=None, bootstrap_budget_s=0), field) for field in ResourceIds.own_policies()
-]
+NAMES = [getattr(PLACEHOLDERS, field) for field in ResourceIds.own_policies()]
 """ARNs of policies that exist nowhere."""
 
 
 def placeholders_in(config: str) -> list[str]:
     """Return the placeholders of policies in a config."""
-    return [each for each in PLACEHOLDERS if each in config]
+    return [each for each in NAMES if each in config]

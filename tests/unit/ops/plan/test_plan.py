@@ -23,7 +23,7 @@ from tests.unit.ops.fake_account import READS, REGION, Account, FakeStack, Refus
 from tests.unit.ops.jobs_head_node import job_line, slurm_answer
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import ResourceIds, existing_database, placeholders
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, ResourceIds, existing_database
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.flags.settings import Settings
@@ -66,22 +66,25 @@ OTHER = "arn:aws:cloudformation:us-east-1:123456789012:stack/Somebody/1"
 
 
 GROUP, HEAD_NODE = "TrainingClusterStack-PlacementGroup-x", "i-0123456789abcdef0"
-_IDS = placeholders(image_id=None, bootstrap_budget_s=0)
 POLICIES = {
     construct: f"arn:aws:iam::123456789012:policy/parallelcluster-{DEFAULT_CLUSTER}-{construct}-us-east-1"
     for construct in ResourceIds.own_policies().values()
 }
-BUNDLE_SHA256 = _IDS.bundle_sha256
+BUNDLE_SHA256 = PLACEHOLDERS.bundle_sha256
 _OUTPUTS: dict[str, dict[str, str]] = {
     "TrainingCluster-Network": {
         "VpcId": "vpc-0123456789abcdef0",
-        "PublicSubnetId": _IDS.public_subnet_id,
-        "PrivateSubnetId": _IDS.private_subnet_id,
-        "NodeSecurityGroupId": _IDS.node_security_group_id,
+        "PublicSubnetId": PLACEHOLDERS.public_subnet_id,
+        "PrivateSubnetId": PLACEHOLDERS.private_subnet_id,
+        "NodeSecurityGroupId": PLACEHOLDERS.node_security_group_id,
         "ZoneId": "use1-az4",
         "ZoneName": "us-east-1a",
     },
-    "TrainingCluster-Storage": {"BucketName": "bucket", "FileSystemId": _IDS.lustre_id, "EfsId": _IDS.efs_id},
+    "TrainingCluster-Storage": {
+        "BucketName": "bucket",
+        "FileSystemId": PLACEHOLDERS.lustre_id,
+        "EfsId": PLACEHOLDERS.efs_id,
+    },
     "TrainingClusterStack": {"HeadNodeInstanceId": HEAD_NODE},
 }
 
@@ -95,7 +98,7 @@ def stored_config(**flags: str) -> dict[str, Any]:
     settings = read_settings(flags)
     name = settings.cluster_name
     ids = replace(
-        _IDS,
+        PLACEHOLDERS,
         region=REGION,
         key_name=settings.key_name or f"{name}-key",
         placement_group_name=GROUP,

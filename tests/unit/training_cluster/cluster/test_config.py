@@ -19,7 +19,7 @@ from training_cluster.cluster.config import (
 )
 from training_cluster.cluster.job_environment import render_job_environments
 from training_cluster.cluster.queues import WEIGHTS
-from training_cluster.cluster.resource_ids import ResourceIds, placeholders
+from training_cluster.cluster.resource_ids import PLACEHOLDERS, ResourceIds
 from training_cluster.pcluster.check import config_problems
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
@@ -52,7 +52,7 @@ Config = dict[str, Any]
 
 
 def ids(**changes: Any) -> ResourceIds:
-    return replace(placeholders(image_id=IMAGE, bootstrap_budget_s=560), **changes)
+    return replace(replace(PLACEHOLDERS, image_id=IMAGE, bootstrap_budget_s=560), **changes)
 
 
 def render(**flags: str) -> Config:

@@ -1,12 +1,13 @@
 """The file of a directory: what the cluster config gets of it, and the message for each mistake in it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.sentences import assert_sentences
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.cluster.resource_ids import PLACEHOLDERS
 from training_cluster.directory.file import read_directory
 from training_cluster.pcluster.check import config_problems
 from training_cluster.problems import ConfigurationError
@@ -28,7 +29,7 @@ def written(folder: Path, text: str) -> str:
 
 def test_the_cluster_config_has_a_directory(tmp_path: Path) -> None:
     settings = read_settings({"directory": written(tmp_path, GOOD)})
-    config = render_cluster_config(settings=settings, ids=placeholders(image_id=None, bootstrap_budget_s=60))
+    config = render_cluster_config(settings=settings, ids=replace(PLACEHOLDERS, bootstrap_budget_s=60))
     assert config["DirectoryService"] == {
         "DomainName": "dc=corp,dc=example,dc=com",
         "DomainAddr": "ldaps://a.example.com,ldaps://b.example.com:1636",

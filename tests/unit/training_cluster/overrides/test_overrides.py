@@ -1,6 +1,7 @@
 """Overrides in the rendered config: what is merged, added, replaced, removed, refused, and kept."""
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import yaml
 
 from tests.unit.training_cluster.conftest import Write
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.cluster.resource_ids import PLACEHOLDERS
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.merge import merge, scripts_of
 from training_cluster.overrides.nodes import own_roles
@@ -21,7 +22,7 @@ from training_cluster.rules.context import read_settings
 
 
 def _rendered(**flags: str) -> dict[str, Any]:
-    ids = placeholders(image_id=None, bootstrap_budget_s=600)
+    ids = replace(PLACEHOLDERS, bootstrap_budget_s=600)
     return render_cluster_config(settings=read_settings(flags), ids=ids)
 
 
