@@ -18,8 +18,8 @@ LAUNCH_FAILURES = (
 
 The last two exist since our queues have custom actions.
 """
-_ALWAYS_READ = 4
-"""Metrics of the alarms that need nothing of it: the head node's checks, two of Lustre, braked checks."""
+_FROM_ELSEWHERE = 4
+"""Metrics of our alarms that ParallelCluster does not publish: the head node's checks, two of Lustre, brakes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class Published:
     @property
     def alarm_metrics(self) -> int:
         """Number of metrics that our alarms read (alarms.py), each of which is paid."""
-        return _ALWAYS_READ + self.heartbeat + self.launch_failures * len(LAUNCH_FAILURES)
+        return _FROM_ELSEWHERE + self.heartbeat + self.launch_failures * len(LAUNCH_FAILURES)
 
     @property
     def switched_off(self) -> tuple[str, ...]:
