@@ -1,11 +1,12 @@
 """Completes a config that is a template: values that are still open become samples of the right form."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ops.importing.config_file import branches, joined_text
 from training_cluster.catalog.family import AWS_ID, INSTANCE_TYPE
+from training_cluster.overrides.merge import texts
 from training_cluster.pcluster.config_diff import shown
 from training_cluster.pcluster.schema import is_valid, misread, with_types
 
@@ -58,9 +59,9 @@ class Completion:
                 continue  # a wrong value, which the schema reports
             place, names = _place(found, path)
             place[path[-1]] = self._of_schema(text, schema, names)
-        for names, text in _texts(found, ()):
-            if _OPEN.search(text) and names != ("Region",):
-                self._ask(names, text, "replace it in the files")
+        for where, text in texts(found):
+            if _OPEN.search(text) and where != "Region":
+                self._ask((where,), text, "replace it in the files")
         return found
 
     def _value(self, value: Any, path: tuple[str, ...]) -> Any:
@@ -129,16 +130,6 @@ def _place(config: Any, path: list[str | int]) -> tuple[Any, tuple[str, ...]]:
         name = config.get("Name", each) if isinstance(config, Mapping) else each
         names += [each] if isinstance(each, str) else [f"[{name}]"] if isinstance(config, Mapping) else []
     return place, tuple(names)
-
-
-def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    if isinstance(value, str):
-        yield path, value
-    for key, inner in value.items() if isinstance(value, Mapping) else ():
-        yield from _texts(inner, (*path, str(key)))
-    for number, inner in enumerate(value) if isinstance(value, list) else ():
-        name = inner.get("Name", number) if isinstance(inner, Mapping) else number
-        yield from _texts(inner, (*path, f"[{name}]"))
 
 
 def _dotted(path: tuple[str, ...]) -> str:

@@ -19,7 +19,7 @@ LAUNCH_FAILURES = (
 The last two exist since our queues have custom actions.
 """
 _FROM_ELSEWHERE = 4
-"""Metrics of our alarms that ParallelCluster does not publish: the head node's checks, two of Lustre, brakes."""
+"""Metrics of our alarms that others publish: the head node's checks, two of Lustre, braked checks."""
 
 
 @dataclass(frozen=True, kw_only=True)

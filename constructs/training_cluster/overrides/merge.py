@@ -182,13 +182,14 @@ def _lines(items: Any) -> list[dict[str, Any]]:
 
 
 def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each value of a config that is text."""
+    """Yield path and text of each value of a config that is text; items have their names or numbers."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from texts(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from texts(inner, f"{path}[{number}]")
+            name = inner.get("Name", number) if isinstance(inner, Mapping) else number
+            yield from texts(inner, f"{path}[{name}]")
     elif isinstance(value, str):
         yield path, value
 
