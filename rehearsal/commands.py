@@ -13,10 +13,10 @@ from types import FrameType
 import psutil
 
 from rehearsal import processes
+from rehearsal.containers.base import check_machine
 from rehearsal.head_node import MAX_NODES
 from rehearsal.local_slurm import stop_processes
 from rehearsal.narrator import Narrator
-from rehearsal.node_root.base import check_machine
 from rehearsal.problems import RehearsalError
 from rehearsal.prove import CASES
 from rehearsal.run import INTERRUPTS, Options, Rehearsal, ignore_interrupts, workloads

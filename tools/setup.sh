@@ -214,7 +214,7 @@ tidy() {
   done
 }
 
-# mmdebstrap makes throw-away machines (rehearsal/node_root), and a test of the nodes' firewall runs iptables. Both need
+# mmdebstrap makes throw-away machines (tests/slow/node_root), and a test of the nodes' firewall runs iptables. Both need
 # root's rights; without them their tests are skipped.
 install_programs() {
   local program

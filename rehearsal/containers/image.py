@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from rehearsal.node_root.base import NoRootError, make_base
+from rehearsal.containers.base import NoRootError, make_base
 from rehearsal.problems import RehearsalError
 
 # Enroot's defaults (ENROOT_SQUASH_OPTIONS): compression hardly shrinks Python packages and slows unpacking.

@@ -1,6 +1,6 @@
 """Nodes start in throw-away machines: every step that needs no hardware runs for real, and fails for real.
 
-S3 alone is played (rehearsal/node_root/stand_ins/aws.sh). Not run here is what NOT_RUN names.
+S3 alone is played (tests/slow/node_root/stand_ins/aws.sh). Not run here is what NOT_RUN names.
 """
 
 import shutil
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.node_root.disk import Disk, Entry
-from rehearsal.node_root.image_build import build_image
-from rehearsal.node_root.node import Bucket, Node, new_node, step_messages
+from tests.slow.node_root.disk import Disk, Entry
+from tests.slow.node_root.image_build import build_image
+from tests.slow.node_root.node import Bucket, Node, new_node, step_messages
 from training_cluster.catalog.steps import NODES, load_steps
 from training_cluster.paths import ASSETS
 from training_cluster.rules.context import read_settings

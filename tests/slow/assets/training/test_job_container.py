@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rehearsal.bootstrap import SHIMS
+from rehearsal.containers.base import NoRootError
 from rehearsal.containers.image import make_image
-from rehearsal.node_root.base import NoRootError
 from rehearsal.workspace import IMAGES
 from tests.slow.assets.training.tiny import TINY, WITH_REQUIREMENTS
 from tests.slow.assets.training.training import Training, losses, training_on_slurm

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rehearsal.node_root.disk import DISKS, remove_orphans
-from rehearsal.node_root.machine import Machine, new_machine
+from tests.slow.node_root.disk import DISKS, remove_orphans
+from tests.slow.node_root.machine import Machine, new_machine
 from training_cluster.paths import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -103,7 +103,7 @@ def test_nothing_stays_of_a_killed_machine(killed: str) -> None:
         [
             *(sys.executable, "-c"),
             "import sys\n"
-            "from rehearsal.node_root.machine import new_machine\n"
+            "from tests.slow.node_root.machine import new_machine\n"
             "with new_machine() as machine:\n"
             "    print(machine.disk.folder, flush=True)\n"
             "    machine.run('bash', '-c', 'setsid sleep $0 & sleep $0', sys.argv[1])\n",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from rehearsal.node_root.base import FOLDER
+from rehearsal.containers.base import FOLDER
 
 DISKS = FOLDER / "disks"
 

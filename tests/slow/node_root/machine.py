@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from rehearsal.node_root.base import FOLDER, make_base
-from rehearsal.node_root.disk import Disk, new_disk
+from rehearsal.containers.base import FOLDER, make_base
+from tests.slow.node_root.disk import Disk, new_disk
 
 _ENTER = Path(__file__).with_name("enter.sh")
 # The environment of cloud-init.

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.node_root.base import FOLDER
-from rehearsal.node_root.disk import Disk
-from rehearsal.node_root.machine import Finished, Machine, new_machine
-from rehearsal.node_root.parallelcluster import actions, write_image, write_node
+from rehearsal.containers.base import FOLDER
+from tests.slow.node_root.disk import Disk
+from tests.slow.node_root.machine import Finished, Machine, new_machine
+from tests.slow.node_root.parallelcluster import actions, write_image, write_node
 from training_cluster.cluster.bundle import build_uploads
 from training_cluster.cluster.nodes import bootstrap_prefix
 from training_cluster.flags.settings import Settings

@@ -1,4 +1,4 @@
-"""The base system of throw-away machines, made once from the mirror that this machine's apt uses."""
+"""The base system of containers here and of the tests' throw-away machines, from the mirror that apt uses."""
 
 import fcntl
 import hashlib

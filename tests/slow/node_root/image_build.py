@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from rehearsal.node_root.machine import Finished, Machine
-from rehearsal.node_root.node import Bucket
+from tests.slow.node_root.machine import Finished, Machine
+from tests.slow.node_root.node import Bucket
 from training_cluster.cluster.bundle import build_image_bundle
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from rehearsal.node_root.base import CLUSTER_USER
-from rehearsal.node_root.disk import Disk
+from rehearsal.containers.base import CLUSTER_USER
+from tests.slow.node_root.disk import Disk
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import PLACEHOLDERS
 from training_cluster.flags.cluster import PCLUSTER_VERSION
