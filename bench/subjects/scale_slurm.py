@@ -103,11 +103,11 @@ def hosts(first: int, count: int) -> str:
     return f"{PARTITION}-dy-{_RESOURCE.name}-[{first}-{first + count - 1}]"
 
 
-def allocate_all(slurm: BigSlurm, sizes: Sequence[int] = SIZES) -> list[Allocation]:
-    """Run jobs of these sizes, each on nodes that are powered down; the nodes stay up. Raises SlurmError."""
+def allocate_all(slurm: BigSlurm) -> list[Allocation]:
+    """Run jobs of all SIZES, each on nodes that are powered down; the nodes stay up. Raises SlurmError."""
     time.sleep(_QUIET_S)
     first, found = 1, []
-    for size in sizes:
+    for size in SIZES:
         found.append(_allocate(slurm, first, size))
         first += size
     return found

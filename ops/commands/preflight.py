@@ -13,7 +13,6 @@ def preflight(
         bool,
         typer.Option("--dry-run", help="Also run ParallelCluster's validators. Takes up to a minute."),
     ] = False,
-    dryrun: Annotated[bool, typer.Option("--dryrun", hidden=True, help="Old name of --dry-run.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check whether a deploy with these flags would succeed and its cluster would work. Changes nothing.
@@ -39,7 +38,7 @@ def preflight(
         findings = run_checks(
             settings,
             account_clients(),
-            dryrun=dry_run or dryrun,
+            dryrun=dry_run,
             qualifier=str(read.get(QUALIFIER_KEY, DEFAULT_QUALIFIER)),
             starts=lambda name: shown.update(f"preflight: {name}"),
         )

@@ -3,7 +3,6 @@
 import json
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from rehearsal.monitoring.prometheus import query_range
 from training_cluster.paths import ROOT
@@ -36,10 +35,10 @@ class Asked:
         return next(found, None)
 
 
-def board_queries(folder: Path = BOARDS) -> list[tuple[str, str, str]]:
+def board_queries() -> list[tuple[str, str, str]]:
     """List board, panel and query of all boards, with Grafana's variables replaced."""
     found = []
-    for file in sorted(folder.glob("*.json")):
+    for file in sorted(BOARDS.glob("*.json")):
         board = json.loads(file.read_text())
         for panel in board["panels"]:
             for target in panel["targets"]:
