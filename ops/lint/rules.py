@@ -30,10 +30,6 @@ class Rule(BaseModel):
     problem: str
     source: str
     instead: str
-    bad: tuple[str, ...] = Field(min_length=1)
-    """Scripts that break the rule once each."""
-    good: tuple[str, ...] = Field(min_length=1)
-    """Scripts that break no rule."""
 
     @field_validator("match", "requires", "only_with", "unless_with")
     @classmethod

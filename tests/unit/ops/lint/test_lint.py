@@ -7,6 +7,7 @@ import pytest
 from ops.lint.command import lint, lint_files
 from ops.lint.rules import load_rules
 from ops.lint.shell import read_subjects
+from training_cluster.catalog.yaml_file import read_yaml
 from training_cluster.paths import ROOT, TRAINING
 
 OURS = [
@@ -14,8 +15,9 @@ OURS = [
     *(ROOT / "ops" / "workload_template").glob("*.sh"),
 ]
 
-BAD = [(rule.id, script) for rule in load_rules().values() for script in rule.bad]
-GOOD = [(rule.id, script) for rule in load_rules().values() for script in rule.good]
+EXAMPLES = read_yaml(Path(__file__).with_name("examples.yaml"))
+BAD = [(rule, script) for rule in load_rules() for script in EXAMPLES[rule]["bad"]]
+GOOD = [(rule, script) for rule in load_rules() for script in EXAMPLES[rule]["good"]]
 
 
 def found(script: str) -> list[tuple[int, str]]:
