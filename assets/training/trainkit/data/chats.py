@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainkit.data.documents import Rows
 from trainkit.data.hub_text import fetched_documents
+from trainkit.data.rows import Rows
 from trainkit.data.shards import FIRST, TRAINED, Manifest, ShardError, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
 from trainkit.data.tokenize_unit import ARRAY_TYPES, Encode, Recipe, Unit

@@ -14,11 +14,12 @@ import io
 import itertools
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from trainkit.data.rows import TEXTS, Rows, parquet_rows
 from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import Part, ReadUnit, Unit
 
@@ -36,9 +37,6 @@ BUNDLE_BYTES = 2**22
 BLOCK_CHARACTERS = 4000
 # Long lines are read in parts of this size, so that memory remains constant.
 LINE_BYTES = 2**20
-ROWS = 256
-PAIR = ("chosen", "rejected")
-"""Names of the two answers of a preference pair."""
 # More text than this does not improve a vocabulary, but takes memory.
 SAMPLE_CHARACTERS = 100_000_000
 SAMPLE_UNITS = 8
@@ -51,8 +49,8 @@ class Piece(Unit):
     file: Path
     start: int = 0
     end: int | None = None
-    is_last: bool = True
-    """True if a document of plain text ends with this piece."""
+    last: int | None = None
+    """End of the document of plain text in the file; None for that of the piece."""
 
     def open(self) -> IO[bytes]:
         """Open the file, of which this is a part."""
@@ -175,7 +173,7 @@ def pieces_of(
             file=file,
             start=a,
             end=None if is_whole else b,
-            is_last=number == len(cuts),
+            last=None if is_whole else end,
         )
         for number, (a, b) in enumerate(cuts, start=1)
     ]
@@ -188,34 +186,6 @@ def _stamp(file: Path, folder: Path) -> str:
 
 def _sum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rows:
-    """Rules for the objects of *.jsonl and the rows of *.parquet."""
-
-    columns: tuple[str, ...]
-    """Columns of parquet files, of which a file may have some."""
-    wanted: str
-    """Description of a valid row, for messages."""
-    document: Callable[[dict[str, Any]], str]
-    """Returns the document of a row. Raises ValueError, KeyError, TypeError or AttributeError."""
-
-    def wanted_instead(self, names: object) -> str:
-        """Return what a row with these names had to be, and what it is if that is known."""
-        is_pair = isinstance(names, Collection) and {*PAIR} <= {*names} and PAIR[0] not in self.columns
-        found = f', but a preference pair, which is for DPO: give its {PAIR[0]} chat as "messages"'
-        return self.wanted + found * is_pair
-
-
-def text_of(row: dict[str, Any]) -> str:
-    """Return the text of a row; null is an empty one."""
-    if not isinstance(text := row["text"], str | None):
-        raise TypeError(f"text is {text!r:.40}")
-    return text or ""
-
-
-TEXTS = Rows(columns=("text",), wanted='a JSON object with a string "text"', document=text_of)
 
 
 def documents_of(unit: Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[str, int]]:
@@ -234,13 +204,25 @@ def documents_of(unit: Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[
 
 
 def text_parts(piece: Piece) -> Iterator[tuple[str, int]]:
-    """Read plain text in Parts; the last block of a file is the end of its document."""
-    found = blocks(text_lines(piece))
+    """Read plain text in Parts; the block that reaches the end of the document is no Part.
+
+    The last pieces of a file have no line, and so no text, if a long one begins before them.
+    """
+    reached = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal reached
+        for at, line in raw_lines(piece, limit=LINE_BYTES):
+            reached = at + len(line)
+            yield line
+
+    found = blocks(decoded(lines()))
     block = next(found, "")
     for following in found:
         yield Part(block), len(block.encode())
         block = following
-    yield block if piece.is_last else Part(block), len(block.encode())
+    if block:
+        yield block if reached >= (piece.last or 0) else Part(block), len(block.encode())
 
 
 def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
@@ -275,11 +257,10 @@ def raw_lines(piece: Piece, *, limit: int = -1) -> Iterator[tuple[int, bytes]]:
         raise ShardError(f"{piece.file} cannot be read ({error}): replace it, and submit again.") from error
 
 
-def text_lines(piece: Piece) -> Iterator[str]:
-    """Read lines of UTF-8 with their ends, long lines in parts; invalid bytes become U+FFFD."""
-    # A part may end within a character, which the next part completes.
+def decoded(parts: Iterable[bytes]) -> Iterator[str]:
+    """Decode UTF-8, of which a part may end within a character; invalid bytes become U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for _, part in raw_lines(piece, limit=LINE_BYTES):
+    for part in parts:
         yield decoder.decode(part)
     if rest := decoder.decode(b"", final=True):
         yield rest
@@ -299,34 +280,6 @@ def json_lines(piece: Piece, rows: Rows) -> Iterator[tuple[str, int]]:
                 "remove it, and submit again."
             ) from error
         yield text, len(line)
-
-
-def parquet_rows(file: Path, rows: Rows) -> Iterator[tuple[str, int]]:
-    """Read the documents of a parquet file, some rows at a time."""
-    import pyarrow as pa  # noqa: PLC0415 (the rest of this file needs no package)
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    size, names = file.stat().st_size, list[str]()
-    try:
-        with pq.ParquetFile(file) as table:
-            names = table.schema_arrow.names
-            if not (columns := [name for name in rows.columns if name in names]):
-                raise ShardError(
-                    f'{file} has no column "{rows.columns[0]}" (it has {", ".join(names)}), so no row is '
-                    f"{rows.wanted_instead(names)}: rename one, and submit again."
-                )
-            size //= max(1, table.metadata.num_rows)
-            for batch in table.iter_batches(batch_size=ROWS, columns=columns):
-                for each in batch.to_pylist():
-                    yield rows.document(each), size
-    except (pa.ArrowException, OSError) as error:
-        raise ShardError(
-            f"{file} is not a readable parquet file ({error}): replace it, and submit again."
-        ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ShardError(
-            f"{file} has a row that is not {rows.wanted_instead(names)} ({error}): fix it, and submit again."
-        ) from error
 
 
 def sample(

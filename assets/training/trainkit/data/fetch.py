@@ -83,12 +83,12 @@ def download(
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     partial = to.with_name(f".{to.name}.part")
-    while expected.size_bytes is None or _size(partial) < expected.size_bytes:
-        before = _size(partial)
+    while expected.size_bytes is None or size_of(partial) < expected.size_bytes:
+        before = size_of(partial)
         try:
             curl(url, "--continue-at", "-", "--output", str(partial), headers=headers)
         except FetchError as error:
-            if _size(partial) <= before:
+            if size_of(partial) <= before:
                 raise FetchError(error.reason, f"{RESUME}, or copy the file to {to} yourself") from error
         else:
             break
@@ -133,8 +133,12 @@ def _from_bucket(bucket: DatasetBucket, key: str, file: Path, *, sha256: str | N
     return True
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.is_file() else 0
+def size_of(file: Path) -> int:
+    """Return the size of a file in bytes, 0 if it has just gone."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _git_sha1_of(file: Path, size: int) -> str:

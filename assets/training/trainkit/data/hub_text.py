@@ -16,14 +16,13 @@ from trainkit.data.documents import (
     COMPRESSED,
     OWN,
     TEXT_BYTES_A_COMPRESSED_BYTE,
-    TEXTS,
     Bundle,
     Piece,
-    Rows,
     documents_of,
 )
-from trainkit.data.fetch import FetchError
+from trainkit.data.fetch import FetchError, size_of
 from trainkit.data.lifecycle import LESS
+from trainkit.data.rows import TEXTS, Rows
 from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import Unit
 
@@ -37,7 +36,7 @@ TEXT_BYTES_A_DOWNLOADED_BYTE = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Download(Unit):
-    """A parquet file of the hub."""
+    """A file of the hub."""
 
     remote: hub.HubFile
     file: Path
@@ -58,10 +57,15 @@ def space_of(unit: Unit, *, shards: float = 1.0) -> float:
 
 def fetched_documents(unit: Download | Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[str, int]]:
     """Read the documents of a unit, after its download if it is a file of the hub."""
-    if isinstance(unit, Download):
-        hub.fetch(unit.remote, unit.file)
-        unit = Piece(name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file)
-    return documents_of(unit, rows=rows)
+    if not isinstance(unit, Download):
+        yield from documents_of(unit, rows=rows)
+        return
+    hub.fetch(unit.remote, unit.file)
+    kept = Piece(name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file)
+    try:
+        yield from documents_of(kept, rows=rows)
+    except ShardError as error:
+        raise ShardError(f"{error} Or take a corrected copy as your own text.") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +127,8 @@ class HubText:
 
     def downloaded(self, data: Path) -> str:
         """Return the progress of the download, to append to a progress line."""
-        size = sum(file.stat().st_size for file in self.kept_in(data).rglob("*.*"))
+        # A finished download gets another name meanwhile.
+        size = sum(map(size_of, self.kept_in(data).rglob("*.*")))
         return f"; {size / 1e6:,.1f} MB downloaded"
 
     def _missing(self, reason: str, data: Path) -> ShardError:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainkit.data.chats import ANSWERS, ChatEncoder, Chats, Render, Spans, checked
-from trainkit.data.documents import Rows
+from trainkit.data.rows import Rows
 from trainkit.data.shards import FIRST, ID_BITS, TRAINED, ShardError, Tokens, read_manifest
 
 if TYPE_CHECKING:

@@ -67,12 +67,15 @@ def hub_server(folder: Path) -> Iterator[Hub]:
         def do_GET(self) -> None:
             address, _, options = self.path.partition("?")
             parts = address.strip("/").split("/")
-            if parts[0] == "api" and len(parts) > 5:
+            if len(parts) < 5:  # such as the version of the package, which huggingface_hub asks for
+                self._not_found()
+                return
+            if parts[0] == "api":
                 kind, owner, name, what, _, *below = parts[1:]
                 root = hub.folder / kind / owner / name
                 at = root.joinpath(*below)
                 if not at.is_dir():
-                    self.send_error(404)
+                    self._not_found()
                     return
                 recursive = "recursive=true" in options.lower()
                 answer = hub.about(root) if what == "revision" else hub.listing(at, root, recursive=recursive)
@@ -87,10 +90,7 @@ def hub_server(folder: Path) -> Iterator[Hub]:
                 self.send_error(401)
                 return
             if not file.is_file():
-                self.send_response(404)
-                self.send_header("X-Error-Code", "EntryNotFound")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self._not_found()
                 return
             while hub.held and hub.held in self.path:
                 time.sleep(0.05)
@@ -99,6 +99,12 @@ def hub_server(folder: Path) -> Iterator[Hub]:
             self._send(206 if asked else 200, content[start:], start=start, whole=len(content))
 
         do_HEAD = do_GET  # noqa: N815
+
+        def _not_found(self) -> None:
+            self.send_response(404)
+            self.send_header("X-Error-Code", "EntryNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def _send(self, status: int, content: bytes, *, start: int = 0, whole: int = 0) -> None:
             self.send_response(status)

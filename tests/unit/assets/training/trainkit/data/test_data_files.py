@@ -56,11 +56,19 @@ def test_text_of_the_machine_is_gathered_once(stdlib: Path, tmp_path: Path) -> N
 
 
 def test_an_expected_error_ends_in_one_sentence() -> None:
-    def run() -> None:
-        raise WeightsError("there is no such model")
+    for error, sentence in (
+        (WeightsError("there is no such model"), "there is no such model$"),
+        (
+            PermissionError(13, "denied", "/data/x"),
+            "there is no permission for /data/x, which is another user",
+        ),
+    ):
 
-    with pytest.raises(SystemExit, match=r"^prepare\.py: there is no such model$"):
-        lifecycle.main(run)
+        def run(error: Exception = error) -> None:
+            raise error
+
+        with pytest.raises(SystemExit, match=rf"^prepare\.py: {sentence}"):
+            lifecycle.main(run)
 
 
 def test_too_little_space_is_refused(tmp_path: Path) -> None:

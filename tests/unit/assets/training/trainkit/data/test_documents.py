@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from trainkit.data import documents, words
 from trainkit.data.shards import ShardError
-from trainkit.data.tokenize_unit import split_of
+from trainkit.data.tokenize_unit import Part, split_of
 
 MORE = ("part/c4.json.gz", "part/d.jsonl.zst", "part/.hidden.txt", "part/settings.json", "part/e.parquet.gz")
 
@@ -69,7 +69,8 @@ def test_a_long_line_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monkey
     file.write_text(text, encoding="utf-8")
     for size in (8, 10**6):
         pieces = documents.pieces_of(file, tmp_path, piece_bytes=size)
-        parts = [part for piece in pieces for part in documents.text_lines(piece)]
+        lines = (line for piece in pieces for _, line in documents.raw_lines(piece, limit=10))
+        parts = list(documents.decoded(lines))
         assert "".join(parts) == text
         assert max(len(part) for part in parts) <= 10
     # Characters of two to four bytes, wherever the parts end.
@@ -116,7 +117,19 @@ def test_parts_of_one_file_have_one_split(tmp_path: Path) -> None:
     (tmp_path / "big.txt").write_text("x\n" * 500)
     pieces = documents.pieces_of(tmp_path / "big.txt", tmp_path, piece_bytes=100)
     assert len({split_of(piece, 0, validation_every=2) for piece in pieces}) == 1
-    assert [piece.is_last for piece in pieces] == [False] * 9 + [True]
+
+
+@pytest.mark.parametrize("text", ["x\n" * 500, "y" * 450 + "\n", "y\n" + "x" * 450, "x" * 99 + "\n"])
+def test_a_document_of_many_pieces_ends_once(tmp_path: Path, text: str) -> None:
+    (tmp_path / "big.txt").write_text(text)
+    for size in (50, 100, 1000):
+        found = [
+            part
+            for piece in documents.pieces_of(tmp_path / "big.txt", tmp_path, piece_bytes=size)
+            for part, _ in documents.documents_of(piece)
+        ]
+        assert "".join(found) == text
+        assert [type(part) is Part for part in found] == [*[True] * (len(found) - 1), False]
 
 
 def test_a_file_that_is_written_anew_is_another(tmp_path: Path) -> None:

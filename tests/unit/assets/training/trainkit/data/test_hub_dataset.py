@@ -39,7 +39,7 @@ def splits(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         return SimpleNamespace(config=SimpleNamespace(data_files=files))
 
     stand_in = SimpleNamespace(load_dataset_builder=load_dataset_builder)
-    monkeypatch.setitem(sys.modules, "datasets", stand_in)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "datasets", stand_in)
     return found
 
 
