@@ -121,6 +121,8 @@ def node(tmp_path: Path, python: Path, hub: Hub) -> Node:
         "INIT_FROM": "gpt2",
         "PREPARE_WORKERS": "2",
         "VALIDATION_EVERY": "50",
+        "EXPECTED_WORLD_SIZE": "2",
+        "GPT2_CONTEXT": "32",
     }
     return Node(tmp_path / "data", python, environment)
 
@@ -165,15 +167,15 @@ def test_own_text_of_three_kinds_is_one_corpus(node: Node) -> None:
     said = node.prepare(CORPUS="", INIT_FROM="scratch", VOCAB_SIZE="400")
     assert "training a tokenizer of 400 tokens" in said
     manifest = json.loads((node.data / "raw-vocab-400" / "manifest.json").read_text(encoding="utf-8"))
-    assert [part["name"] for part in manifest["source"]["parts"]] == ["a.txt", "b.jsonl", "c.parquet"]
+    assert [part["name"] for part in manifest["source"]["parts"]] == ["a.txt and 2 more"]
     ends = sum(
-        memoryview((node.data / "raw-vocab-400" / f"{split}-00001.bin").read_bytes())
+        memoryview((node.data / "raw-vocab-400" / f"{split}-00000.bin").read_bytes())
         .cast("H")
         .tolist()
         .count(0)
         for split in ("train", "val")
     )
-    assert ends == 500, "what looks like an end of text in a text is text"
+    assert ends == 1 + 500 + 99, "what looks like an end of text in a text is text"
 
 
 @pytest.fixture
