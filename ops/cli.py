@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ops.account.region_and_profile import choose_account
+from ops.commands.buying.capacity import capacity
 from ops.commands.cancel import cancel
 from ops.commands.check_nodes import check_nodes
 from ops.commands.connect import connect
@@ -87,6 +88,7 @@ def _add(command: Callable[..., None], panel: str, example: str, *, name: str | 
 
 _add(preflight, BEFORE, "`trainctl preflight -c family=p4d -c image=build`")
 _add(price, BEFORE, "`trainctl price -c family=p5 -c nodes=4 --dataset-tokens 9e9`")
+_add(capacity, BEFORE, "`trainctl capacity --family p5 --nodes 16 --days 14`")
 _add(import_config, BEFORE, "`trainctl import cluster.yaml --out imported`", name="import")
 _add(image_plan, BEFORE, "`trainctl image-plan p4d -c os=alinux2023`")
 _add(plan, BEFORE, "`trainctl plan -c nodes=4 -c on_busy=drain`")

@@ -28,6 +28,7 @@ TESTED_WITH = {
     "constructs/training_cluster/network": "tests/unit/stacks/test_network_stack.py",
     "constructs/training_cluster/storage": "tests/unit/stacks/test_storage_stack.py",
     # Options and help of commands, whose work is in other folders.
+    "ops/commands/buying": "tests/unit/ops/capacity/test_search.py",
     "ops/commands/local": "tests/unit/ops/commands/test_commands.py",
     "ops/commands/people": "tests/unit/ops/users/test_users_deploy.py",
     # One command's checks, which read one account.

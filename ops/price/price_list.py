@@ -53,6 +53,16 @@ def spot_price(instance_type: str, *, zone: str | None, ec2: Any, now: datetime.
 
     None if EC2 has no such spot instance in the region. Raises botocore's errors.
     """
+    prices = spot_prices(instance_type, ec2=ec2, now=now)
+    if not prices:
+        return None
+    chosen = zone if zone in prices else max(prices, key=lambda each: prices[each])
+    among = "" if chosen == zone else f", the most expensive of {len(prices)} zone(s)"
+    return Price(usd=prices[chosen], date=now.date(), source=f"{SPOT} in {chosen}{among},")
+
+
+def spot_prices(instance_type: str, *, ec2: Any, now: datetime.datetime) -> dict[str, float]:
+    """Return the present prices of an hour, by the names of the region's zones. Raises botocore's errors."""
     history = every(
         *(ec2, "describe_spot_price_history", "SpotPriceHistory"),
         InstanceTypes=[instance_type],
@@ -63,8 +73,4 @@ def spot_price(instance_type: str, *, zone: str | None, ec2: Any, now: datetime.
     for each in history:
         price = (each["Timestamp"], float(each["SpotPrice"]))
         newest[each["AvailabilityZone"]] = max(price, newest.get(each["AvailabilityZone"], price))
-    if not newest:
-        return None
-    chosen = zone if zone in newest else max(newest, key=lambda each: newest[each][1])
-    among = "" if chosen == zone else f", the most expensive of {len(newest)} zone(s)"
-    return Price(usd=newest[chosen][1], date=now.date(), source=f"{SPOT} in {chosen}{among},")
+    return {zone: usd for zone, (_, usd) in newest.items()}

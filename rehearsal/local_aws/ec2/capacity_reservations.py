@@ -94,7 +94,11 @@ def install() -> None:
         ),
     )
     moto_actions.add(
-        "ec2", create_capacity_reservation, describe_capacity_reservations, cancel_capacity_reservation
+        "ec2",
+        create_capacity_reservation,
+        describe_capacity_reservations,
+        cancel_capacity_reservation,
+        get_spot_placement_scores,
     )
 
 
@@ -166,6 +170,15 @@ def cancel_capacity_reservation(self: Any) -> Any:
         )
     reservation.cancelled = True
     return moto_actions.answer(Return=True)
+
+
+def get_spot_placement_scores(self: Any) -> Any:
+    """Answer GetSpotPlacementScores: the same score for every zone of this region with the first type."""
+    type_, *_ = parameter(self, "InstanceTypes")
+    is_here = REGION in parameter(self, "RegionNames", [REGION])
+    zones = zones_with(type_) if is_here else []
+    scores = [{"Region": REGION, "AvailabilityZoneId": zone_id(zone), "Score": 3} for zone in zones]
+    return moto_actions.answer(SpotPlacementScores=scores)
 
 
 def _find(id_: str) -> Reservation:
