@@ -151,6 +151,6 @@ def _load(checkpoint: Path, rank: Rank, model: Any, optimizer: Any) -> None:
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])
     for name, each in state.items():
-        parameter, _, key = name.rpartition(".")
+        owner, _, key = name.rpartition(".")
         # A copy, since what was loaded is the mapped file.
-        optimizer.state[parameters[parameter]][key] = each.to(rank.accelerator.device, copy=True)
+        optimizer.state[parameters[owner]][key] = each.to(rank.accelerator.device, copy=True)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import behind
 import loop
+import saving
 import torch
 from accelerate import Accelerator
 from model import make_model, make_optimizer
@@ -163,6 +164,18 @@ def other_data(folder: Path) -> str:
     return refusal(lambda: loop.resume(rank, None, None))
 
 
+def copied(folder: Path) -> dict[str, Any]:
+    """Update weights that a save still copies; return whether they were as before when the copy ended."""
+    scene, found = Scene(folder), {}
+    model, optimizer = scene.accelerator.prepare(scene.model, make_optimizer(scene.model, scene.settings))
+    weight = next(model.parameters())
+    before = weight.detach().clone()
+    save = saving.Saving(scene.rank, model, optimizer)
+    save._copied = SimpleNamespace(result=lambda: found.update(copied=torch.equal(weight, before)))
+    loop.update(scene.accelerator, model, optimizer, [IDS])
+    return found | {"updated": not torch.equal(weight, before)}
+
+
 def main() -> None:
     """Print what happened in each scene."""
     found = {}
@@ -175,6 +188,8 @@ def main() -> None:
             found["slow"] = Scene(Path(folder), slow_s=0.0).train()
         with tempfile.TemporaryDirectory() as folder:
             found["saved"] = Scene(Path(folder), saved_after=6).train()
+        with tempfile.TemporaryDirectory() as folder:
+            found["copied"] = copied(Path(folder))
         for name, refused in (("other data", other_data), ("alone", alone)):
             with tempfile.TemporaryDirectory() as folder:
                 found[name] = {"ended": refused(Path(folder)), "folder": folder}
