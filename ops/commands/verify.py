@@ -23,6 +23,12 @@ def verify(
             help="Also train on N nodes for about ten minutes, which costs money.",
         ),
     ] = None,
+    gpu: Annotated[
+        bool,
+        typer.Option(
+            "--gpu", help="Only compare one GPU node with recorded figures, for minutes, which costs money."
+        ),
+    ] = False,
     html: Html = None,
     force: Force = False,
     cluster: Cluster,
@@ -38,6 +44,7 @@ def verify(
     from ops.account.session import account_clients
     from ops.report.html import check_file, write_file
     from ops.usage import UsageError
+    from ops.verify import gpu as gpus
     from ops.verify import report
     from ops.verify.checks import run_checks
     from ops.verify.interruption import as_ctrl_c
@@ -45,19 +52,23 @@ def verify(
     from ops.verify.scene import open_scene
     from training_cluster.problems import ConfigurationError
 
-    if quick and nodes:
-        raise typer.BadParameter("--quick starts no node, --nodes starts some: give one of them.")
+    if quick + gpu + bool(nodes) > 1:
+        raise typer.BadParameter("--quick starts no node, --nodes some, --gpu one: give one of them.")
     if html:
         check_file(html, force=force, command="verify")
     try:
         scene = open_scene(cluster, account_clients(), say, nodes=nodes or 0)
+        scene = gpus.on_gpu_node(scene) if gpu else scene
     except (BotoCoreError, ClientError) as error:
         # 2, not 1: nothing was compared.
         raise UsageError(f"verify: {explain(error)}") from None
     except ConfigurationError as error:
         raise UsageError(str(error)) from None
     with as_ctrl_c():
-        results = [*run_checks(scene), *(run_node_checks(scene) if nodes else ())]
+        if gpu:
+            results = run_node_checks(scene, gpus.GPU_CHECKS, gpus.WORKLOADS)
+        else:
+            results = [*run_checks(scene), *(run_node_checks(scene) if nodes else ())]
     found = report.Report(
         cluster_name=scene.cluster.name,
         region=scene.cluster.region,

@@ -3,6 +3,7 @@
 import re
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,7 +17,7 @@ from ops.usage import OpsError
 from ops.verify.interruption import held
 from ops.verify.links import links_of, remove_versions
 from ops.verify.scene import Say, Scene
-from ops.verify.workloads import LIMIT_MIN, MOST_WAIT_MIN, settings_of
+from ops.verify.workloads import MOST_WAIT_MIN, settings_of
 from training_cluster.catalog.families import load_base
 
 # Lines of ranks begin with their numbers.
@@ -66,12 +67,19 @@ class JobSeen:
         return next((line for line in reversed(self.text.splitlines()) if line.strip()), "no output")
 
 
-def run_job(workload: str, scene: Scene, *, most_trained_s: float | None = None) -> JobSeen:
+def run_job(
+    workload: str,
+    scene: Scene,
+    *,
+    most_trained_s: float | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> JobSeen:
     """Submit a job on scene.nodes nodes, and wait for its end.
 
     Args:
         workload: a folder of the training scripts.
         most_trained_s: the job is cancelled this long after its first step; None: never.
+        settings: settings of the job; by default those with which it needs neither download nor bucket.
 
     Raises:
         OpsError: the job cannot run, or Slurm refused it.
@@ -81,9 +89,10 @@ def run_job(workload: str, scene: Scene, *, most_trained_s: float | None = None)
     request = JobRequest(
         workload=workload,
         nodes=scene.nodes,
-        settings={**settings_of(workload), RUN_NAME: name},
-        time_limit=str(LIMIT_MIN),
-        deadline=f"now+{LIMIT_MIN + MOST_WAIT_MIN}minutes",
+        partition=scene.partition,
+        settings={**(settings or settings_of(workload)), RUN_NAME: name},
+        time_limit=str(scene.limit_min),
+        deadline=f"now+{scene.limit_min + MOST_WAIT_MIN}minutes",
     )
     seen: JobSeen | None = None
     try:

@@ -1,6 +1,7 @@
 """Checks that start nodes: an all-reduce between them, and a training of ten minutes."""
 
 import re
+from collections.abc import Sequence
 
 from ops.report.record import Run
 from ops.report.source import read_on_cluster
@@ -57,7 +58,11 @@ def _starts_in_time(scene: Scene) -> tuple[bool, str]:
 
 
 def _is_called_healthy(scene: Scene) -> tuple[bool, str]:
-    job = _network_job(scene) if nodes_of(scene).network else _training_job(scene)
+    return called_healthy(_network_job(scene) if nodes_of(scene).network else _training_job(scene), scene)
+
+
+def called_healthy(job: JobSeen, scene: Scene) -> tuple[bool, str]:
+    """Return True if no node is drained by a health check after a job, and the words of those that are."""
     said = scene.head_node.run("sinfo", "--all", "--noheader", f"--Format={_JUDGEMENTS}", reads_only=True)
     # Reason of a drained node, or comment of one at a drain limit; lines of equal nodes are one.
     sick = [" ".join(line.split()) for line in said.splitlines() if _BY_A_CHECK in line]
@@ -238,12 +243,18 @@ NODE_CHECKS = (
 """Checks that submit two jobs on nodes that cost money."""
 
 
-def run_node_checks(scene: Scene) -> list[Result]:
-    """Run the checks that start scene.nodes nodes, and remove what their jobs wrote."""
+def run_node_checks(
+    scene: Scene, checks: Sequence[Check] = NODE_CHECKS, workloads: Sequence[str] = ()
+) -> list[Result]:
+    """Run checks that start scene.nodes nodes, and remove what their jobs wrote.
+
+    Args:
+        workloads: those of the jobs; by default the network's and the training's.
+    """
     results: list[Result] = []
-    say_price(scene)
+    say_price(scene, workloads)
     try:
-        results += (check.run(scene) for check in NODE_CHECKS)
+        results += (check.run(scene) for check in checks)
     finally:
         remove_runs(scene, keep_output=any(each.verdict == "differs" for each in results))
     return results

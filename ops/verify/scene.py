@@ -27,6 +27,10 @@ class Scene:
     """Receives lines about waits of more than a few seconds."""
     nodes: int = 0
     """Number of compute nodes for the checks that start some."""
+    partition: str | None = None
+    """Partition of these nodes; None for Slurm's default."""
+    limit_min: int = 60
+    """Time limit of each job on them."""
     jobs: list[tuple[str, str]] = field(default_factory=list)
     """Id and WORKLOAD/RUN of each job that was started."""
     _answers: dict[str, Any] = field(default_factory=dict)

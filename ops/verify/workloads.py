@@ -1,6 +1,6 @@
 """The nodes that `trainctl verify --nodes` starts: the workloads that they can run, and their price."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,8 +12,6 @@ from training_cluster.catalog.families import instance_hour, load_base
 from training_cluster.catalog.workloads import workloads_of
 
 NETWORK = "nccl-tests"
-LIMIT_MIN = 60
-"""Time limit of each job."""
 MOST_WAIT_MIN = 60
 """Minutes that a job may wait for nodes, which AWS may lack; then Slurm removes it (--deadline of sbatch)."""
 _USUAL_TRAINING = "gpt2"
@@ -39,8 +37,9 @@ _OWN_SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Nodes:
-    """The nodes of the partition to which jobs go without an option."""
+    """The nodes of the partition to which jobs go without an option, or of the scene's."""
 
+    family: str
     instance_type: str
     recipe: str
     """Recipe of their image."""
@@ -68,30 +67,31 @@ def nodes_of(scene: Scene) -> Nodes:
     """Read the facts about the nodes that their jobs read. Raises OpsError and botocore's errors."""
 
     def ask() -> Nodes:
-        name = find_partition(None, scene.head_node).name
+        name = find_partition(scene.partition, scene.head_node).name
         facts = read_facts(name, scene.head_node)
-        if missing := {"INSTANCE_TYPE", "IMAGE_RECIPE"} - set(facts):
+        names = {"FAMILY": "family", "INSTANCE_TYPE": "instance_type", "IMAGE_RECIPE": "recipe"}
+        if missing := set(names) - set(facts):
             raise UnseenError(f"{PARTITIONS}/{name}.env has no {' and no '.join(sorted(missing))}")
-        return Nodes(instance_type=facts["INSTANCE_TYPE"], recipe=facts["IMAGE_RECIPE"])
+        return Nodes(**{field: facts[name] for name, field in names.items()})
 
     return scene.once("nodes", ask)
 
 
-def say_price(scene: Scene) -> None:
+def say_price(scene: Scene, workloads: Sequence[str]) -> None:
     """Say before the first job what the nodes cost at most."""
     try:
         nodes = nodes_of(scene)
-        jobs = [each for each in (nodes.network, nodes.training) if each]
+        jobs = workloads or [each for each in (nodes.network, nodes.training) if each]
     except (OpsError, BotoCoreError, ClientError):
         return  # each check reports it, and no job starts
     try:
         idle_min = max(scene.idle_min, 0)
     except (OpsError, BotoCoreError, ClientError):
         idle_min = load_base().scaledown_idle_min  # the checks need no config
-    hours = scene.nodes * (len(jobs) * LIMIT_MIN + idle_min) / 60
+    hours = scene.nodes * (len(jobs) * scene.limit_min + idle_min) / 60
     price = instance_hour(nodes.instance_type)
     cost = "the catalog has no price" if price is None else f"{price.usd * hours:.2f} USD on demand at most"
     scene.say(
         f"{scene.nodes} x {nodes.instance_type} for {' and '.join(jobs)}: {cost}, if each job runs for its "
-        f"{LIMIT_MIN} minutes, and {idle_min} idle ones follow. Ctrl-C ends them"
+        f"{scene.limit_min} minutes, and {idle_min} idle ones follow. Ctrl-C ends them"
     )

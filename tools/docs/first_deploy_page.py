@@ -2,6 +2,7 @@
 
 from ops.verify.check import Check
 from ops.verify.checks import CHECKS
+from ops.verify.gpu import GPU_CHECKS
 from ops.verify.nodes import NODE_CHECKS
 from tools.docs.table import table
 
@@ -14,6 +15,7 @@ account's credentials:
 
     trainctl verify --html verify.html     # starts no node
     trainctl verify --nodes 2 --json       # also nccl-tests and ten minutes of training: nodes cost money
+    trainctl verify --gpu --json           # only one GPU node, against recorded figures of its family
 
 Each check prints a verdict (`held`, `differs` or `could not look`), the value that it found and the value
 that it expected. If a check fails, the others still run. The exit code is 1 if something differs, and 2
@@ -29,11 +31,18 @@ The times are estimates; none was measured. Some checks need a person:
 
 """
 
+_GPU = """
+With `--gpu` only these, on one node of the first queue with NVIDIA GPUs. The command as a whole has not run
+on a GPU. The figures of the p5 family are of one H100, which was not on AWS, and of earlier versions of the
+programs.
+
+"""
+
 
 def render_first_deploy_page() -> str:
     """Render docs' page of the first deploy."""
     with_nodes = "\nWith `--nodes N`, also:\n\n"
-    return _HEAD + _table(CHECKS) + with_nodes + _table(NODE_CHECKS)
+    return _HEAD + _table(CHECKS) + with_nodes + _table(NODE_CHECKS) + _GPU + _table(GPU_CHECKS)
 
 
 def _table(checks: tuple[Check, ...]) -> str:

@@ -18,11 +18,11 @@ measured_device() {
   esac
 }
 
-# measuring_program: prints torch (all_reduce.py, the default) or nccl-tests (all_reduce_perf of the nodes' image).
-# For another word, and on a node without all_reduce_perf, it prints an error and returns 1.
+# measuring_program: prints torch (all_reduce.py, the default), product (product.py) or nccl-tests (all_reduce_perf of the
+# nodes' image). For another word, and on a node without all_reduce_perf, it prints an error and returns 1.
 measuring_program() {
   case ${MEASURE_WITH:-torch} in
-    torch) ;;
+    torch | product) ;;
     nccl-tests)
       if [[ ! -x ${TRAINING_OPT:-/opt/training-cluster}/bin/all_reduce_perf ]]; then
         printf '%s: %s has no all_reduce_perf: the image build compiles it.\n  %s\n' "$(basename "$0")" "$(hostname)" \
@@ -31,7 +31,7 @@ measuring_program() {
       fi
       ;;
     *)
-      printf '%s: MEASURE_WITH is "%s"; allowed: torch, nccl-tests.\n' "$(basename "$0")" "$MEASURE_WITH" >&2
+      printf '%s: MEASURE_WITH is "%s"; allowed: torch, nccl-tests, product.\n' "$(basename "$0")" "$MEASURE_WITH" >&2
       return 1
       ;;
   esac

@@ -18,14 +18,18 @@ if [[ $device == neuron ]]; then
   printf 'prepare.sh: nccl-tests are for GPUs and CPUs. On Trainium, nccom-test of the Neuron tools measures the same.\n' >&2
   exit 1
 fi
-if [[ ${EXPECTED_WORLD_SIZE:-} == 1 && ${PREPARE_ONLY:-0} != 1 ]]; then
+program="$(measuring_program)"
+readonly program
+if [[ $program == product && ${LAUNCHER:-} == sweep ]]; then
+  printf 'prepare.sh: a sweep compares all-reduces, and MEASURE_WITH=product makes none: leave one of them out.\n' >&2
+  exit 1
+fi
+if [[ $program != product && ${EXPECTED_WORLD_SIZE:-} == 1 && ${PREPARE_ONLY:-0} != 1 ]]; then
   printf 'prepare.sh: one rank exchanges with nobody, so there is nothing to measure.\n  %s\n' \
     'Give --nodes 2, or a type with more GPUs.' >&2
   exit 1
 fi
-program="$(measuring_program)"
-readonly program
-if [[ $device == cpu || $program == torch ]]; then
+if [[ $device == cpu || $program != nccl-tests ]]; then
   measured="$(measured_environment "$here")"
   venv="$(environment_of "$measured")"
   make_environment "$measured" "$venv"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs one rank of an all-reduce test: between GPUs by torch's own NCCL, or by nccl-tests; between CPUs by gloo.
+# Runs one rank of an all-reduce test: between GPUs by torch's own NCCL, or by nccl-tests; between CPUs by gloo. Or, with
+# MEASURE_WITH=product, of a test of matrix products.
 #
 # Called by: job.slurm through srun, as the user, once a rank. Safe to run again.
 # Needs: what launch.sh needs, RUN_DIR, ACCELERATOR_KIND. Reads: MIN_BYTES, MAX_BYTES, what device.sh reads,
@@ -26,11 +27,13 @@ program="$(measuring_program)"
 readonly program
 # judge.py reads the transports and the cards from this log.
 export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH
-if [[ $device != gpu || $program == torch ]]; then
+if [[ $device != gpu || $program != nccl-tests ]]; then
+  script=all_reduce.py
+  if [[ $program == product ]]; then script=product.py; fi
   measured="$(measured_environment "$here")"
   # The libraries and variables are those with which a workload trains.
   export MEASURED_DEVICE="$device"
-  start_ranks "$measured" "$here/all_reduce.py" "$@"
+  start_ranks "$measured" "$here/$script" "$@"
 fi
 opt="${TRAINING_OPT:-/opt/training-cluster}"
 # Where EFA's installer puts NCCL's plugin (a subfolder on some systems) and Open MPI: lib on Ubuntu, lib64 on Amazon

@@ -152,7 +152,8 @@ class PlayedCluster:
         """Set the facts about the nodes of SINFO's partition, as in job_environment.py."""
         file = self.shared.parent / "etc" / "partitions" / "gpu.env"
         file.parent.mkdir(parents=True, exist_ok=True)
-        facts = {"INSTANCE_TYPE": instance_type, "IMAGE_RECIPE": recipe, **others}
+        family = instance_type.partition(".")[0]
+        facts = {"FAMILY": family, "INSTANCE_TYPE": instance_type, "IMAGE_RECIPE": recipe, **others}
         file.write_text("# Facts.\n" + "".join(f"export {name}='{facts[name]}'\n" for name in facts))
 
     def has_workload(self, name: str) -> None:

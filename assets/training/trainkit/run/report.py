@@ -83,8 +83,8 @@ def _parts(summary: dict[str, Any]) -> list[str]:
 
 
 def _beside(summary: dict[str, Any], figure: dict[str, Any]) -> str:
-    nodes = f"{figure['nodes']} nodes" if figure.get("nodes") else "number of nodes not reported"
-    text = f"published: {figure['what']}, {figure['family']}, {nodes}: {figure['value']:,} {figure['unit']}"
+    nodes = f", {figure['nodes']} nodes" if figure.get("nodes") else ""
+    text = f"published: {figure['what']}, {figure['family']}{nodes}: {figure['value']:,} {figure['unit']}"
     ours = summary.get(MEASURES.get(figure["metric"], ""))
     own = "" if ours is None else f"; this run: {ours:,.4g}"
     again = "" if figure["reproduced"] else "; not reproduced here"

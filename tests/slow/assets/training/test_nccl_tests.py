@@ -1,6 +1,7 @@
 """The nccl-tests workload on two nodes of a real Slurm on this machine: an all-reduce over gloo, judged."""
 
 import json
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -63,3 +64,35 @@ def test_a_sweep_names_slow_and_broken_nodes(training: Training) -> None:
     assert "BAD, alone: exit code 1: " in said
     assert "nccl-tests did not finish as it should" in said
     assert {name for name, reason in reasons.items() if reason} == {"2", "4"}, said
+
+
+# A real H100 (driver 580.159.04) gave the first ten values.
+H100 = (
+    "NVIDIA H100 80GB HBM3, 580.159.04, 1980, 1980, 38, 127.69, 5, 16, 5, 16, "
+    "Not Active, {}, [N/A], Not Active"
+)
+
+
+def test_products_name_a_gpu_that_is_slowed(training: Training) -> None:
+    """On CPUs, with an nvidia-smi that reports what a GPU would."""
+    tool = training.shared / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text(
+        f'#!/bin/bash\n[[ $1 == --id=0 && $2 == *hw_thermal* ]] && echo "{H100.format("${SLOWED}")}"\n'
+    )
+    tool.chmod(0o755)
+    asked = {"MEASURE_WITH": "product", "PATH": f"{tool.parent}:{os.environ['PATH']}"}
+    said = training.run("even", **asked, SLOWED="Not Active")
+    assert (
+        said.count(
+            "NVIDIA H100 80GB HBM3, driver 580.159.04, SM 1980 of 1980 MHz, 38 C, 127.69 W, PCIe 5 x16"
+        )
+        == 2
+    )
+    rows = training.metrics("even")
+    assert [(row["step"], row["world_size"]) for row in rows] == [(step, 2) for step in range(1, 11)]
+    assert all(row["tflops"] > 0 for row in rows)
+    job = training.submit("hot", **asked, SLOWED="Active")
+    said = training.wait(job, state="FAILED")
+    assert "is slowed while it works: hw_thermal_slowdown" in said
+    assert "nccl-tests did not finish as it should" in said

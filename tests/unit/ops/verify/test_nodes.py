@@ -231,7 +231,9 @@ def test_drained_nodes_and_braked_checks_are_seen(
         "sinfo", f"{by_hand}gpu-dy-p4d-2     {reason}     (null)\ngpu-dy-p4d-[3-4]  none  {braked}\n"
     )
     monkeypatch.setattr("ops.verify.nodes._network_job", lambda _scene: seen())
-    monkeypatch.setattr("ops.verify.nodes.nodes_of", lambda _scene: Nodes(instance_type="x", recipe="gpu"))
+    monkeypatch.setattr(
+        "ops.verify.nodes.nodes_of", lambda _scene: Nodes(family="p4d", instance_type="x", recipe="gpu")
+    )
     (check,) = [each for each in NODE_CHECKS if each.id == "node-health"]
     found = check.run(scene_of(cluster))
     assert (found.verdict, found.seen) == (
@@ -257,7 +259,7 @@ def test_a_training_takes_node_text_and_known_settings(
 def test_the_price_is_said_before_the_first_job(cluster: PlayedCluster) -> None:
     said: list[str] = []
     scene = open_scene("training", cluster.client, said.append, nodes=2)
-    say_price(scene)
+    say_price(scene, ())
     price = instance_hour("p4d.24xlarge")
     assert price is not None
     usd = price.usd * 2 * 140 / 60

@@ -70,25 +70,32 @@ def test_compiled_tests_measure_between_gpus(tmp_path: Path) -> None:
             folder.rmdir()
 
 
-@pytest.mark.parametrize("workload", ["nccl-tests", "titan"])
-def test_torch_measures_with_the_libraries_of_a_workload(tmp_path: Path, workload: str) -> None:
+@pytest.mark.parametrize(
+    ("workload", "program"), [("nccl-tests", "torch"), ("titan", "torch"), ("titan", "product")]
+)
+def test_torch_measures_with_the_libraries_of_a_workload(tmp_path: Path, workload: str, program: str) -> None:
     node = Node(tmp_path)
     venv = tmp_path / "venvs" / workload
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").write_text(PYTHON)
     (venv / "bin" / "python").chmod(0o755)
     (tmp_path / "root/opt/amazon/efa/lib").mkdir(parents=True)
-    said = node.run("train.sh", "-n", "50", ENVIRONMENT_OF=workload).stdout
-    assert f"python -B {NCCL}/all_reduce.py -n 50 for gpu as rank 0, NCCL_DEBUG=INFO" in said
+    said = node.run("train.sh", "-n", "50", ENVIRONMENT_OF=workload, MEASURE_WITH=program).stdout
+    script = "product.py" if program == "product" else "all_reduce.py"
+    assert f"python -B {NCCL}/{script} -n 50 for gpu as rank 0, NCCL_DEBUG=INFO" in said
     assert "libraries: as they are" in said
 
 
 def test_other_words_are_refused_at_once(tmp_path: Path) -> None:
     for setting, said in (
-        ({"MEASURE_WITH": "nccl"}, 'MEASURE_WITH is "nccl"; allowed: torch, nccl-tests.'),
+        ({"MEASURE_WITH": "nccl"}, 'MEASURE_WITH is "nccl"; allowed: torch, nccl-tests, product.'),
         ({"ENVIRONMENT_OF": "gpt3"}, 'ENVIRONMENT_OF is "gpt3", which is not a workload with torch'),
         ({"ENVIRONMENT_OF": "../gpt2"}, 'ENVIRONMENT_OF is "../gpt2", which is not a workload with torch'),
         ({"DEVICE": "gpus"}, 'DEVICE is "gpus"; allowed: cuda, cpu'),
+        (
+            {"MEASURE_WITH": "product", "LAUNCHER": "sweep"},
+            "a sweep compares all-reduces, and MEASURE_WITH=product makes none",
+        ),
     ):
         done = Node(tmp_path).run("prepare.sh", **setting)
         assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
