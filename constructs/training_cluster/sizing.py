@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from training_cluster.catalog.families import load_base
-from training_cluster.cluster.fleet import compute_nodes
 from training_cluster.flags.settings import Settings
 from training_cluster.flags.storage import EFA_STEPS_GIB, FSX_STEP_GIB
 
@@ -185,7 +184,8 @@ def about_head_node(settings: Settings, config: Mapping[str, Any]) -> str:
     nfs = {"/home": "-c home=efs"} if settings.home == "ebs" else {}
     if str(config["HeadNode"].get("SharedStorageType", "Ebs")).lower() != "efs":
         nfs["/opt/slurm"] = "-c overrides=FILE with HeadNode: {SharedStorageType: Efs}"
-    nodes = sum(each.most for each in compute_nodes(config))
+    queues = config["Scheduling"]["SlurmQueues"]
+    nodes = sum(each["MaxCount"] for queue in queues for each in queue["ComputeResources"])
     if nodes <= NFS_NODES or not nfs:
         return ""
     read, write = EFS_GIBPS

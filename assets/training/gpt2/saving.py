@@ -12,18 +12,16 @@ import json
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from behind import Mark
+from rank import Rank
 from safetensors.torch import load_file, save_file
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from trainkit.resuming import own_options
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import die
-
-if TYPE_CHECKING:
-    from loop import Rank
 
 WEIGHTS, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
 BY_ACCELERATE = "optimizer.bin"

@@ -106,7 +106,7 @@ WRONG = {
     "check-nodes --yes": "--yes requires --drain",
     "check-nodes --drain --json": "--json asks no questions: give --yes, too",
     # the rest
-    "verify --quick --nodes 2": "--quick starts no node, --nodes starts some: give one of them",
+    "verify --quick --nodes 2": "--quick starts no node, --nodes some, --gpu one: give one of them",
     "verify --html {d}/none/a.html": "there is no folder {d}/none. type: mkdir -p",
     "verify --html {d}/folder": "{d}/folder is a folder. type: --html {d}/folder/verify.html",
     "top --every 0": "Invalid value for '--every'",

@@ -220,7 +220,7 @@ def test_a_stream_resumes_on_as_many_ranks(training: Training, weights: Path, tm
     assert "Traceback" not in said
 
 
-def test_a_data_set_of_the_hub_has_its_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_data_set_has_its_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "hub" / "datasets" / "org" / "texts"
     for name in (
         "README.md",
