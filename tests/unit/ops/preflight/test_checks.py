@@ -145,7 +145,7 @@ def offers(type_: str, *, without: tuple[str, ...]) -> Step:
 
 
 def endpoints(**zones: str) -> Step:
-    """Answer with the services of endpoints, of which moto takes no filters."""
+    """Answer with the services of endpoints in two zones."""
     answer = {
         "ServiceDetails": [
             {"ServiceName": f"com.amazonaws.us-east-1.{name}", "AvailabilityZones": [zones.get(name, zone)]}
