@@ -1,6 +1,5 @@
 """The subcommand `trainctl price`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,8 +25,10 @@ def price(
         ),
     ] = None,
     run: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Read the speed from the output of `trainkit.run.report --json`."),
+        str | None,
+        typer.Option(
+            metavar="RUN", help="Run with the speed: a folder, or a job or name of the cluster."
+        ),
     ] = None,
     dataset_tokens: Annotated[
         float | None,

@@ -3,27 +3,15 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ops.price.quote import Quote
-from ops.report.record import Figure
+from ops.report.record import Figure, Run
+from ops.report.source import read_runs
 from ops.usage import UsageError
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import TRAINING
 
 _MILLION, _HOUR_S = 1_000_000, 3600
-_REPORT = "python -m trainkit.run.report RUN_DIR --json"
-
-
-class _Report(BaseModel):
-    """Fields of a run's report that are needed here."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    tokens_per_s: float = Field(gt=0)
-    world_size: int = Field(gt=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +38,10 @@ class TrainingCost:
     hours_per_epoch: float | None
 
 
-def known_speeds(settings: Settings, *, run: Path | None, tokens_per_s: float | None) -> list[Speed]:
-    """Return the speed of a run or the given one; without both, the published ones. Errors as in read_run."""
+def known_speeds(settings: Settings, *, run: str | None, tokens_per_s: float | None) -> list[Speed]:
+    """Return the speed of a run or the given one; else the published ones. Errors as in read_runs."""
     if run:
-        return [read_run(run, settings)]
+        return [measured_speed(each) for each in read_runs([run], settings.cluster_name)]
     return [given_speed(tokens_per_s, settings)] if tokens_per_s else list(published_speeds(settings))
 
 
@@ -62,36 +50,11 @@ def given_speed(tokens_per_s: float, settings: Settings) -> Speed:
     return Speed(what="as given", per_s=tokens_per_s, nodes=settings.nodes)
 
 
-def read_run(file: Path, settings: Settings) -> Speed:
-    """Return the speed of a run by its report, and its number of nodes by its world size.
-
-    Raises:
-        UsageError: the file cannot be read, or is not such a report.
-    """
-    try:
-        report = _Report.model_validate_json(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--run {file}: {error.strerror or error}") from None
-    except (ValidationError, UnicodeDecodeError) as error:
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "not text"
-        where = ".".join(map(str, error.errors()[0]["loc"])) if isinstance(error, ValidationError) else ""
-        raise UsageError(
-            f"--run {file}: not the report of a run: {f'{where}: ' if where else ''}{why}\n"
-            f"  type:   {_REPORT} > {file}"
-        ) from None
-    ranks = ranks_per_node(settings)
-    nodes, rest = divmod(report.world_size, ranks)
-    if rest:
-        raise UsageError(
-            f"--run {file}: world size {report.world_size} is not a whole number of {settings.compute_type} "
-            f"nodes with {ranks} ranks each\n  type:   -c family=... of the run"
-        )
-    return Speed(what=f"{file}", per_s=report.tokens_per_s, nodes=nodes)
-
-
-def ranks_per_node(settings: Settings) -> int:
-    """Return the GPUs or NeuronCores of a node, 1 for a CPU node (as cluster.job_environment does)."""
-    return settings.size.accelerators * settings.family_facts.accelerator.cores or 1
+def measured_speed(run: Run) -> Speed:
+    """Return the speed of a run on the nodes of its last start. Raises UsageError if it measured none."""
+    if not (run.summary.tokens_per_s and run.starts):
+        raise UsageError(f"price: {run.name} has no tokens/s.\n  type:    --tokens-per-s N")
+    return Speed(what=run.name, per_s=run.summary.tokens_per_s, nodes=run.starts[-1].node_count)
 
 
 def published_speeds(settings: Settings) -> Iterator[Speed]:

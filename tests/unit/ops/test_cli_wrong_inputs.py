@@ -50,8 +50,8 @@ WRONG = {
     "price --tokens-per-s 0": "Invalid value for '--tokens-per-s'",
     "price --tokens-per-s inf --offline": "Invalid value for '--tokens-per-s'",
     "price --dataset-tokens nan --offline": "Invalid value for '--dataset-tokens'",
-    "price --run {d}/none.json": "{d}/none.json: No such file or directory",
-    "price --run {d}/folder": "{d}/folder: Is a directory",
+    "price --run {d}/none": "{d}/none does not exist",
+    "price --run {d}/folder": "{d}/folder is not a run",
     # import, lint, new-workload, rehearse
     "import": "give a file, or --cluster NAME type: trainctl import config.yaml",
     "import {d}/none.yaml": "{d}/none.yaml is not a ParallelCluster 3 cluster config: No such file",

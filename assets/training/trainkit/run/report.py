@@ -1,6 +1,6 @@
-"""Report of a run: as text, as JSON, or packed for trainctl report.
+"""Report of a run: as text, or packed for trainctl report.
 
-python -m trainkit.run.report RUN_DIR [--figures FILE] [--json]
+python -m trainkit.run.report RUN_DIR [--figures FILE]
 python -m trainkit.run.report RUN_DIR --record [--points N]
 python -m trainkit.run.report RUNS_DIR --find NAME
 
@@ -99,7 +99,6 @@ def main(arguments: list[str] | None = None) -> int:
         "--figures", type=Path, help="a workload's figures.json: published figures for comparison"
     )
     parser.add_argument("--family", default=os.environ.get("FAMILY", ""), help="default: $FAMILY")
-    parser.add_argument("--json", action="store_true", help="measures and figures as one JSON object")
     parser.add_argument(
         "--record", action="store_true", help="the whole record in one line, for trainctl report"
     )
@@ -125,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     summary = summarize(given.run_dir)
     figures = published(given.figures, given.family, given.run_dir, run_files.starts(given.run_dir)[0])
-    print(json.dumps({**summary, "figures": figures}) if given.json else render(summary, figures))
+    print(render(summary, figures))
     return 0
 
 

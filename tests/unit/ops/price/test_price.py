@@ -16,7 +16,8 @@ from ops.price.metrics import metrics_cost, render_metrics_cost
 from ops.price.price_book import PriceBook, ask_prices, catalog_book
 from ops.price.quote import Quote, Row, make_quote
 from ops.price.render import show_quote
-from ops.price.training import given_speed, published_speeds, read_run, training_cost
+from ops.price.training import given_speed, measured_speed, published_speeds, training_cost
+from ops.report.record import Run, Start, Summary
 from ops.usage import UsageError
 from tests.unit.ops.fake_account import Account, Refused
 from tests.unit.ops.jobs_head_node import Call
@@ -203,31 +204,17 @@ def test_tokens_and_epochs_cost_their_hours() -> None:
     assert cost.usd_per_epoch == pytest.approx(10 * by_hour)
 
 
-def test_a_run_counts_the_nodes_of_its_world(tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    file.write_text('{"tokens_per_s": 5e4, "world_size": 24, "loss": 1, "figures": []}')
-    speed = read_run(file, _settings(nodes="8"))
-    assert (speed.nodes, speed.per_s) == (3, 5e4)
-    file.write_text('{"tokens_per_s": 50, "world_size": 2}')
-    assert read_run(file, _settings(family="m6i")).nodes == 2, "a CPU node is one rank"
-
-
-def test_a_wrong_report_says_what_to_type(tmp_path: Path) -> None:
-    for text, said in (
-        ("report: the run wrote no metrics", "not the report of a run"),
-        ("{}", "tokens_per_s: Field required"),
-        ('{"tokens_per_s": 0, "world_size": 8}', "tokens_per_s: Input should be greater than 0"),
-        (
-            '{"tokens_per_s": 5, "world_size": 12}',
-            "world size 12 is not a whole number of p4d.24xlarge nodes",
-        ),
-        ("\udcff", "not text"),
-    ):
-        file = tmp_path / "run.json"
-        file.write_bytes(text.encode(errors="surrogateescape"))
-        with pytest.raises(UsageError, match=said) as error:
-            read_run(file, _settings())
-        assert "type:" in str(error.value)
+def test_a_run_has_the_speed_of_its_nodes() -> None:
+    run = Run.model_construct(
+        workload="gpt2",
+        run="job-17",
+        starts=[Start.model_construct(node_count=3)],
+        summary=Summary(tokens_per_s=5e4),
+    )
+    speed = measured_speed(run)
+    assert (speed.what, speed.nodes, speed.per_s) == ("gpt2/job-17", 3, 5e4)
+    with pytest.raises(UsageError, match=r"gpt2/job-17 has no tokens/s(.|\n)*--tokens-per-s N"):
+        measured_speed(run.model_copy(update={"summary": Summary()}))
 
 
 def test_published_figures_of_a_family_are_not_measured() -> None:

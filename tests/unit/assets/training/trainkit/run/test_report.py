@@ -115,7 +115,6 @@ def test_an_all_reduce_has_bandwidths_over_message_sizes(tmp_path: Path) -> None
     run_dir = write_all_reduce(tmp_path)
     said = tell(run_dir)
     assert "25 message sizes, at most 44.916 GB/s (bus) at 17,179,869,184 bytes, world size 16" in said
-    assert json.loads(tell(run_dir, "--json"))["busbw_gb_per_s"] == 44.916
     run = recorded(run_dir)
     assert (run.axes["message_bytes"][0], len(run.series["busbw_gb_per_s"].mean)) == (1024, 25)
 
@@ -306,7 +305,6 @@ def test_figures_stand_beside_medians_after_warm_up(tmp_path: Path) -> None:
     assert "restarts: 1" in said
     assert "published: a paper, p4d, 1 nodes: 0.45 share (there; not reproduced here); this run: 0.4" in said
     assert "p5" not in said
-    assert json.loads(tell(*arguments, "--json"))["restarts"] == 1
     assert report.main([str(tmp_path / "nowhere")]) == 1
 
 
