@@ -35,7 +35,9 @@ def splits(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
     def load_dataset_builder(repository: str, _configuration: str | None, *, revision: str) -> Any:
         root = f"hf://datasets/{repository}@{revision}/"
-        files = {split: [root + each for each in of] for split, of in found.items()}
+        files = {
+            split: [each if "://" in each else root + each for each in of] for split, of in found.items()
+        }
         return SimpleNamespace(config=SimpleNamespace(data_files=files))
 
     stand_in = SimpleNamespace(load_dataset_builder=load_dataset_builder)
@@ -99,6 +101,8 @@ def test_what_cannot_be_read_is_refused(
 
     splits["train"] = ["data/a.csv"]
     refuses("org/texts has data/a.csv, and what is read is *.txt, *.jsonl, *.parquet: convert it into")
+    splits["train"] = ["hf://datasets/org/other/a.jsonl"]
+    refuses("org/texts has hf://datasets/org/other/a.jsonl, and what is read is")
     del splits["train"]
     refuses("org/texts has the splits test, and none is train: download what you want")
     with pytest.raises(
@@ -110,13 +114,22 @@ def test_what_cannot_be_read_is_refused(
     refuses("give the nodes access to the hub (NAT, or HF_ENDPOINT).")
 
 
+def test_too_little_space_names_the_stream(
+    served: Hub, splits: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(ShardError, match=r"remove old runs there, or stream it \(DATA=hf:org/texts\)"):
+        shards(tmp_path).ensure(None)
+
+
 @pytest.mark.slow
 def test_an_outage_midway_costs_no_finished_file(
     served: Hub, splits: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PREPARE_WORKERS", "1")
     data, last = tmp_path / "data", served.folder / "datasets" / REPOSITORY / "data" / "c.jsonl"
-    units = shards(data).units()
+    units = HubDataset.named(REPOSITORY, suffixes=TextShards.suffixes).units(data)
+    assert units[0].file == data / "downloads" / "hub--org--texts" / "data" / "a.jsonl"
     content = last.read_bytes()
     monkeypatch.setattr(Lettered, "units", lambda _: units)  # listed before the outage
     last.unlink()

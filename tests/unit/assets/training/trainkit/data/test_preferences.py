@@ -53,7 +53,9 @@ def test_each_form_of_trl_is_a_pair() -> None:
     ],
 )
 def test_a_row_that_is_no_pair_is_named(tmp_path: Path, row: dict[str, Any]) -> None:
-    with pytest.raises(ShardError, match=r"byte 0: this line is not a preference pair, .* \("):
+    with pytest.raises(
+        ShardError, match=r"byte 0: this line is not a preference pair, .* of texts or messages \("
+    ):
         list(read(tmp_path, [row]))
 
 
@@ -117,7 +119,9 @@ def folder(tmp_path: Path) -> Path:
     units = []
     for name in "ab":
         file = tmp_path / f"{name}.jsonl"
-        rows = [{"prompt": f"{n % 10}", "chosen": name * (1 + n % 3), "rejected": "no"} for n in range(12)]
+        rows = [
+            {"prompt": f"{n % 10}", "chosen": name * (1 + n % 3), "rejected": f"{name}o"} for n in range(12)
+        ]
         rows.insert(5, {"prompt": "long", "chosen": "c", "rejected": "r" * 9})
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
         units += [replace(piece, split="train") for piece in pieces_of(file, tmp_path)]
@@ -142,6 +146,7 @@ def folder(tmp_path: Path) -> Path:
         "tokens: train 528 (24 pairs), val 0 (0 pairs); the longest has 34; 2 longer than SEQ_LEN=24 are "
         "left out"
     )
+    assert shards.folder.name.startswith("raw-pairs-")
     assert manifest.sequences("train", 24) == 24, "a pair is in one sequence"
     return recipe.folder
 
@@ -155,7 +160,7 @@ def test_pairs_are_read_by_number(folder: Path) -> None:
         assert pairs[number] == {
             "prompt_ids": [*f"<u>{n % 10}\n<a>".encode()],
             "chosen_ids": [*(name * (1 + n % 3)).encode(), END],
-            "rejected_ids": [*b"no", END],
+            "rejected_ids": [*f"{name}o".encode(), END],
         }
     with pytest.raises(IndexError, match="pair 24 of 24"):
         pairs[24]
