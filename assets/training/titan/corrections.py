@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +27,6 @@ def install() -> None:
 def in_one_type(experts: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Return what experts compute, in bf16, in the type of the tokens: fp32 with MIXED_PRECISION=no."""
 
-    @functools.wraps(experts)
     def forward(module: Any, tokens: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         return experts(module, tokens, counts).type_as(tokens)
 
@@ -42,7 +40,6 @@ def divided(split: Callable[..., None]) -> Callable[..., None]:
     on every rank: in fp32 3 GB of Llama 8B, 27 GB of 70B, and 152 GB of 405B.
     """
 
-    @functools.wraps(split)
     def split_and_divide(module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
         fused = {kind: state.get(f"{prefix}wqkv.{kind}") for kind in ("weight", "bias")}
         split(module, state, prefix, metadata)
@@ -60,7 +57,6 @@ def gathered(permute: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
     torch does not divide heads that are fewer than the ranks.
     """
 
-    @functools.wraps(permute)
     def permute_whole(adapter: Any, weight: torch.Tensor, *sizes: int) -> torch.Tensor:
         if not isinstance(weight, DTensor):
             return permute(adapter, weight, *sizes)

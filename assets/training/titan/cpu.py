@@ -8,7 +8,7 @@ parallelism, checkpoints and loop stay its own.
 from __future__ import annotations
 
 import types
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -17,24 +17,15 @@ from torch.nn.attention.flex_attention import AuxOutput, create_block_mask, crea
 from torch.nn.functional import scaled_dot_product_attention
 from torchtitan.tools import utils
 
-
-class CpuModule(types.ModuleType):
-    """The functions of torch.cuda that torchtitan calls; the others come from torch.cpu."""
-
-    REPLACED: ClassVar[dict[str, Any]] = {
-        "device_count": 1 << 10,  # more than a node has ranks
-        "set_device": None,  # all ranks share the cores
-        "current_device": 0,
-        "get_device_name": "CPU",  # a name without a known peak
-        "get_device_properties": types.SimpleNamespace(total_memory=1 << 40, name="CPU"),
-        "reset_peak_memory_stats": None,
-        "empty_cache": None,
-        "memory_stats": {},  # metrics.jsonl has the memory of the process
-    }
-    """Results of the functions that do nothing here, for any arguments."""
-
-    def __getattr__(self, name: str) -> Any:
-        return (lambda *_: self.REPLACED[name]) if name in self.REPLACED else getattr(torch.cpu, name)
+RESULTS: dict[str, Any] = {
+    "current_device": 0,
+    "get_device_name": "CPU",  # a name without a known peak
+    "get_device_properties": types.SimpleNamespace(total_memory=1 << 40, name="CPU"),
+    "reset_peak_memory_stats": None,
+    "empty_cache": None,
+    "memory_stats": {},  # metrics.jsonl has the memory of the process
+}
+"""Results of the functions of torch.cuda that torchtitan calls, and torch.cpu lacks or has otherwise."""
 
 
 def dense_attention(
@@ -68,7 +59,8 @@ def all_to_all(outputs: list[torch.Tensor], inputs: list[torch.Tensor], group: A
 
 def install() -> None:
     """Put the replacements into torchtitan and FSDP2; call it before anything else of torchtitan."""
-    utils.device_type, utils.device_module = "cpu", CpuModule("cpu")
+    functions = {name: lambda *_, result=each: result for name, each in RESULTS.items()}
+    utils.device_type, utils.device_module = "cpu", types.SimpleNamespace(**vars(torch.cpu) | functions)
     utils.get_local_device = lambda: torch.device("cpu")
 
     from torchtitan.models.common import attention  # noqa: PLC0415 (after the device)
