@@ -3,9 +3,12 @@
 import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from ops.verify.gpu import GPU_CHECKS
+from ops.verify.node_jobs import JobSeen
 from tests.slow.assets.training.training import Training, training_on_slurm
 
 pytestmark = pytest.mark.slow
@@ -66,33 +69,38 @@ def test_a_sweep_names_slow_and_broken_nodes(training: Training) -> None:
     assert {name for name, reason in reasons.items() if reason} == {"2", "4"}, said
 
 
-# A real H100 (driver 580.159.04) gave the first ten values.
+# Of a real H100, idle; SLOWED is what a test answers about slowdowns.
 H100 = (
-    "NVIDIA H100 80GB HBM3, 580.159.04, 1980, 1980, 38, 127.69, 5, 16, 5, 16, "
-    "Not Active, {}, [N/A], Not Active"
+    "NVIDIA H100 80GB HBM3, 580.159.04, 1980, 1980, 38, 127.69, 5, 16, 5, 16, SLOWED, [N/A], SLOWED, SLOWED"
 )
 
 
-def test_products_name_a_gpu_that_is_slowed(training: Training) -> None:
-    """On CPUs, with an nvidia-smi that reports what a GPU would."""
+def test_products_name_a_gpu_that_is_slowed(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On CPUs, with an nvidia-smi that answers as a GPU's, and read as by trainctl verify --gpu."""
     tool = training.shared / "bin" / "nvidia-smi"
     tool.parent.mkdir()
-    tool.write_text(
-        f'#!/bin/bash\n[[ $1 == --id=0 && $2 == *hw_thermal* ]] && echo "{H100.format("${SLOWED}")}"\n'
-    )
+    answer = H100.replace("SLOWED", "$SLOWED")
+    tool.write_text(f'#!/bin/bash\n[[ $1 == --id=0 && $2 == *hw_thermal* ]] && echo "{answer}"\n')
     tool.chmod(0o755)
-    asked = {"MEASURE_WITH": "product", "PATH": f"{tool.parent}:{os.environ['PATH']}"}
-    said = training.run("even", **asked, SLOWED="Not Active")
-    assert (
-        said.count(
-            "NVIDIA H100 80GB HBM3, driver 580.159.04, SM 1980 of 1980 MHz, 38 C, 127.69 W, PCIe 5 x16"
-        )
-        == 2
+    (check,) = (each for each in GPU_CHECKS if each.id == "gpu-load")
+    scene: Any = None
+    found = []
+    for slowed, state in (("Not Active", "COMPLETED"), ("Active", "FAILED")):
+        path = f"{tool.parent}:{os.environ['PATH']}"
+        job = training.submit(state, MEASURE_WITH="product", PATH=path, SLOWED=slowed)
+        said = training.wait(job, state=state)
+        monkeypatch.setattr("ops.verify.gpu._seen", lambda *_, said=said: JobSeen(id="1", run="", text=said))
+        found.append(check.look(scene))
+    (is_held, devices), (is_slow_held, reasons) = found
+    assert (is_held, is_slow_held) == (True, False), found
+    h100 = (
+        "NVIDIA H100 80GB HBM3, driver 580.159.04, SM 1980 of 1980 MHz, 38 C, 127.69 W, PCIe 5 x16 of 5 x16"
     )
-    rows = training.metrics("even")
+    assert devices.count(h100) == 2
+    assert reasons.endswith(
+        " is slowed while it works: hw_slowdown, hw_power_brake_slowdown, sw_thermal_slowdown"
+    )
+    assert "nccl-tests did not finish as it should" in said
+    rows = training.metrics("COMPLETED")
     assert [(row["step"], row["world_size"]) for row in rows] == [(step, 2) for step in range(1, 11)]
     assert all(row["tflops"] > 0 for row in rows)
-    job = training.submit("hot", **asked, SLOWED="Active")
-    said = training.wait(job, state="FAILED")
-    assert "is slowed while it works: hw_thermal_slowdown" in said
-    assert "nccl-tests did not finish as it should" in said

@@ -13,6 +13,7 @@ from ops.verify.node_jobs import JobSeen
 from ops.verify.nodes import run_node_checks
 from ops.verify.scene import Scene, open_scene
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster, job_line
+from training_cluster.paths import TRAINING
 
 # product.py's line about the H100 of tests/unit/assets/bootstrap/metrics, with the label of srun.
 DEVICE = (
@@ -104,6 +105,11 @@ def test_what_is_wrong_with_a_gpu_differs(p5: PlayedCluster, monkeypatch: pytest
             change
         )
         assert any(said in each.seen for each in found.values()), change
+
+
+def test_the_sentences_are_those_of_jobs() -> None:
+    assert '"the training failed ($failed)"' in (TRAINING / "restarts.sh").read_text()
+    assert "the GPU has too little memory for a step with" in (TRAINING / "trainkit/memory.py").read_text()
 
 
 def test_a_family_without_figures_is_measured(p5: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
