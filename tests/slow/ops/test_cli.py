@@ -190,19 +190,6 @@ def test_data_goes_to_the_bucket_and_back(terminal: Terminal) -> None:
     assert "bootstrap" in said
 
 
-def test_wrong_inputs_are_one_message(terminal: Terminal) -> None:
-    for words, code, message in (
-        ("jobs --cluster other", 1, "There is no cluster other"),
-        ("submit gpt3 --nodes 2", 1, 'Did you mean "gpt2"'),
-        ("submit gpt2 --nodes 99", 1, "fewer than 99 nodes"),
-        ("logs 999", 1, "999"),
-        ("cancel 999", 1, "999"),
-        ("report no-such-run", 2, "allowed: gpt2/"),
-        ("connect -- rm -r /fsx", 1, "rm"),
-    ):
-        assert message in terminal.trainctl(*words.split(), code=code)
-
-
 def test_a_job_asks_its_nodes_service(terminal: Terminal) -> None:
     program = str(terminal.folder / "shared" / "training" / "nodes.sh")
     said = terminal.type("srun", "--nodes=1", "--exclusive", "--mpi=none", "bash", program, "answer", "1")

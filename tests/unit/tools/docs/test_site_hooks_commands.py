@@ -147,17 +147,3 @@ def test_every_command_of_a_page_is_taken() -> None:
         if (why := objection(command, complete=complete))
     }
     assert wrong == {}
-
-
-def test_refused_command_is_found() -> None:
-    for command in (
-        "trainctl submit gpt2",
-        "trainctl submit gpt2 --nodes 2 --spares none",
-        "trainctl submit gpt2 --nodes 2 --set LEARNING_RAT=1",
-        "trainctl stats",
-        "trainctl preflight -c familly=p4d",
-        "npx cdk deploy TrainingClusterStack -c nodes=0",
-        "make rehearse FAMILLY=p4d",
-    ):
-        assert objection(command, complete=True), command
-    assert objection("trainctl submit gpt2", complete=False) is None

@@ -12,8 +12,6 @@ import yaml
 
 from training_cluster.catalog.families import family_names
 from training_cluster.cluster.config import (
-    JOB_SETTINGS,
-    SEVERAL_USERS_SETTINGS,
     SHARED_CLUSTER_SETTINGS,
     render_cluster_config,
 )
@@ -32,6 +30,7 @@ ABSENT, ANOTHER = "(absent)", "(another; of the last it has other)"
 IMAGE = "ami-0123456789abcdef0"
 CR = "cr-0123456789abcdef0"
 QUEUES = "rehearsal/validation/queues/several.yaml"
+USERS = "tests/unit/stacks/people/users.yaml"
 OTHERS: dict[str, dict[str, str]] = {
     "seed-000-p3dn": {"family": "p3dn"},
     "seed-001-megatron": {"family": "p4d", "cpu_queue": "on", "image": IMAGE},
@@ -44,6 +43,12 @@ OTHERS: dict[str, dict[str, str]] = {
         "security_groups": "sg-0123456789abcdef0,sg-0123456789abcdef1",
     },
     "private": {"public_access": "off", "login_nodes": "1", "home": "efs"},
+    "reservation": {"family": "p5", "capacity": f"reservation:{CR}"},
+    "reservation-tied": {"family": "p5", "capacity": f"reservation:{CR}", "placement_group": "tied"},
+    "block": {"family": "p5", "capacity": f"capacity-block:{CR}", "nodes": "5"},
+    "ungrouped": {"family": "p5", "placement_group": "off"},
+    "users": {"family": "p5", "users": USERS},
+    "users-accounting": {"family": "p5", "cpu_queue": "on", "users": USERS, "accounting": "new"},
     "everything": {
         **{"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE}
     },
@@ -118,26 +123,6 @@ def test_compute_nodes_have_time_for_their_bootstrap() -> None:
     assert timeouts(30) == {"HeadNodeBootstrapTimeout": 2700, "ComputeNodeBootstrapTimeout": 2130}
 
 
-def test_capacity_decides_nodes_and_their_placement_group() -> None:
-    own, none = {"Enabled": True, "Name": "group"}, {"Enabled": False}
-    tied = {"capacity": f"reservation:{CR}", "placement_group": "tied"}
-    cases: tuple[tuple[dict[str, str], str, str | None, Config, int], ...] = (
-        ({}, "ONDEMAND", None, own, 0),
-        ({"capacity": "spot"}, "SPOT", None, own, 0),
-        ({"capacity": f"reservation:{CR}"}, "ONDEMAND", CR, none, 0),
-        (tied, "ONDEMAND", CR, {"Enabled": True, "Name": "tied"}, 0),
-        ({"capacity": f"capacity-block:{CR}"}, "CAPACITY_BLOCK", CR, none, 5),
-        ({"placement_group": "off"}, "ONDEMAND", None, none, 0),
-    )
-    for flags, capacity_type, reservation, group, running in cases:
-        found = queue(**flags, nodes="5")
-        assert found["CapacityType"] == capacity_type
-        assert found.get("CapacityReservationTarget", {}).get("CapacityReservationId") == reservation
-        assert found["Networking"]["PlacementGroup"] == group
-        (resource,) = found["ComputeResources"]
-        assert (resource["MinCount"], resource["MaxCount"]) == (running, 5)
-
-
 # What the rules and the schema let through and ParallelCluster's validators would not.
 def _changed(path: str, value: Any, **flags: str) -> Config:
     config = render(**flags)
@@ -202,25 +187,14 @@ def test_fifty_queues_are_the_most() -> None:
     assert "51 queues" in str(list(config_problems(_changed("Scheduling.SlurmQueues", many))))
 
 
-def test_a_shared_cluster_has_fair_share(tmp_path: Path) -> None:
-    file = tmp_path / "users.yaml"
-    file.write_text("users: {alice: {uid: 5001}}")
-    flags = {"users": str(file)}
-    alone = render(**flags)["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
-    shared = render(**flags, accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
-    assert (shared, alone) == ([*alone, SHARED_CLUSTER_SETTINGS], [SEVERAL_USERS_SETTINGS])
-    for family, billed in (("p4d", ["Node=8", "Node=0"]), ("m6i", [None])):
-        config = render(
-            **flags, accounting="new", family=family, cpu_queue="on" if family == "p4d" else "off"
-        )
-        queues = config["Scheduling"]["SlurmQueues"]
-        assert [queue.get("CustomSlurmSettings", {}).get(WEIGHTS) for queue in queues] == billed
-    assert render(accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [JOB_SETTINGS]
+def test_own_database_has_fair_share_of_accelerators(tmp_path: Path) -> None:
     overrides = tmp_path / "overrides.yaml"
     overrides.write_text("Scheduling: {SlurmSettings: {ExternalSlurmdbd: {Host: db, Port: 6819}}}")
-    elsewhere = render(**flags, overrides=str(overrides))["Scheduling"]
-    assert elsewhere["SlurmSettings"]["CustomSlurmSettings"] == shared
+    elsewhere = render(users=USERS, overrides=str(overrides))["Scheduling"]
+    assert elsewhere["SlurmSettings"]["CustomSlurmSettings"][-1] == SHARED_CLUSTER_SETTINGS
     assert WEIGHTS in elsewhere["SlurmQueues"][0]["CustomSlurmSettings"]
+    cpu = queue(users=USERS, accounting="new", family="m6i")
+    assert WEIGHTS not in cpu["CustomSlurmSettings"], "no node has accelerators"
 
 
 def test_users_share_nodes_of_shared_queues(tmp_path: Path) -> None:
