@@ -223,6 +223,11 @@ class Library:
 LIBRARY = Library()
 
 
+def takes_all(pairs: Sequence[tuple[Config, Config]]) -> list[RefusedChange]:
+    """Refuse nothing, where no verdict is looked at."""
+    return [RefusedChange()] * len(pairs)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _no_pause() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
@@ -236,7 +241,7 @@ def _ask_at_once(_no_pause: None) -> None:
 
     def note(pairs: Sequence[tuple[Config, Config]]) -> list[RefusedChange]:
         asked.extend(pairs)
-        return [RefusedChange()] * len(pairs)
+        return takes_all(pairs)
 
     for before, after, _, _ in CASES:
         plan(deployed(**before), judge=note, **after)
@@ -342,7 +347,7 @@ def test_storage_changed_by_another_cluster_is_no_change() -> None:
         )
 
     account.answers["GetTemplate"] = template
-    found = plan(account, fsx_gib="4800")
+    found = plan(account, fsx_gib="4800", judge=takes_all)
     assert ([each.what for each in found.changes], found.cost_before) == (["scripts"], found.cost_after)
 
 
@@ -351,9 +356,9 @@ def test_former_cost_is_of_the_former_queues(flags: dict[str, Any], tmp_path: Pa
     file = tmp_path / "queues.yaml"
     flags = flags | {"queues": str(file)}
     file.write_text("train: {instance_types: [g5.12xlarge], nodes: 2}")
-    account, same = deployed(**flags), plan(deployed(**flags), **flags)
+    account, same = deployed(**flags), plan(deployed(**flags), judge=takes_all, **flags)
     file.write_text("train: {instance_types: [g5.12xlarge], nodes: 20}")
-    found = plan(account, **flags)
+    found = plan(account, judge=takes_all, **flags)
     assert found.cost_before and same.cost_before
     assert found.cost_before.full_usd_per_hour == same.cost_before.full_usd_per_hour
     assert found.cost_after.full_usd_per_hour > found.cost_before.full_usd_per_hour
@@ -452,6 +457,6 @@ def test_validators_are_not_asked_about_missing_parts() -> None:
     def dry_run(*_: Any) -> DryRun:
         raise AssertionError
 
-    found = plan(deployed(), login_nodes="1", image="build", dry_run=dry_run)
+    found = plan(deployed(), login_nodes="1", image="build", dry_run=dry_run, judge=takes_all)
     assert found.not_judged == ("the login policy", "the image")
     assert "were not asked: the deploy makes the login policy, the image first" in shown(found)
