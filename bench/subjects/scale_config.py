@@ -8,7 +8,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from bench.measuring.programs import ratios, turns, watch
@@ -58,15 +57,16 @@ def main(file: Path) -> None:
     from training_cluster.cluster.resource_ids import PLACEHOLDERS  # noqa: PLC0415
     from training_cluster.pcluster.rules import rule_problems  # noqa: PLC0415
     from training_cluster.pcluster.schema import schema_problems  # noqa: PLC0415
+    from training_cluster.queues.queue import make_queue  # noqa: PLC0415
     from training_cluster.rules.context import read_settings  # noqa: PLC0415
 
     settings = read_settings({"family": "p5", "nodes": str(NODES)})
     ids = PLACEHOLDERS
     config = render_cluster_config(settings=settings, ids=ids)
     one = settings.first_queue
-    (nodes,) = one.compute_resources
+    (nodes,) = one.resources
     many = [
-        replace(one, name=f"queue-{i}", compute_resources=(replace(nodes, name=f"p5-{i}"),))
+        make_queue(f"queue-{i}", one, compute_resources=(nodes.model_copy(update={"name": f"p5-{i}"}),))
         for i in range(QUEUES)
     ]
     config["Scheduling"]["SlurmQueues"] = [

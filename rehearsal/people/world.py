@@ -203,7 +203,7 @@ class World:
 
 def _nodes(queue: Queue) -> NodeSet:
     shape = NodeShape(vcpus=queue.first.size.vcpus, memory_mib=1024)
-    number = 1 if queue.is_shared else NODES
+    number = 1 if queue.shared else NODES
     types = (queue.first.name,)
     return NodeSet(queue=queue.name, name="n", instance_types=types, static=0, dynamic=number, shape=shape)
 

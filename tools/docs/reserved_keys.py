@@ -22,7 +22,7 @@ from training_cluster.flags.messages import literal_choices
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.reserved import QUEUES, SLURM, TABLE, Row, general
 from training_cluster.pcluster.config_diff import differences
-from training_cluster.queues.file import NodesEntry, QueueEntry, make_queue
+from training_cluster.queues.queue import NodesEntry, QueueEntry, make_queue
 
 _CHOOSES = ("family", "queue_name", "cluster_name", "queues", "overrides", "users", "directory")
 """Flags of names, of files, and of what other flags have by default."""

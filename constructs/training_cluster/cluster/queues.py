@@ -8,9 +8,9 @@ from training_cluster.queues.queue import (
     OFFICIAL,
     ON,
     ONE_USER,
-    ComputeResource,
     NodeType,
     Queue,
+    ResourceEntry,
     node_types,
 )
 
@@ -34,7 +34,7 @@ def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds, has_users
     Args:
         has_users: True for several users: a node runs jobs of one at a time, unless the queue is shared.
     """
-    local_storage = root_volume(queue.root_gib)
+    local_storage = root_volume(queue.volume_gib)
     if any(each.size.nvme_gb for each in queue.types):
         # The default, stated: to leave it out of an existing cluster's config would be a change of its nodes.
         local_storage["EphemeralVolume"] = {"MountDir": DEFAULT_SCRATCH}
@@ -45,20 +45,20 @@ def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds, has_users
         "ComputeSettings": {"LocalStorage": local_storage},
         "Iam": iam(cluster_name, ids, ids.datasets_policy_arn),
         "CustomActions": {"OnNodeConfigured": bootstrap_action(cluster_name, ids)},
-        "ComputeResources": [_compute_resource(queue, each) for each in queue.compute_resources],
+        "ComputeResources": [_compute_resource(queue, each) for each in queue.resources],
     }
     if queue.allocation_strategy:
         rendered["AllocationStrategy"] = queue.allocation_strategy
     partition = dict(queue.partition)
     if has_users:
-        partition[ONE_USER] = "NO" if queue.is_shared else "YES"
-    if queue.is_shared:
+        partition[ONE_USER] = "NO" if queue.shared else "YES"
+    if queue.shared:
         # ParallelCluster replaces running nodes whose tag changes: slurmd is protected from its start alone
         # (76-share-nodes.sh), and a job that runs would have no private folders for its next step.
         rendered["Tags"] = [{"Key": "training-cluster:shared", "Value": "yes"}]
     if partition:
         rendered["CustomSlurmSettings"] = partition
-    if queue.is_exclusive:
+    if queue.exclusive:
         rendered["JobExclusiveAllocation"] = True
     if queue.reservation_id:
         rendered["CapacityReservationTarget"] = _target(queue.reservation_id)
@@ -89,7 +89,7 @@ def _networking(queue: Queue, ids: ResourceIds) -> Rendered:
         networking["PlacementGroup"] = {"Enabled": True, "Name": ids.new_placement_group(queue.name)}
     elif queue.named_placement_group:
         networking["PlacementGroup"] = {"Enabled": True, "Name": queue.named_placement_group}
-    elif queue.efa:
+    elif queue.has_efa:
         # ParallelCluster requires a value with EFA.
         networking["PlacementGroup"] = {"Enabled": False}
     return networking
@@ -144,20 +144,20 @@ def with_single_threads(config: Rendered) -> Rendered:
     return config
 
 
-def _compute_resource(queue: Queue, resource: ComputeResource) -> Rendered:
+def _compute_resource(queue: Queue, resource: ResourceEntry) -> Rendered:
     size = resource.types[0].size
     types = [{"InstanceType": each.name} for each in resource.types]
     rendered: Rendered = {
         "Name": resource.name,
         # ParallelCluster takes several subnets only with a list of types.
         **({"Instances": types} if len(types) > 1 or len(queue.subnet_ids) > 1 else types[0]),
-        "MinCount": resource.min_count,
-        "MaxCount": resource.max_count,
-        "Efa": {"Enabled": resource.efa},
+        "MinCount": queue.least(resource),
+        "MaxCount": resource.nodes,
+        "Efa": {"Enabled": resource.has_efa},
     }
-    if resource.reservation_id:
-        rendered["CapacityReservationTarget"] = _target(resource.reservation_id)
-    if group := resource.placement_group:
+    if resource.reservation:
+        rendered["CapacityReservationTarget"] = _target(resource.reservation)
+    if group := resource.own_placement_group:
         # With `on` ParallelCluster makes a group for this compute resource.
         own = {"Enabled": group == ON} if group in {ON, OFF} else {"Enabled": True, "Name": group}
         rendered["Networking"] = {"PlacementGroup": own}

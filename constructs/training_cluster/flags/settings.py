@@ -1,6 +1,5 @@
 """Context flags of the app, each checked by itself; rules/ checks them against each other."""
 
-from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -15,15 +14,8 @@ from training_cluster.flags.monitoring import MonitoringFlags
 from training_cluster.flags.network import INTERFACE_ENDPOINTS, METRICS_ENDPOINT, NetworkFlags
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.flags.tuning import TuningFlags
-from training_cluster.queues.file import (
-    QueueEntry,
-    ResourceEntry,
-    cpu_queue,
-    flags_of_file,
-    make_queue,
-    read_queues,
-)
-from training_cluster.queues.queue import Queue
+from training_cluster.queues.file import cpu_queue, flags_of_file, read_queues
+from training_cluster.queues.queue import Queue, QueueEntry, ResourceEntry, make_queue
 from training_cluster.stack_names import cluster_stack, new_key_pair
 
 FLAG_GROUPS: dict[str, type[BaseModel]] = {
@@ -103,10 +95,9 @@ class Settings(
             root_gib=self.compute_root_gib,
             exclusive=self.exclusive == "on",
         )
-        queue = make_queue(
-            self.queue_name or self.family_facts.queue, self._listed.get(str(self.queue_name), entry)
-        )
-        return replace(queue, image=self.node_image, workloads=self.node_workloads)
+        name = self.queue_name or self.family_facts.queue
+        entry = self._listed.get(str(self.queue_name), entry)
+        return make_queue(name, entry, image=self.node_image, workloads=self.node_workloads)
 
     @property
     def all_queues(self) -> tuple[Queue, ...]:

@@ -30,7 +30,7 @@ def _accounting_is_complete(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _head_node_has_the_memory(settings: Settings) -> Iterator[Contradiction]:
-    known, nodes = head_node_size(settings.head_type), sum(queue.nodes for queue in settings.all_queues)
+    known, nodes = head_node_size(settings.head_type), sum(queue.most_nodes for queue in settings.all_queues)
     # ParallelCluster's HeadNodeMemorySizeValidator.
     needed = min(nodes / 25 + 0.6, 16)
     if known and known.memory_gib < needed:

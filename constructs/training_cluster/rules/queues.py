@@ -70,7 +70,7 @@ def _architecture_is_one(settings: Settings) -> Iterator[Contradiction]:
 def _types_of_a_resource_agree(settings: Settings) -> Iterator[Contradiction]:
     """Refuse what ParallelCluster's validators of several instance types refuse."""
     for queue in settings.all_queues:
-        for resource in queue.compute_resources:
+        for resource in queue.resources:
             vcpus = {each.size.vcpus for each in resource.types}
             if len(vcpus) > 1:
                 yield Contradiction(
@@ -122,13 +122,13 @@ def _capacity_of_queues(settings: Settings) -> Iterator[Contradiction]:
 
 def _reservations_of(queue: Queue, place: str) -> Iterator[Contradiction]:
     types: dict[str, dict[str, NodeType]] = {}
-    for resource in queue.compute_resources:
-        if resource.reservation_id and queue.capacity_type == "spot":
+    for resource in queue.resources:
+        if resource.reservation and queue.capacity_type == "spot":
             yield Contradiction(
                 problem=f"{place}{resource.name}: reservation: spot nodes use none",
                 mend="leave capacity: spot or reservation out",
             )
-        if reserved := resource.reservation_id or queue.reservation_id:
+        if reserved := resource.reservation or queue.reservation_id:
             types.setdefault(reserved, {}).update({each.name: each for each in resource.types})
     for reserved, of in types.items():
         if reserved.startswith("cr-") and len(of) > 1:
@@ -169,12 +169,12 @@ def _shared_queues(settings: Settings) -> Iterator[Contradiction]:
                 problem=f"{place}partition: {own}: with users, the queue's key `shared` decides",
                 mend=f"leave {own} out, or shared: true, by which jobs of several users share a node",
             )
-        if queue.is_shared and not settings.has_users:
+        if queue.shared and not settings.has_users:
             yield Contradiction(
                 problem=f"{place}shared: true: several users share a node, and the cluster has one",
                 mend="leave shared out, or -c users=FILE or -c directory=FILE",
             )
-        if queue.is_shared and queue.first.family.accelerator.kind == "neuron":
+        if queue.shared and queue.first.family.accelerator.kind == "neuron":
             yield Contradiction(
                 problem=f"{place}shared: true: Slurm cannot keep jobs off each other's NeuronCores",
                 mend="leave shared out",

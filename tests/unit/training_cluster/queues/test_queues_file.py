@@ -10,8 +10,8 @@ from training_cluster.cluster.fleet import compute_nodes
 from training_cluster.cluster.zone_needs import zone_needs
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import checked_config, config_before_deploy
-from training_cluster.queues.file import make_queue, read_queues
-from training_cluster.queues.queue import Queue
+from training_cluster.queues.file import read_queues
+from training_cluster.queues.queue import Queue, make_queue
 from training_cluster.rules.context import read_settings
 
 CR = "cr-0123456789abcdef0"
@@ -23,28 +23,33 @@ def queue(path: str) -> Queue:
     return make_queue(name, entry)
 
 
+def counts(found: Queue) -> tuple[int, int]:
+    """Return the most and the least nodes of a queue."""
+    return found.most_nodes, sum(map(found.least, found.resources))
+
+
 def settings(path: str, **flags: str) -> Settings:
     return read_settings({"queues": path, **flags})
 
 
 def test_a_family_alone_is_two_nodes_on_demand(write: Write) -> None:
     found = queue(write("big: {family: p5}"))
-    assert (found.name, found.first.name, found.nodes, found.static_nodes) == ("big", "p5.48xlarge", 2, 0)
+    assert (found.name, found.first.name, counts(found)) == ("big", "p5.48xlarge", (2, 0))
     assert (found.capacity_type, found.image, found.wants_new_placement_group) == (
         "ondemand",
         "official",
         True,
     )
-    assert found.compute_resources[0].name == "p5-48xlarge"
+    assert found.resources[0].name == "p5-48xlarge"
     assert found.tells_slurm_topology
 
 
 def test_several_types_have_efa_if_all_can(write: Write) -> None:
     both = queue(write("a: {instance_types: [g6.12xlarge, g5.12xlarge], allocation_strategy: prioritized}"))
     assert [each.name for each in both.types] == ["g6.12xlarge", "g5.12xlarge"]
-    assert both.efa
+    assert both.has_efa
     one = queue(write("a: {instance_types: [g6.4xlarge, g5.4xlarge]}"))
-    assert not one.efa
+    assert not one.has_efa
     assert not one.wants_new_placement_group
 
 
@@ -63,11 +68,11 @@ def test_compute_resources_are_items_with_names(write: Write) -> None:
             "    - {name: large, instance_types: m7i.16xlarge, nodes: 2, min_nodes: 1}\n"
         )
     )
-    assert [(each.name, each.min_count, each.max_count) for each in found.compute_resources] == [
+    assert [(each.name, found.least(each), each.nodes) for each in found.resources] == [
         ("small", 0, 10),
         ("large", 1, 2),
     ]
-    assert (found.nodes, found.static_nodes) == (12, 1)
+    assert counts(found) == (12, 1)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_without_efa_every_network_card_has_an_address(write: Write, resource: s
 
 def test_all_nodes_of_a_capacity_block_run(write: Write) -> None:
     found = queue(write(f"block: {{family: p5, nodes: 8, capacity: 'capacity-block:{CR}'}}"))
-    assert (found.static_nodes, found.nodes, found.reservation_id) == (8, 8, CR)
+    assert (counts(found), found.reservation_id) == ((8, 8), CR)
     assert not found.wants_new_placement_group
 
 
@@ -151,7 +156,7 @@ def test_a_mistake_is_named_with_what_is_allowed(write: Write, tmp_path: Path) -
 )
 def test_a_group_is_not_in_capacitys_way(write: Write, keys: str, group: bool) -> None:
     found = queue(write(f"a: {{{keys}}}"))
-    assert (found.efa, found.wants_new_placement_group) == (True, group)
+    assert (found.has_efa, found.wants_new_placement_group) == (True, group)
 
 
 def test_queues_of_the_file_come_last(write: Write) -> None:
@@ -159,7 +164,7 @@ def test_queues_of_the_file_come_last(write: Write) -> None:
         write("z: {family: g5}\na: {family: g6}"), family="p4d", cpu_queue="on", queue_name="train"
     )
     assert [each.name for each in found.all_queues] == ["train", "cpu", "z", "a"]
-    assert sum(each.nodes for each in found.all_queues) == 2 + 4 + 2 + 2
+    assert sum(each.most_nodes for each in found.all_queues) == 2 + 4 + 2 + 2
     types = zone_needs(found, config_before_deploy(found))["InstanceTypes"]
     assert {"p4d.24xlarge", "m6i.16xlarge", "g5.48xlarge", "g6.48xlarge"} < set(types)
 
@@ -179,7 +184,7 @@ b: {instance_types: [g5.12xlarge, g6.12xlarge], nodes: 5}
 
 def test_efa_can_be_left_out(write: Write) -> None:
     found = queue(write("a: {family: p5, efa: false}"))
-    assert (found.efa, found.wants_new_placement_group) == (False, False)
+    assert (found.has_efa, found.wants_new_placement_group) == (False, False)
 
 
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/mine"
@@ -198,7 +203,7 @@ a:
     found = queue(write(text))
     assert found.reservations == (CR, GROUP, "cr-0123456789abcdef1")
     assert found.wants_new_placement_group
-    assert [each.placement_group for each in found.compute_resources] == [None, "off", "mine"]
+    assert [each.own_placement_group for each in found.resources] == [None, "off", "mine"]
 
 
 def test_what_is_reserved_is_not_on_demand(write: Write) -> None:
