@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.family import EnvironmentVariable
-from training_cluster.cluster.nodes import USERS_PREFIX, Rendered
+from training_cluster.cluster.nodes import USERS_PREFIX, Rendered, has_users
 from training_cluster.cluster.queues import capacity_of, scratch_of, types_of
 from training_cluster.flags.settings import Settings
 from training_cluster.queues.queue import ONE_USER, NodeType
@@ -26,7 +26,7 @@ def render_job_environments(config: Rendered, settings: Settings) -> dict[str, s
     }
     workloads = {each.name: " ".join(each.workloads) for each in settings.all_queues}
     more = f"export JOB_TOPIC='{jobs_topic(settings.cluster_name)}'\n" if settings.job_emails else ""
-    if settings.has_users:
+    if has_users(config):
         more += f'export TRAINING_UPLOADS="{USERS_PREFIX}/${{SLURM_JOB_USER-}}"\n'
     return {
         name: _render(queue, of_all | {"WORKLOADS": workloads[name]})

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from training_cluster.catalog.alerts import alert_names
 from training_cluster.cluster.nodes import Rendered
+from training_cluster.cluster.queues import types_of
 from training_cluster.flags.monitoring import mails_of
 from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.alarms import Alarms
@@ -50,7 +51,8 @@ class Monitoring(Construct):
             partitions=[queue["Name"] for queue in config["Scheduling"]["SlurmQueues"]],
             published=Published.by(config),
         )
-        accelerator = settings.family_facts.accelerator
+        first, *_ = config["Scheduling"]["SlurmQueues"]
+        accelerator = types_of(first["ComputeResources"][0])[0].family.accelerator
         alarms = Alarms(
             self,
             "Alarms",
