@@ -109,6 +109,30 @@ def test_what_is_wrong_with_a_subnet_is_said(
     assert mend in wrong.mend
 
 
+def test_queues_of_one_subnet_add_up(own: OwnAccount, far: str, queues: Queues) -> None:
+    each = f"{{instance_types: m6i.4xlarge, nodes: 6, subnet_ids: {far}}}"
+    _far(own, AvailableIpAddressCount=11)
+    found = {each.check: each for each in findings(own, own.flags | queues(f"a: {each}\nb: {each}"))}
+    assert "11, of which a full cluster takes 12" in found[f"queue b: {far}: free addresses"].found
+
+
+def test_login_nodes_may_have_their_own_subnet(own: OwnAccount, far: str, tmp_path: Path) -> None:
+    file = tmp_path / "overrides.yaml"
+    file.write_text(f"LoginNodes: {{Pools: [{{Name: login, Networking: {{SubnetIds: [{far}]}}}}]}}")
+    found = findings(own, own.flags | {"login_nodes": "3", "overrides": str(file)})
+    ours = {each.check: each for each in found if each.check.startswith("login nodes login")}
+    assert len(ours) == 3, "no way to the internet: it may be a public subnet"
+    assert "takes 4" in ours[f"login nodes login: {far}: free addresses"].found, "and the load balancer"
+
+
+def test_groups_of_compute_resources_are_checked(own: OwnAccount, queues: Queues) -> None:
+    item = "{name: x, instance_types: m6i.4xlarge, placement_group: nobodys}"
+    found = {
+        each.check: each for each in findings(own, own.flags | queues(f"a: {{compute_resources: [{item}]}}"))
+    }
+    assert "placement_group nobodys" in found
+
+
 def test_a_new_efs_needs_a_second_mount_target(own: OwnAccount, far: str, flags: Flags) -> None:
     del flags["efs_id"]
     found = {each.check: each for each in findings(own, flags)}
