@@ -146,8 +146,8 @@ def _wrong(settings: Config, kind: str, path: str, denied: Collection[str]) -> I
 
 def _is_known(word: str, known: Collection[str]) -> bool:
     """Return True for a word that Slurm compares with one of the known, some of which only begin a word."""
-    if "RSS" in known:  # names of limits, with their case: src/common/slurm_rlimits_info.c
-        return word.removeprefix("RLIMIT_") in known
+    if "RSS" in known:  # names of limits, with their case, also between spaces: slurm_rlimits_info.c
+        return all(each.removeprefix("RLIMIT_") in known for each in word.split())
     lower = word.lower()
     return any(
         lower == each.lower() or (each[-1] in ":=" and lower.startswith(each.lower())) for each in known

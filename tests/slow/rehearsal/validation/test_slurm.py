@@ -24,6 +24,7 @@ CLUSTER: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"PreemptType": "preempt/none"}, {"PreemptType": "preempt/foo"}),
     ({"DebugFlags": "steps,NO_CONF_HASH"}, {"DebugFlags": "Step"}),
     ({"PropagateResourceLimitsExcept": "RLIMIT_CORE,MEMLOCK"}, {"PropagateResourceLimitsExcept": "memlock"}),
+    ({"PropagateResourceLimits": '"STACK CORE"'}, {"PropagateResourceLimits": '"STACK core"'}),
     ({"SlurmdDebug": 3}, {"SlurmdDebug": "verbos"}),
     ({"PriorityUsageResetPeriod": "MONTHLY"}, {"PriorityUsageResetPeriod": "hourly"}),
     ({"TaskPluginParam": "autobind=threads"}, {"TaskPluginParam": "auto"}),
