@@ -26,9 +26,7 @@ def price(
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option(
-            metavar="RUN", help="Run with the speed: a folder, or a job or name of the cluster."
-        ),
+        typer.Option(metavar="RUN", help="Run with the speed: a folder, or a job or name of the cluster."),
     ] = None,
     dataset_tokens: Annotated[
         float | None,
