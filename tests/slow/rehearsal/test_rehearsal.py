@@ -1,6 +1,5 @@
 """The rehearsal as a person runs it: as a process, to its end, and interrupted."""
 
-import json
 import os
 import re
 import shlex
@@ -104,12 +103,3 @@ def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> N
     assert "everything that was started is stopped" in said
     assert "Traceback" not in said
     assert find({MARKER: str(folder)}) == set()
-
-
-def test_wrong_option_starts_nothing(folder: Path) -> None:
-    command = _command(folder, "--workload", "gpt3", "--json")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert '--workload gpt3: no such workload. Did you mean "gpt2"?' in done.stderr
-    assert json.loads(done.stdout)["exit_code"] == 2
-    assert list(folder.iterdir()) == []

