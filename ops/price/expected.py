@@ -39,7 +39,7 @@ class Expected:
     """Tokens of the whole run."""
     speed: Speed
     saves: Saves | None
-    """Checkpoints of the run; None if the workload says nothing of them."""
+    """Checkpoints of the run; None if the workload does not return them."""
 
 
 def expect(workload: str, job: Mapping[str, str], settings: Settings) -> Expected:

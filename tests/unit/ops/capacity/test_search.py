@@ -46,14 +46,32 @@ RESERVED = {
     "TotalInstanceCount": 4,
     "AvailableInstanceCount": 3,
 }
+BOUGHT = RESERVED | {
+    "CapacityReservationId": "cr-0fedcba9876543210",
+    "ReservationType": "capacity-block",
+    "State": "scheduled",
+    "StartDate": START,
+    "EndDate": START + datetime.timedelta(days=1),
+    "TotalInstanceCount": 0,
+    "AvailableInstanceCount": 0,
+}
+DIMENSION = {"unit": "Hrs", "pricePerUnit": {"USD": "50"}}
+OFFER = {"effectiveDate": "2026-09-01T00:00:00Z", "priceDimensions": {"b": DIMENSION}}
+
+
+def scores(asked: dict[str, Any]) -> dict[str, Any]:
+    assert (asked["SingleAvailabilityZone"], asked["RegionNames"]) == (True, ["us-east-1"])
+    return {"SpotPlacementScores": [{"AvailabilityZoneId": "use1-az6", "Score": 3}]}
+
+
 ANSWERS: dict[str, Any] = {
     "DescribeAvailabilityZones": {"AvailabilityZones": zones()},
     "DescribeInstanceTypeOfferings": {"InstanceTypeOfferings": [{"Location": "use1-az6"}]},
-    "DescribeCapacityReservations": {"CapacityReservations": [RESERVED]},
+    "DescribeCapacityReservations": {"CapacityReservations": [RESERVED, BOUGHT]},
     "DescribeCapacityBlockOfferings": {"CapacityBlockOfferings": [block("150000"), block("140000.00")]},
-    "GetSpotPlacementScores": {"SpotPlacementScores": [{"AvailabilityZoneId": "use1-az6", "Score": 3}]},
+    "GetSpotPlacementScores": scores,
     "DescribeSpotPriceHistory": {"SpotPriceHistory": [price("us-east-1a", "25"), price("us-east-1b", "20")]},
-    "GetProducts": {"PriceList": []},
+    "GetProducts": {"PriceList": [json.dumps({"terms": {"OnDemand": {"a": OFFER}}})]},
 }
 
 
@@ -70,13 +88,16 @@ def test_offers_are_sorted_by_cost() -> None:
     rows = [(each.how, each.zone, each.usd) for each in found()]
     assert rows == [
         ("reservation", "use1-az6", None),
+        ("capacity-block", "use1-az6", None),
         ("spot", "use1-az6", 20 * hours),
         ("spot", "use1-az4", 25 * hours),
         ("block to buy", "use1-az6", 140_000),
         ("block to buy", "use1-az6", 150_000),
-        ("ondemand", "use1-az6", pytest.approx(55.04 * hours)),
+        ("ondemand", "use1-az6", pytest.approx(50 * hours)),
     ]
-    reserved, *_ = found()
+    reserved, bought, *_ = found()
+    assert bought.found == "scheduled from 2026-12-03 11:30 until 2026-12-04 11:30, 0 of 0 idle"
+    assert "-c nodes=16 " in bought.type, "a block that has not begun has no instances yet"
     assert reserved.found == "active, 3 of 4 idle"
     few = "-c family=p5 -c nodes=4 -c zone=use1-az6 -c capacity=reservation:cr-0123456789abcdef0"
     assert reserved.type == few
