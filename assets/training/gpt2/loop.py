@@ -164,7 +164,7 @@ def record_step(
     # To read the scale waits for the device. It decides only about gradients that overflowed.
     scaler = None if math.isfinite(norm) else rank.accelerator.scaler
     scale = scaler.get_scale() if scaler else None
-    numbers = {"loss": loss, "gradient_norm": norm, "loss_scale": scale}
+    numbers: dict[str, Any] = {"loss": loss, "gradient_norm": norm, "loss_scale": scale}
     check_finite(rank.run, step=step.number, finish_saving=saving.finish, **numbers)
 
 

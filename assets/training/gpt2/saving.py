@@ -33,35 +33,25 @@ class Saving:
 
     def __init__(self, rank: Rank, model: Any, optimizer: Any) -> None:
         self._rank, self._model, self._optimizer = rank, rank.accelerator.unwrap_model(model), optimizer
-        self._is_gpu = is_gpu = rank.accelerator.device.type == "cuda"
+        self._on_gpu = gpu = rank.accelerator.device.type == "cuda"
         self._stager = DefaultStager(
-            StagingOptions(
-                use_pinned_memory=is_gpu,
-                use_shared_memory=False,
-                use_async_staging=True,
-                use_non_blocking_copy=is_gpu,
-            )
+            StagingOptions(use_pinned_memory=gpu, use_shared_memory=False, use_non_blocking_copy=gpu)
         )
         self._thread = ThreadPoolExecutor(1, "checkpoint")
-        self._copied: Future[Any] | None = None
-        self._written: Future[None] | None = None
+        self._copied: Future[Any] = self._thread.submit(dict)
+        self._written: Future[Any] = self._copied
         optimizer.optimizer.register_step_pre_hook(self._before_update)
 
     def save(self, *, step: int, tokens: int) -> None:
         """Begin to save the state behind a step, when the save before is done; every rank calls it."""
         with process_group.patient(self._rank.run, "saving"):
-            self._wait()
+            self._written.result()
             if self._rank.run.is_first:
                 self._begin(step, tokens)
 
     def finish(self) -> None:
-        """Wait until what was saved has its name; every rank calls it."""
+        """Wait until what was saved has its name, or die if that fails; every rank calls it."""
         with process_group.patient(self._rank.run, "saving"):
-            self._wait()
-
-    def _wait(self) -> None:
-        """Wait for the save in progress; dies if it fails."""
-        if self._written:
             self._written.result()
 
     def _begin(self, step: int, tokens: int) -> None:
@@ -79,22 +69,18 @@ class Saving:
         Mark(rank.accelerator.device).wait()
         self._copied = self._stager.stage(state_of(self._model, self._optimizer))
         self._written = self._thread.submit(self._write, self._copied, progress)
-        if not self._is_gpu:  # the next step would only compete with the copy for the cores
+        if not self._on_gpu:  # the next step would only compete with the copy for the cores
             self._copied.result()
 
     def _before_update(self, *_: object) -> None:
         """Wait until the state is copied, which an update changes; dies if the save has failed."""
-        if self._copied:
-            self._copied.result()
-        if self._written and self._written.done():
-            self._wait()
+        self._copied.result()
+        if self._written.done():
+            self._written.result()
 
     def _write(self, copied: Future[Any], progress: dict[str, Any]) -> None:
-        rank, step = self._rank, progress["step"]
-        with (
-            checkpoints.saving(rank.run),
-            checkpoints.writing(rank.run, step, settings=rank.settings) as folder,
-        ):
+        rank, step, settings = self._rank, progress["step"], self._rank.settings
+        with checkpoints.saving(rank.run), checkpoints.writing(rank.run, step, settings=settings) as folder:
             self._model.config.save_pretrained(str(folder))
             shutil.copyfile(rank.prepared.shards / "tokenizer.json", folder / "tokenizer.json")
             (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
@@ -106,12 +92,9 @@ class Saving:
 
 def state_of(model: Any, optimizer: Any) -> dict[str, dict[str, torch.Tensor]]:
     """Return the tensors of a checkpoint, which are no copies, by their file and their name in it."""
-    parameters = dict(model.named_parameters())
-    weights = {name: each.detach() for name, each in parameters.items()}
-    state = {
-        f"{name}.{key}": x for name, each in parameters.items() for key, x in optimizer.state[each].items()
-    }
-    return {WEIGHTS: weights, OPTIMIZER: state}
+    own = dict(model.named_parameters())
+    state = {f"{name}.{key}": x for name, each in own.items() for key, x in optimizer.state[each].items()}
+    return {WEIGHTS: {name: each.detach() for name, each in own.items()}, OPTIMIZER: state}
 
 
 def resume(rank: Rank, model: Any, optimizer: Any) -> tuple[int, int]:
@@ -135,8 +118,7 @@ def resume(rank: Rank, model: Any, optimizer: Any) -> tuple[int, int]:
                 rank.accelerator.load_state(str(found))
         else:
             _load(found, rank, model, optimizer)
-            scaler = rank.accelerator.scaler
-            if scaler and progress["scaler"]:
+            if (scaler := rank.accelerator.scaler) and progress["scaler"]:
                 scaler.load_state_dict(progress["scaler"])
     rank.run.say(f"resuming from {found}")
     return step, tokens

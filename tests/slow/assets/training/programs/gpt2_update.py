@@ -166,7 +166,7 @@ def other_data(folder: Path) -> str:
 
 def copied(folder: Path) -> dict[str, Any]:
     """Update weights that a save still copies; return whether they were as before when the copy ended."""
-    scene, found = Scene(folder), {}
+    scene, found = Scene(folder), dict[str, bool]()
     model, optimizer = scene.accelerator.prepare(scene.model, make_optimizer(scene.model, scene.settings))
     weight = next(model.parameters())
     before = weight.detach().clone()
