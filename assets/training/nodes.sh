@@ -208,7 +208,7 @@ start_lifeline() {
   lifeline=("$!")
   disown "$!" # bash reports a job that is killed
   if ((${#well[@]})); then near=("${well[@]}"); else mapfile -t near < <(scontrol show hostnames "$SLURM_JOB_NODELIST"); fi
-  # Up to eight, not neighbours: a ninth one's turn would come after four minutes.
+  # Up to eight, in all racks: the turn of a ninth would come after four minutes.
   mapfile -t near < <(printf '%s\n' "${near[@]}" | sed -n "0~$(((${#near[@]} + 7) / 8))p")
   step_on "${near[@]}"
   # Slurm kills it at the end, which the job's output need not show.
