@@ -7,7 +7,16 @@ import pytest
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
-from training_cluster.sizing import Saves, about_head_node, expected_saves, lustre_of, sufficient_flags
+from training_cluster.sizing import (
+    GIB,
+    Saves,
+    about_head_node,
+    about_storage,
+    duration,
+    expected_saves,
+    lustre_of,
+    sufficient_flags,
+)
 
 # Llama 3 70B, 12 bytes a parameter, saved each 36 minutes.
 SAVES = Saves(bytes=846_000_000_000, most=3, every_s=2160)
@@ -28,6 +37,10 @@ def test_lustre_holds_and_writes_by_its_size() -> None:
         assert (storage.fits(SAVES), round(storage.save_s(SAVES))) == (fits, save_s)
         assert storage.suffices(SAVES) == (fits >= 3 and save_s <= 108)
     assert lustre_of(flags(fsx_id="fs-0123456789abcdef0")) is None
+    storage = lustre_of(flags())
+    assert storage
+    saves = [Saves(bytes=400 * GIB, most=most, every_s=0) for most in (3, 4)]
+    assert [storage.suffices(each) for each in saves] == [True, False], "1200 GiB hold three of 400"
 
 
 @pytest.mark.parametrize("efa", [False, True])
@@ -71,3 +84,17 @@ def test_many_nodes_leave_the_head_nodes_nfs() -> None:
     assert "-c home=efs" not in said(nodes="101", home="efs")
     assert "SharedStorageType" not in said(nodes="101", overrides=efs)
     assert said(nodes="101", overrides=efs, home="efs") == ""
+
+
+def test_storage_is_described_without_a_job() -> None:
+    def said(**given: str) -> list[str]:
+        settings = flags(**given)
+        return [each.split(":")[0] for each in about_storage(settings, config_before_deploy(settings))]
+
+    model, room, save, aim, image = said()
+    assert (model, room) == ("no model is given", "a checkpoint has 140.3 GB")
+    assert save.startswith("a save takes 8 min at 293 MB/s, 27% of the 30 min")
+    assert aim == "for saves in 5% of the time"
+    assert image.startswith("2 nodes that each read an image or environment of 20 GB (assumed)")
+    assert said(fsx_id="fs-0123456789abcdef0") == ["fsx_id=fs-0123456789abcdef0"]
+    assert [duration(each) for each in (119, 121, 7199, 7201)] == ["119 s", "2 min", "120 min", "2.0 h"]
