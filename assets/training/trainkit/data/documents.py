@@ -1,8 +1,8 @@
 """Documents of raw/, a user's own text in DATA_DIR: *.txt, *.jsonl and *.parquet, for every workload.
 
-A text file is one document. Subfolders are read, and *.gz and *.zst. Big text files are cut into pieces, so
-that several processes can read one of them; a line belongs to the piece in which it begins. Small files are
-bundled. Only parquet and zst need a package.
+A text file is one document. Subfolders are read, and *.gz and *.zst. Big files are cut into pieces, so that
+several processes can read one of them; a line, or a group of parquet's rows, belongs to the piece in which it
+begins. Small files are bundled. Only parquet and zst need a package.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OWN = "raw"
 """The folder of your own text, and the value of CORPUS that selects it."""
 SUFFIXES = (".txt", ".jsonl", ".parquet")
 COMPRESSED = (".gz", ".zst")
-TEXT_BYTES_A_COMPRESSED_BYTE = 4
-"""About; it is for the progress and the check of the space."""
+TEXT_BYTES_A_COMPRESSED_BYTE, TEXT_BYTES_A_PARQUET_BYTE = 4, 2
+"""About; they are for the progress, the size of pieces and the check of the space."""
 # One shard of 30 MB, which takes one core a minute.
 PIECE_BYTES = 2**26
 # Files of this size together are one shard, so that 100,000 files of a page are not as many shards.
@@ -152,15 +152,10 @@ def pieces_of(
     end: int | None = None,
     split: str = "",
 ) -> list[Piece]:
-    """Cut a file of a folder, or its bytes from `start` to `end`, into pieces of `piece_bytes`.
-
-    Parquet and compressed files are one piece, an empty text none.
-    """
+    """Cut a file of a folder, or its bytes from `start` to `end`, into pieces; an empty text is none."""
     size, name = file.stat().st_size, file.relative_to(folder).as_posix()
-    end = size if end is None else end
-    cuts = [(at, min(at + piece_bytes, end)) for at in range(start, end, piece_bytes)]
-    if is_whole := file.suffix in (*COMPRESSED, ".parquet"):
-        cuts = [(0, size)]
+    end, is_whole = size if end is None else end, file.suffix in COMPRESSED
+    cuts = cuts_of(file.suffix, start, end, piece_bytes=piece_bytes)
     scale = TEXT_BYTES_A_COMPRESSED_BYTE if file.suffix in COMPRESSED else 1
     kept = f"{name} ({split})" if split else name
     return [
@@ -177,6 +172,19 @@ def pieces_of(
         )
         for number, (a, b) in enumerate(cuts, start=1)
     ]
+
+
+def cuts_of(suffix: str, start: int, end: int, *, piece_bytes: int = PIECE_BYTES) -> list[tuple[int, int]]:
+    """Return ranges of bytes of about `piece_bytes` of text, whose lines or groups of rows are read together.
+
+    A compressed file is one range.
+    """
+    if suffix in COMPRESSED:
+        return [(start, end)]
+    if suffix == ".parquet":
+        piece_bytes //= TEXT_BYTES_A_PARQUET_BYTE
+    cuts = [(at, min(at + piece_bytes, end)) for at in range(start, end, piece_bytes)]
+    return cuts or [(start, end)] * (suffix == ".parquet")  # which an empty one cannot be
 
 
 def _stamp(file: Path, folder: Path) -> str:
@@ -196,7 +204,7 @@ def documents_of(unit: Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[
     """
     for piece in unit.pieces if isinstance(unit, Bundle) else (unit,):
         if kind_of(piece.file) == ".parquet":
-            yield from parquet_rows(piece.file, rows)
+            yield from parquet_rows(piece.file, rows, start=piece.start, end=piece.end)
         elif kind_of(piece.file) == ".jsonl":
             yield from json_lines(piece, rows)
         else:

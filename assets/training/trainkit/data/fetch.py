@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +73,31 @@ def ensure_file(
     if why := Expected(sha256=sha256).mismatch(file):
         raise FetchError(f"{file} is not the expected file: {why}", "remove it, and submit again")
     return file
+
+
+@contextmanager
+def alone(file: Path) -> Iterator[None]:
+    """Let one process of this node download a file; the others wait, and fail as it did.
+
+    Raises:
+        FetchError: the download failed for which this process waited.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock = file.with_name(f".{file.name}.lock")
+    with lock.open("a+", encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        try:
+            held.seek(0)
+            if why := held.read():
+                raise FetchError(why)
+            try:
+                yield
+            except FetchError as error:
+                held.write(error.reason)
+                raise
+        finally:
+            # Who waits has opened it already, and finds the file, or the reason in the lock.
+            lock.unlink(missing_ok=True)
 
 
 def download(

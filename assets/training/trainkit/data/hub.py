@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from trainkit.data.fetch import Expected, FetchError, curl, download
+from trainkit.data.fetch import Expected, FetchError, alone, curl, download
 
 PUBLIC = "https://huggingface.co"
 
@@ -103,7 +103,9 @@ def fetch(file: HubFile, to: Path) -> Path:
         size_bytes=file.size_bytes, sha256=file.sha256, git_sha1=None if file.sha256 else file.git_sha1
     )
     if not to.is_file() or expected.mismatch(to):
-        download(file.url, to, expected=expected, headers=_authorization())
+        with alone(to):
+            if not to.is_file() or expected.mismatch(to):
+                download(file.url, to, expected=expected, headers=_authorization())
     return to
 
 

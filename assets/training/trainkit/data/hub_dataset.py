@@ -92,7 +92,7 @@ class HubDataset(HubText):
                 f"{self.title} has {', '.join(others[:SHOWN])}, and what is read is "
                 f"{', '.join(f'*{each}' for each in self.suffixes)}: convert it into a folder of datasets/."
             )
-        return tuple(self.download(files[path], data, split=called) for path, called in paths)
+        return self.downloads(((files[path], called) for path, called in paths), data)
 
     def _chosen(self, splits: Collection[str], names: Collection[str]) -> str:
         """Return the first split of some names, of the task before others; "" if there is none."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from trainkit.data import hub
@@ -16,8 +17,10 @@ from trainkit.data.documents import (
     COMPRESSED,
     OWN,
     TEXT_BYTES_A_COMPRESSED_BYTE,
+    TEXT_BYTES_A_PARQUET_BYTE,
     Bundle,
     Piece,
+    cuts_of,
     documents_of,
 )
 from trainkit.data.fetch import FetchError, size_of
@@ -30,29 +33,35 @@ WIKIPEDIA = "wikipedia"
 WIKIPEDIA_EDITION = "20231101.en"
 # 41 files and 6.4 million articles for English.
 REPOSITORY, REVISION = "wikimedia/wikipedia", "b04c8d1ceb2f5cd4588862100d08de323dccfbaa"
-TEXT_BYTES_A_DOWNLOADED_BYTE = 2
-"""Parquet files are compressed to about half the size of their text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Download(Unit):
-    """A file of the hub."""
+    """A file of the hub, or a range of its bytes."""
 
     remote: hub.HubFile
     file: Path
+    start: int = 0
+    end: int | None = None
 
 
 def space_of(unit: Unit, *, shards: float = 1.0) -> float:
-    """Return the bytes that a unit takes: its shards, and its file if that is still to be downloaded.
+    """Return the bytes that a unit takes: its shards, and its part of a file that is still to be downloaded.
 
     Args:
         shards: bytes of shards for each byte of text.
     """
     if not isinstance(unit, Download):
         return unit.size_bytes * shards
-    file = 0 if unit.file.is_file() else unit.remote.size_bytes
-    scale = TEXT_BYTES_A_DOWNLOADED_BYTE if unit.file.suffix == ".parquet" else 1
+    file = 0 if unit.file.is_file() else (unit.end or unit.remote.size_bytes) - unit.start
+    scale = TEXT_BYTES_A_PARQUET_BYTE if unit.file.suffix == ".parquet" else 1
     return file + unit.size_bytes * scale * shards
+
+
+@cache
+def fetch_once(remote: hub.HubFile, file: Path) -> None:
+    """Download a file unless it exists; compare its content once in a process, which reads many parts."""
+    hub.fetch(remote, file)
 
 
 def fetched_documents(unit: Download | Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[str, int]]:
@@ -60,8 +69,16 @@ def fetched_documents(unit: Download | Piece | Bundle, *, rows: Rows = TEXTS) ->
     if not isinstance(unit, Download):
         yield from documents_of(unit, rows=rows)
         return
-    hub.fetch(unit.remote, unit.file)
-    kept = Piece(name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file)
+    fetch_once(unit.remote, unit.file)
+    kept = Piece(
+        name=unit.name,
+        size_bytes=unit.size_bytes,
+        fingerprint=unit.fingerprint,
+        file=unit.file,
+        start=unit.start,
+        end=unit.end,
+        last=unit.remote.size_bytes if unit.end else None,
+    )
     try:
         yield from documents_of(kept, rows=rows)
     except ShardError as error:
@@ -103,27 +120,40 @@ class HubText:
             listed = hub.list_files("datasets", self.repository, self.revision, folder=self.folder)
         except FetchError as error:
             raise self._missing(error.reason, data) from error
-        found = tuple(
-            self.download(each, data)
-            for each in sorted(listed, key=lambda each: each.path)
-            if each.path.endswith(".parquet")
-        )
+        found = [
+            each for each in sorted(listed, key=lambda each: each.path) if each.path.endswith(".parquet")
+        ]
         if not found:
             raise self._missing(f"{self.repository} has no parquet file in {self.folder}", data)
-        return found
+        return self.downloads(((each, "") for each in found), data)
 
-    def download(self, remote: hub.HubFile, data: Path, *, split: str = "") -> Download:
-        """Return the unit of a file, with the split of all of its documents, "" to divide them."""
-        file = self.kept_in(data) / Path(remote.path).relative_to(self.folder)
-        scale = TEXT_BYTES_A_COMPRESSED_BYTE if file.suffix in COMPRESSED else 1
-        return Download(
-            name=remote.path,
-            size_bytes=remote.size_bytes * scale,
-            fingerprint=remote.sha256 or remote.git_sha1,
-            split=split,
-            remote=remote,
-            file=file,
-        )
+    def downloads(self, files: Iterable[tuple[hub.HubFile, str]], data: Path) -> tuple[Download, ...]:
+        """Return the units of files: the first parts of all, then the second ones, so that many are fetched.
+
+        Args:
+            files: each with the split of all of its documents, "" to divide them.
+        """
+        units = list[Download]()
+        for remote, split in files:
+            file = self.kept_in(data) / Path(remote.path).relative_to(self.folder)
+            cuts = cuts_of(file.suffix, 0, remote.size_bytes)
+            scale = TEXT_BYTES_A_COMPRESSED_BYTE if file.suffix in COMPRESSED else 1
+            is_one = len(cuts) == 1
+            units += [
+                Download(
+                    name=remote.path if is_one else f"{remote.path}, part {number}",
+                    size_bytes=(end - start) * scale,
+                    fingerprint=(remote.sha256 or remote.git_sha1) + ("" if is_one else f" {start} {end}"),
+                    split=split,
+                    source=remote.path,
+                    remote=remote,
+                    file=file,
+                    start=start,
+                    end=None if is_one else end,
+                )
+                for number, (start, end) in enumerate(cuts, start=1)
+            ]
+        return tuple(sorted(units, key=lambda unit: unit.start))
 
     def downloaded(self, data: Path) -> str:
         """Return the progress of the download, to append to a progress line."""

@@ -42,8 +42,15 @@ def text_of(row: dict[str, Any]) -> str:
 TEXTS = Rows(columns=("text",), wanted='a JSON object with a string "text"', document=text_of)
 
 
-def parquet_rows(file: Path, rows: Rows) -> Iterator[tuple[str, int]]:
-    """Read the documents of a parquet file, some rows at a time."""
+def groups_of(count: int, size: int, *, start: int, end: int | None) -> list[int]:
+    """Return those of a file's groups of rows that begin in a range of its bytes, if all are of one size."""
+    return [at for at in range(count) if start <= at * size // count < (size if end is None else end)]
+
+
+def parquet_rows(
+    file: Path, rows: Rows, *, start: int = 0, end: int | None = None
+) -> Iterator[tuple[str, int]]:
+    """Read the documents of a parquet file, or of a range of its bytes, some rows at a time."""
     import pyarrow as pa  # noqa: PLC0415 (the rest of this file needs no package)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -56,10 +63,12 @@ def parquet_rows(file: Path, rows: Rows) -> Iterator[tuple[str, int]]:
                     f'{file} has no column "{rows.columns[0]}" (it has {", ".join(names)}), so no row is '
                     f"{rows.wanted_instead(names)}: rename one, and submit again."
                 )
+            groups = groups_of(table.num_row_groups, size, start=start, end=end)
             size //= max(1, table.metadata.num_rows)
-            for batch in table.iter_batches(batch_size=ROWS, columns=columns):
-                for each in batch.to_pylist():
-                    yield rows.document(each), size
+            for group in groups:
+                for batch in table.iter_batches(batch_size=ROWS, columns=columns, row_groups=[group]):
+                    for each in batch.to_pylist():
+                        yield rows.document(each), size
     except (pa.ArrowException, OSError) as error:
         raise ShardError(
             f"{file} is not a readable parquet file ({error}): replace it, and submit again."

@@ -4,13 +4,18 @@ import hashlib
 import os
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from trainkit.data import dataset_bucket, fetch, hf_weights, hub, hub_text
+from trainkit.data.rows import groups_of
 from trainkit.data.shards import ShardError
 
 from tests.unit.assets.training.trainkit.data.hub_server import COMMIT, Hub, hub_server
+from tests.unit.assets.training.waiting import wait_until
 
 REPOSITORY, DIGITS = "someone/text", b"0123456789" * 1000
 FILES = ("config.json", "model-1-of-2.safetensors", "model-2-of-2.safetensors", "tokenizer.json")
@@ -87,6 +92,49 @@ def test_files_have_the_sums_that_the_hub_lists(served: Hub, tmp_path: Path) -> 
             hub.fetch(file, tmp_path / "to" / str(number))
     assert [(tmp_path / "to" / each).read_bytes() for each in "012"] == [b"about", DIGITS, DIGITS]
     assert [asked for _, asked in served.requests] == ["", "bytes=2-", "", ""], "resumed, and kept"
+
+
+def test_one_process_downloads_what_several_need(served: Hub, tmp_path: Path) -> None:
+    about, file, *_ = hub.list_files("datasets", REPOSITORY, "main", folder="en")
+    before = len(psutil.Process().open_files())
+    with ThreadPoolExecutor(4) as threads:
+        served.held = "train-0"
+        fetched = [threads.submit(hub.fetch, file, tmp_path / "file") for _ in range(4)]
+        wait_until(lambda: len(psutil.Process().open_files()) == before + 4, what="not all of them wait")
+        served.held = ""
+        assert all(each.result().read_bytes() == DIGITS for each in fetched)
+    assert [path.rpartition("/")[2] for path, _ in served.requests] == ["train-0.parquet"]
+    # The reason of a failure, which one process has written for those that wait.
+    (tmp_path / ".other.lock").write_text("the hub is gone")
+    with pytest.raises(fetch.FetchError, match="the hub is gone: submit again"):
+        hub.fetch(about, tmp_path / "other")
+    assert [each.name for each in tmp_path.glob(".*")] == [], "nothing else is left"
+    hub.fetch(about, tmp_path / "other")
+
+
+def test_a_big_file_of_the_hub_is_many_units(served: Hub, tmp_path: Path) -> None:
+    listed = hub.list_files("datasets", REPOSITORY, "main", folder="en")[1:]
+    big = [replace(each, size_bytes=2**26) for each in listed]
+    units = TEXT.downloads(((each, "") for each in big), tmp_path)
+    assert [unit.name.removeprefix("en/train-") for unit in units] == [
+        *("0.parquet, part 1", "1.parquet, part 1", "0.parquet, part 2", "1.parquet, part 2")
+    ]
+    assert [(unit.start, unit.end, unit.source) for unit in units[::2]] == [
+        (0, 2**25, "en/train-0.parquet"),
+        (2**25, 2**26, "en/train-0.parquet"),
+    ]
+    assert len({unit.fingerprint for unit in units}) == 2, "both files have the same content"
+    assert sum(map(hub_text.space_of, units)) == 2 * (2**26 + 2 * 2**26)
+
+
+def test_each_group_of_rows_is_read_once() -> None:
+    for count, size, cut in ((1, 10, 3), (7, 100, 30), (1000, 99, 10), (3, 3, 1)):
+        found = [
+            group
+            for start in range(0, size, cut)
+            for group in groups_of(count, size, start=start, end=min(start + cut, size))
+        ]
+        assert found == list(range(count)) == groups_of(count, size, start=0, end=None)
 
 
 def test_a_token_stays_out_of_command_lines(

@@ -54,12 +54,18 @@ def test_pieces_of_a_text_are_the_text(tmp_path: Path) -> None:
         assert sum(size for _, size in found) == file.stat().st_size
 
 
-def test_a_big_file_is_cut_but_for_parquet(tmp_path: Path) -> None:
-    for name, size in {"a.txt": 2**26 + 1, "b.jsonl": 2**27, "c.parquet": 2**27, "d.txt": 0}.items():
+def test_big_files_are_cut_into_pieces(tmp_path: Path) -> None:
+    for name, size in {
+        "a.txt": 2**26 + 1,
+        "b.jsonl": 2**27,
+        "c.parquet": 2**27,
+        "d.txt": 0,
+        "e.gz": 2**27,
+    }.items():
         with (tmp_path / name).open("wb") as file:
             file.truncate(size)
     counts = {file.name: len(documents.pieces_of(file, tmp_path)) for file in sorted(tmp_path.iterdir())}
-    assert counts == {"a.txt": 2, "b.jsonl": 2, "c.parquet": 1, "d.txt": 0}
+    assert counts == {"a.txt": 2, "b.jsonl": 2, "c.parquet": 4, "d.txt": 0, "e.gz": 1}
 
 
 def test_a_long_line_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
