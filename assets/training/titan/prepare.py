@@ -22,10 +22,10 @@ from nodes import check_vocabulary, check_weights, fit, known_model, readers, sa
 from settings import read_settings, split_arguments
 from texts import STREAM, address
 from trainkit.data import bpe
-from trainkit.data.chats import Chats
 from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.examples.chats import Chats
 from trainkit.data.hf_weights import find_weights
-from trainkit.data.hub_dataset import NAME, HubDataset
+from trainkit.data.hub_text import HUB_NAME, HubDataset
 from trainkit.data.lifecycle import main, note_for_training, validation_every
 from trainkit.data.shards import ShardError, check_sequences, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
@@ -91,7 +91,7 @@ def prepare_shards(
     folders, described = list[Path](), list[str]()
     kinds = Chats.suffixes if settings.task == "sft" else TextShards.suffixes
     for part in settings.parts:
-        is_hub = NAME.fullmatch(part.name)
+        is_hub = HUB_NAME.fullmatch(part.name)
         text = HubDataset.named(part.name, suffixes=kinds, task=settings.task) if is_hub else None
         of_part: dict[str, Any] = {
             "data": data,

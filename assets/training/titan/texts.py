@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from trainkit.data.hub_dataset import NAME
+from trainkit.data.hub_text import HUB_NAME
 from trainkit.data.mixture import MixtureError, parse_mixture
 from trainkit.run.run import die
 
@@ -28,7 +28,7 @@ def check_texts(data: str, task: str, *, has_tokenizer: bool) -> None:
     streams = [name for name in names if name.startswith(STREAM)]
     for name in names:
         pattern = r"hf:(/[^,:]+|[\w.-]+/[\w.-]+(/[\w.-]+)?)" if name in streams else r"\w[\w.-]*"
-        if not (re.fullmatch(pattern, name) or NAME.fullmatch(name)):
+        if not (re.fullmatch(pattern, name) or HUB_NAME.fullmatch(name)):
             die(
                 f'DATA has "{name}"; allowed: raw, machine, the name of a folder of datasets/, or '
                 "ORGANISATION/NAME or ORGANISATION/NAME/CONFIGURATION of the Hugging Face hub, with "

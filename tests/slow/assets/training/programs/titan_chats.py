@@ -17,7 +17,7 @@ from datasets import Dataset  # noqa: E402
 from torchtitan.components.loss import IGNORE_INDEX  # noqa: E402
 from torchtitan.components.tokenizer import HuggingFaceTokenizer  # noqa: E402
 from torchtitan.hf_datasets.text_datasets import ChatDataset  # noqa: E402
-from trainkit.data.chats import ChatEncoder, chat_of  # noqa: E402
+from trainkit.data.examples.chats import ChatEncoder, chat_of  # noqa: E402
 from trainkit.data.shards import ID_BITS, TRAINED  # noqa: E402
 
 CHATML = (

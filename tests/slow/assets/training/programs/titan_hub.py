@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from trainkit.data.hub_dataset import HubDataset
+from trainkit.data.hub_text import HubDataset
 
 name, folder = sys.argv[1:]
 units = HubDataset.named(name, suffixes=(".jsonl", ".parquet")).units(Path(folder))

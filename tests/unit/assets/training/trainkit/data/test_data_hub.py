@@ -112,7 +112,7 @@ def test_one_process_downloads_what_several_need(served: Hub, tmp_path: Path) ->
     hub.fetch(about, tmp_path / "other")
 
 
-def test_a_big_file_of_the_hub_is_many_units(served: Hub, tmp_path: Path) -> None:
+def test_a_big_hub_file_is_many_units(served: Hub, tmp_path: Path) -> None:
     listed = hub.list_files("datasets", REPOSITORY, "main", folder="en")[1:]
     big = [replace(each, size_bytes=2**26) for each in listed]
     units = TEXT.downloads(((each, "") for each in big), tmp_path)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from trainkit.data.hub_dataset import NAME, HubDataset
+from trainkit.data.hub_text import HUB_NAME, HubDataset
 from trainkit.data.shards import ShardError
 from trainkit.data.text_shards import TextShards
 from trainkit.data.tokenize_unit import Recipe, Unit
@@ -70,7 +70,7 @@ def test_names_have_configuration_and_revision() -> None:
     assert named.name == "hub--org--name--en@v1.0"
     assert HubDataset.named("org/name", suffixes=()).revision == "main"
     assert not any(
-        NAME.fullmatch(each) for each in ("../name", "org", "org/name/en/more", "hf:org/name", "/org/n")
+        HUB_NAME.fullmatch(each) for each in ("../name", "org", "org/name/en/more", "hf:org/name", "/org/n")
     )
 
 

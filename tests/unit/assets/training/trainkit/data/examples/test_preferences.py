@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from trainkit.data import chats, preferences
 from trainkit.data.documents import documents_of, pieces_of
+from trainkit.data.examples import chats, preferences
+from trainkit.data.examples.preferences import Pairs, pair_of
 from trainkit.data.order import Order
-from trainkit.data.preferences import Pairs, pair_of
 from trainkit.data.prepare_tokens import prepare
 from trainkit.data.rows import TEXTS, Rows
 from trainkit.data.shards import ShardError

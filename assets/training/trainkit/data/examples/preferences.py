@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trainkit.data.chats import ANSWERS, ChatEncoder, Chats, Render, Spans, checked
+from trainkit.data.examples.chats import ANSWERS, ChatEncoder, Chats, Render, Spans, checked
 from trainkit.data.rows import Rows
 from trainkit.data.shards import FIRST, ID_BITS, TRAINED, ShardError, Tokens, read_manifest
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trainkit.data import chats
 from trainkit.data.documents import documents_of, pieces_of
+from trainkit.data.examples import chats
 from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import (
     FIRST,

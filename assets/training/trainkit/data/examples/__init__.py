@@ -1,0 +1,1 @@
+"""Examples of which the tokens of answers alone count in the loss: chats, and preference pairs."""
