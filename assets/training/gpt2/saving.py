@@ -68,9 +68,9 @@ class Saving:
         # The copy has a stream of its own, which does not wait for the step.
         Mark(rank.accelerator.device).wait()
         self._copied = self._stager.stage(state_of(self._model, self._optimizer))
-        self._written = self._thread.submit(self._write, self._copied, progress)
         if not self._on_gpu:  # the next step would only compete with the copy for the cores
             self._copied.result()
+        self._written = self._thread.submit(self._write, self._copied, progress)
 
     def _before_update(self, *_: object) -> None:
         """Wait until the state is copied, which an update changes; dies if the save has failed."""
