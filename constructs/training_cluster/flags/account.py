@@ -166,6 +166,8 @@ def tag_problem(key: str, value: str) -> str | None:
     """Return why a resource of the cluster cannot have a tag: IAM's roles are among them."""
     if key.lower().startswith(_RESERVED):
         return f'"{key}": keys that start with {", ".join(_RESERVED)} are taken'
+    if not value:
+        return f'"{key}": CloudFormation takes no tag without a value'
     if wrong := [each for each in key + value if not _is_taken_in_tags(each)]:
         return f'"{key}={value}": a tag takes letters, digits, spaces and {TAG_MARKS}, no {wrong[0]}'
     if len(key) > 128 or len(value) > 256:  # noqa: PLR2004  # AWS's limits

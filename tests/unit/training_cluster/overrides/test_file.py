@@ -38,6 +38,7 @@ HeadNode: {Iam: {InstanceRole: 'arn:aws:iam::123456789012:role/x', S3Access: [{B
 HeadNode: {Iam: {AdditionalIamPolicies: [POLICIES]}}
 HeadNode: {Iam: {AdditionalIamPolicies: [{Policy: 'arn:aws:iam::*:policy/*'}]}}
 Tags: [{Key: cost, Value: 'R&D'}]
+Tags: [{Key: team, Value: ''}]
 SETTINGS: [{SlurmdTimout: 600}]}}
 QUEUES: [{Name: gpu, CustomSlurmSettings: {MaxTimes: '1:0:0'}}]}
 SETTINGS: [SlurmdTimeout]}}
