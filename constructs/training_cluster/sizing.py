@@ -129,24 +129,44 @@ def about_expected(settings: Settings, saves: Saves) -> str:
     )
 
 
-def sufficient_flags(saves: Saves, *, efa: bool = False) -> str:
-    """Return the flags of the cheapest durable file system that suffices, with its price a month.
-
-    Args:
-        efa: True for fsx_efa=on, which has larger steps of capacity.
-    """
-    found = []
+def sufficient_flags(saves: Saves, settings: Settings) -> str:
+    """Return the flags of the cheapest new, durable file system that suffices, with its price a month."""
+    found, efa = [], settings.fsx_efa == "on"
     for speed, efa_step in EFA_STEPS_GIB.items():
-        least = saves.bytes * saves.most / FILLED / GIB
-        if saves.every_s:
-            within_s = max(SAVING_SHARE * saves.every_s, SHORT_SAVE_S)
-            least = max(least, saves.bytes / 1e6 / within_s / int(speed) * 1024)
-        step = efa_step if efa else FSX_STEP_GIB
-        gib = SMALLEST_GIB if least <= SMALLEST_GIB and not efa else math.ceil(least / step) * step
+        gib = _capacity_gib(saves, int(speed) / 1024, efa_step if efa else 0)
         if price := load_base().prices.lustre_gb_month("PERSISTENT_2", speed):
             found.append((gib * price.usd, gib, speed, "" if price.confirmed else ", price unconfirmed"))
     usd, gib, speed, doubt = min(found)
-    return f"-c fsx_gib={gib} -c fsx_mbps_per_tib={speed} ({usd:,.0f} USD a month{doubt})"
+    durable = "-c fsx_type=persistent2 " if settings.fsx_type == SCRATCH else ""
+    return f"{durable}-c fsx_gib={gib} -c fsx_mbps_per_tib={speed} ({usd:,.0f} USD a month{doubt})"
+
+
+def grown_gib(saves: Saves, storage: Lustre) -> int:
+    """Return the capacity to which a deployed file system has to grow; its speed grows with it.
+
+    It can only grow, and another speed is another deploy (assets/guard/transitions.py).
+    """
+    own = _rounded_up(storage.bytes / GIB)  # df counts without Lustre's own data
+    return max(own, _capacity_gib(saves, storage.write_mbps / own))
+
+
+def grow_command(saves: Saves, storage: Lustre, id_: str = "...") -> str:
+    """Return the command that lets a file system suffice which no stack of the app owns (fsx_id)."""
+    gib = grown_gib(saves, storage)
+    return f"aws fsx update-file-system --file-system-id {id_} --storage-capacity {gib}"
+
+
+def _capacity_gib(saves: Saves, mbps_per_gib: float, efa_step: int = 0) -> int:
+    """Return the least capacity that suffices; a speed of 0 is not known."""
+    least = saves.bytes * saves.most / FILLED / GIB
+    if saves.every_s and mbps_per_gib:
+        within_s = max(SAVING_SHARE * saves.every_s, SHORT_SAVE_S)
+        least = max(least, saves.bytes / 1e6 / within_s / mbps_per_gib)
+    return math.ceil(least / efa_step) * efa_step if efa_step else _rounded_up(least)
+
+
+def _rounded_up(gib: float) -> int:
+    return SMALLEST_GIB if gib <= SMALLEST_GIB else math.ceil(gib / FSX_STEP_GIB) * FSX_STEP_GIB
 
 
 def about_room(saves: Saves, storage: Lustre) -> str:
@@ -158,8 +178,8 @@ def about_room(saves: Saves, storage: Lustre) -> str:
     )
 
 
-def about_saves(saves: Saves, storage: Lustre, *, efa: bool = False) -> Iterator[str]:
-    """Yield sentences about room and time of checkpoints, and the flags to type if these do not suffice."""
+def about_saves(saves: Saves, storage: Lustre, mend: str) -> Iterator[str]:
+    """Yield sentences about room and time of checkpoints, and what to type if these do not suffice."""
     yield about_room(saves, storage) + ("" if storage.can_keep(saves) else ": trainctl submit refuses it")
     if took := storage.save_s(saves):
         share = f"{took / saves.every_s:.0%} of the {duration(saves.every_s)}" if saves.every_s else ""
@@ -167,7 +187,7 @@ def about_saves(saves: Saves, storage: Lustre, *, efa: bool = False) -> Iterator
         yield f"a save takes {duration(took)} at {storage.write_mbps:,.0f} MB/s{part}"
     if not storage.suffices(saves):
         aim = f"saves in {SAVING_SHARE:.0%} of the time" if saves.every_s else f"{saves.most} checkpoints"
-        yield f"for {aim}: {sufficient_flags(saves, efa=efa)}"
+        yield f"for {aim}: {mend}"
 
 
 def about_image(nodes: int, storage: Lustre) -> str:
@@ -213,7 +233,7 @@ def about_storage(
         if not saves and (saves := expected_saves(settings)):
             said.append(about_expected(settings, saves))
         if saves:
-            said += about_saves(saves, storage, efa=settings.fsx_efa == "on")
+            said += about_saves(saves, storage, sufficient_flags(saves, settings))
         said.append(about_image(settings.nodes, storage))
     return (*said, *filter(None, (about_head_node(settings, config),)))
 

@@ -15,7 +15,8 @@ from training_cluster.sizing import (
     about_image,
     about_room,
     about_saves,
-    sufficient_flags,
+    grow_command,
+    grown_gib,
 )
 
 
@@ -41,13 +42,14 @@ def check_sizes(
     size, free = map(int, listed[-2:])
     write, sent = (float(facts.get(name) or 0) for name in ("SHARED_MBPS", "SHARED_READ_MBPS"))
     storage = Lustre(bytes=size, write_mbps=write, read_mbps=sent)
+    # Of an existing file system (fsx_id) the facts have no speed.
+    mend = grow_command(saves, storage)
+    if write:
+        mend = deploy_command(head_node.cluster_name, f"fsx_gib={grown_gib(saves, storage)}")
     if not storage.can_keep(saves):
         fewer = "--set KEEP_CHECKPOINTS=1, or " if storage.fits(saves) > 1 else ""
-        raise OpsError(
-            f"The run could not save: {about_room(saves, storage)}.\n"
-            f"  type:    {fewer}{deploy_command(head_node.cluster_name)} {sufficient_flags(saves)}"
-        )
-    notes = [] if storage.suffices(saves) else ["; ".join(about_saves(saves, storage))]
+        raise OpsError(f"The run could not save: {about_room(saves, storage)}.\n  type:    {fewer}{mend}")
+    notes = [] if storage.suffices(saves) else ["; ".join(about_saves(saves, storage, mend))]
     if free < saves.bytes * saves.most:
         notes.append(
             f"Lustre has {free / GIB:,.0f} GiB free: make room, or a new run ends before its first step"

@@ -15,6 +15,7 @@ from training_cluster.sizing import (
     about_image,
     about_saves,
     expected_saves,
+    grow_command,
     lustre,
     lustre_of,
     sufficient_flags,
@@ -25,12 +26,15 @@ def check_sizes(settings: Settings, client: ClientOf) -> Iterator[Finding]:
     """Check that the nodes' checkpoints fit and are written in time, and what all nodes read at once."""
     storage, saves = lustre_of(settings) or _existing(settings, client), expected_saves(settings)
     if storage and saves:
+        mend = sufficient_flags(saves, settings)
+        if settings.fsx_id:
+            mend = grow_command(saves, storage, settings.fsx_id)
         yield finding(
             "Lustre: checkpoints",
-            "; ".join((about_expected(settings, saves), *about_saves(saves, storage))),
+            "; ".join((about_expected(settings, saves), *about_saves(saves, storage, mend))),
             good=storage.suffices(saves, share=1),  # else the next save comes before this one ends
             otherwise="warning",
-            mend=sufficient_flags(saves, efa=settings.fsx_efa == "on"),
+            mend=mend,
         )
     if storage and storage.image_s(settings.nodes) > LONG_START_S:
         mend, words = "-c image=build", about_image(settings.nodes, storage)

@@ -22,6 +22,7 @@ from training_cluster.sizing import (
     about_saves,
     expected_saves,
     lustre_of,
+    sufficient_flags,
 )
 
 
@@ -188,7 +189,8 @@ def _sizes(settings: Settings, config: Rendered) -> Iterator[Advice]:
         yield Advice(id="head-node-nfs", text=nfs)
     storage, saves = lustre_of(settings), expected_saves(settings)
     if storage and saves and not storage.suffices(saves):
-        said = (about_expected(settings, saves), *about_saves(saves, storage, efa=settings.fsx_efa == "on"))
+        mend = sufficient_flags(saves, settings)
+        said = (about_expected(settings, saves), *about_saves(saves, storage, mend))
         yield Advice(
             id="lustre-small",
             text=f"{'; '.join(said)}. For your own model: trainctl price titan --set SIZE=...",

@@ -1,6 +1,7 @@
 """Checkpoints, images and NFS against the storage of the flags, and the flags that suffice."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -9,17 +10,21 @@ from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 from training_cluster.sizing import (
     GIB,
+    SCRATCH,
     Saves,
     about_head_node,
     about_storage,
     duration,
     expected_saves,
+    grown_gib,
+    lustre,
     lustre_of,
     sufficient_flags,
 )
 
 # Llama 3 70B, 12 bytes a parameter, saved each 36 minutes.
 SAVES = Saves(bytes=846_000_000_000, most=3, every_s=2160)
+LEAST_WITH_EFA = {"fsx_efa": "on", "fsx_gib": "4800", "fsx_mbps_per_tib": "1000"}
 
 
 def flags(**given: str) -> Settings:
@@ -43,23 +48,39 @@ def test_lustre_holds_and_writes_by_its_size() -> None:
     assert [storage.suffices(each) for each in saves] == [True, False], "1200 GiB hold three of 400"
 
 
-@pytest.mark.parametrize("efa", [False, True])
+@pytest.mark.parametrize("typed", [{}, LEAST_WITH_EFA, {"fsx_type": "scratch2"}])
 @pytest.mark.parametrize("size", [1e9, 1e11, 846e9, 4.9e12])
 @pytest.mark.parametrize("every_s", [0, 60, 1800])
-def test_recommended_flags_suffice_and_are_accepted(size: float, every_s: float, *, efa: bool) -> None:
+def test_recommended_flags_suffice_and_are_accepted(
+    size: float, every_s: float, typed: dict[str, str]
+) -> None:
     saves = Saves(bytes=round(size), most=3, every_s=every_s)
-    given = dict(re.findall(r"-c (\w+)=(\d+)", sufficient_flags(saves, efa=efa)))
-    storage = lustre_of(flags(**given, fsx_efa="on" if efa else "off"))
+    given = dict(re.findall(r"-c (\w+)=(\w+)", sufficient_flags(saves, flags(**typed))))
+    storage = lustre_of(flags(**typed | given))
     assert storage
     assert storage.suffices(saves)
 
 
 def test_the_cheapest_flags_are_recommended() -> None:
     # 7.8 GB/s: 9600 GiB at 1000 MB/s a TiB cost 5,760 USD, 16,800 at 500 some less.
-    assert sufficient_flags(SAVES).startswith("-c fsx_gib=16800 -c fsx_mbps_per_tib=500 (5,712 USD a month")
-    assert sufficient_flags(Saves(bytes=10**9, most=3, every_s=0)).startswith(
+    assert sufficient_flags(SAVES, flags()).startswith(
+        "-c fsx_gib=16800 -c fsx_mbps_per_tib=500 (5,712 USD a month"
+    )
+    assert sufficient_flags(Saves(bytes=10**9, most=3, every_s=0), flags()).startswith(
         "-c fsx_gib=1200 -c fsx_mbps_per_tib=125 (174 USD a month)"
     )
+
+
+def test_a_deployed_file_system_only_grows_at_its_speed() -> None:
+    """The cheapest new one would be smaller and faster: the guard refuses less, and two changes at once."""
+    for gib, speed, grown in ((9600, "500", 16800), (24000, "125", 64800), (1200, SCRATCH, 81600)):
+        given = lustre(gib, speed)
+        # df counts some less, and the partition's environment has whole MB/s.
+        seen = replace(given, bytes=given.bytes * 0.97, write_mbps=int(given.write_mbps))
+        assert grown_gib(SAVES, seen) == grown
+        assert lustre(grown, speed).suffices(SAVES)
+    assert grown_gib(SAVES, lustre(9600, "unknown")) == 9600
+    assert grown_gib(Saves(bytes=10**9, most=3, every_s=0), lustre(1200, "125")) == 1200
 
 
 def test_the_expected_model_grows_with_the_nodes() -> None:

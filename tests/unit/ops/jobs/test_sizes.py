@@ -44,10 +44,20 @@ def test_a_slow_save_is_a_note(of_p5: PlayedCluster, call: Call) -> None:
     code, said, _ = call(*JOB)
     assert code == 0
     assert "a save takes 48 min at 292 MB/s" in said
-    assert "for saves in 5% of the time: -c fsx_gib=" in said
+    assert "for saves in 5% of the time: trainctl deploy --cluster traincluster -c fsx_gib=" in said
+    assert "fsx_mbps_per_tib" not in said, "the guard refuses two changes of Lustre at once"
     assert "free: make room" not in said
     has_disk(of_p5, 4, 1)
     assert "Lustre has 1,024 GiB free: make room" in call(*JOB)[1]
+
+
+def test_an_existing_file_system_grows_by_its_owner(of_p5: PlayedCluster, call: Call) -> None:
+    of_p5.has_nodes("p5.48xlarge", recipe="gpu", **FACTS | {"SHARED_MBPS": "", "SHARED_READ_MBPS": ""})
+    has_disk(of_p5, 1.1, 1.1)
+    code, _, said = call(*JOB)
+    assert code == 1
+    assert "aws fsx update-file-system --file-system-id ... --storage-capacity 2400\n" in said
+    assert "deploy" not in said, "with fsx_id, fsx_gib is refused"
 
 
 def test_an_image_for_many_nodes_is_a_note(of_p5: PlayedCluster, call: Call) -> None:

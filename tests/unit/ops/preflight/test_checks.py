@@ -593,6 +593,9 @@ def test_storage_has_to_keep_up_with_nodes(own: OwnAccount) -> None:
         "; -c home=efs and -c overrides=FILE with HeadNode: {SharedStorageType: Efs}"
     )
     ours = own.flags | {"capacity": "ondemand"}
-    assert "have room for 2, and a run has up to 3" in of_storage(**ours)["Lustre: checkpoints"]
+    existing = of_storage(**ours)["Lustre: checkpoints"]
+    assert "have room for 2, and a run has up to 3" in existing
+    assert existing.count(f"update-file-system --file-system-id {ours['fsx_id']} --storage-capacity") == 2
+    assert "-c fsx" not in existing
     systems(StorageCapacity=9600)(own)
     assert of_storage(**ours).keys() == {"head node: NFS"}, "of an existing file system FSx knows the size"
