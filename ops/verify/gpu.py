@@ -15,6 +15,7 @@ from ops.verify.node_jobs import JobSeen, run_job
 from ops.verify.nodes import called_healthy
 from ops.verify.scene import Scene, UnseenError
 from ops.verify.workloads import NETWORK, nodes_of
+from training_cluster.catalog.workloads import workloads_of
 from training_cluster.paths import TRAINING
 
 LIMIT_MIN = 20
@@ -89,7 +90,10 @@ def on_gpu_node(scene: Scene) -> Scene:
 
 
 def _seen(job: GpuJob, scene: Scene) -> JobSeen:
-    settings = job.settings_on(nodes_of(scene).family)
+    nodes, os_name = nodes_of(scene), str(scene.config["Image"]["Os"])
+    if job.workload not in workloads_of(nodes.recipe, os_name):
+        raise UnseenError(f"{job.workload} has no environment for the recipe {nodes.recipe} on {os_name}")
+    settings = job.settings_on(nodes.family)
     name = f"GPU job {JOBS.index(job)}"
     return scene.once(name, lambda: run_job(job.workload, scene, settings=settings))
 

@@ -36,10 +36,17 @@ SPEEDS = {"mfu": 0.77, "tokens_per_s": 280_000.0, "first_loss": 11.0, "last_loss
 
 
 @pytest.fixture
-def p5(cluster: PlayedCluster) -> PlayedCluster:
+def p5(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> PlayedCluster:
     """A cluster whose nodes have H100s."""
+    deploys(monkeypatch, "ubuntu2404")
     cluster.has_nodes("p5.4xlarge", recipe="gpu", ACCELERATOR_KIND="gpu")
     return cluster
+
+
+def deploys(monkeypatch: pytest.MonkeyPatch, os_name: str) -> None:
+    scheduling = {"SlurmSettings": {"ScaledownIdletime": 20}}
+    config = {"Image": {"Os": os_name}, "Scheduling": scheduling}
+    monkeypatch.setattr("ops.verify.scene.read_cluster_config", lambda *_: config)
 
 
 def scene_of(cluster: PlayedCluster) -> Scene:
@@ -105,6 +112,16 @@ def test_what_is_wrong_with_a_gpu_differs(p5: PlayedCluster, monkeypatch: pytest
             change
         )
         assert any(said in each.seen for each in found.values()), change
+
+
+def test_a_workload_without_environment_is_not_blamed_on_the_gpu(
+    p5: PlayedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploys(monkeypatch, "ubuntu2204")  # with Python 3.10
+    found = results(p5, monkeypatch)
+    assert {name for name, each in found.items() if each.verdict != "held"} == {"gpu-titan"}
+    assert found["gpu-titan"].verdict == "could not look"
+    assert found["gpu-titan"].seen == "titan has no environment for the recipe gpu on ubuntu2204"
 
 
 def test_the_sentences_are_those_of_jobs() -> None:
