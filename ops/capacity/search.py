@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
 from ops.account.session import ClientOf, every
 from ops.preflight.not_checked import not_checked
@@ -17,6 +17,8 @@ MOST_OF_BLOCK = 64
 """Instances of a Capacity Block; longer ones than FINE_DAYS have whole weeks, MOST_DAYS at most (EC2 API
 reference, DescribeCapacityBlockOfferings)."""
 FINE_DAYS, MOST_DAYS = 14, 182
+LINUX = "Linux/UNIX"
+"""Platform of the nodes, whose tenancy is the default one."""
 _STATES = ("active", "scheduled", "pending")
 ORDER = ("reservation", "capacity-block", "block to buy", "spot", "ondemand", "not known")
 """Ways to get nodes: what is the account's already first."""
@@ -91,12 +93,17 @@ def search(
         starts: is called with the name of each region before it is asked.
 
     Raises:
-        botocore's BotoCoreError: there are no credentials, or no network.
+        botocore's BotoCoreError: there are no credentials, or the first region cannot be reached.
     """
     found: list[Offer] = []
     for region in regions:
         starts(region)
-        found += _in_region(wanted, region, clients(region)("ec2"), pricing)
+        try:
+            found += _in_region(wanted, region, clients(region)("ec2"), pricing)
+        except (ConnectionError, HTTPClientError) as error:  # botocore's
+            if not found:
+                raise
+            found.append(Offer(region=region, zone="", how="not known", found=str(error)))
     groups = (0, 0, 1, 1, 1, 2)
     place = dict(zip(ORDER, groups, strict=True))
     return sorted(found, key=lambda each: (place[each.how], each.usd is None, each.usd or 0, each.zone))
@@ -141,6 +148,8 @@ def _reservations(wanted: Wanted, region: _Region) -> Iterator[Offer]:
     ]
     operation = ("describe_capacity_reservations", "CapacityReservations")
     for each in every(region.ec2, *operation, Filters=filters):
+        if (each.get("Tenancy", "default"), each.get("InstancePlatform", LINUX)) != ("default", LINUX):
+            continue  # no node can use it
         how = "capacity-block" if each.get("ReservationType") == "capacity-block" else "reservation"
         id_, zone, total = each["CapacityReservationId"], region.zone(each), each["TotalInstanceCount"]
         begins = (
@@ -174,7 +183,7 @@ def _blocks(wanted: Wanted, region: _Region) -> Iterator[Offer]:
             how="block to buy",
             found=f"{each['InstanceCount']} nodes{few}, {_utc(each['StartDate'])} to {_utc(each['EndDate'])}",
             usd=float(each["UpfrontFee"]) if each.get("CurrencyCode", "USD") == "USD" else None,
-            type=f"aws ec2 purchase-capacity-block --region {region.name} --instance-platform Linux/UNIX "
+            type=f"aws ec2 purchase-capacity-block --region {region.name} --instance-platform {LINUX} "
             f"--capacity-block-offering-id {each['CapacityBlockOfferingId']}, "
             f"then {wanted.flags(zone, count)} -c capacity=capacity-block:cr-...",
         )

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from ops.capacity.search import Offer, Wanted, search
 from tests.unit.ops.fake_account import Account, Refused
@@ -147,6 +148,29 @@ def test_a_missing_right_hides_nothing_else(operation: str, how: str, told: str)
         "DescribeInstanceTypeOfferings": {"ondemand"},
     }
     assert others - lost.get(operation, set()) <= {each.how for each in rows}
+
+
+def test_reservations_for_other_machines_are_left_out() -> None:
+    for other in ({"Tenancy": "dedicated"}, {"InstancePlatform": "Windows"}):
+        rows = found(DescribeCapacityReservations={"CapacityReservations": [RESERVED | other]})
+        assert "reservation" not in {each.how for each in rows}
+
+
+def test_an_unreachable_region_hides_no_other() -> None:
+    account = Account(ANSWERS)
+
+    def clients(region: str) -> Any:
+        if region == "eu-none-1":
+            raise EndpointConnectionError(endpoint_url="https://ec2.eu-none-1")
+        return account.client
+
+    wanted = Wanted(settings=read_settings({"family": "p5"}), days=1)
+    asked: dict[str, Any] = {"clients": clients, "pricing": lambda: account.client("pricing")}
+    *rows, last = search(wanted, ["us-east-1", "eu-none-1"], **asked)
+    assert rows
+    assert (last.region, last.how) == ("eu-none-1", "not known")
+    with pytest.raises(EndpointConnectionError):  # perhaps there is no network at all
+        search(wanted, ["eu-none-1", "us-east-1"], **asked)
 
 
 def test_a_region_that_is_off_is_one_row() -> None:
