@@ -81,10 +81,14 @@ def _head_node(_: Settings, config: Rendered) -> Iterator[Advice]:
         )
     elif nodes > known.vcpus * base.nodes_per_vcpu:
         fits = (name for name, size in base.types.items() if nodes <= size.vcpus * base.nodes_per_vcpu)
+        fit = next(fits, None)
+        mend = (
+            f"Type: -c head_node_type={fit}" if fit else "No type of the catalog suffices: several clusters"
+        )
         yield Advice(
             id="head-node-small",
             text=f"The head node {type_} ({known.vcpus} vCPUs) is small for {nodes} nodes, and cannot be "
-            f"changed later. Type: -c head_node_type={next(fits)}",
+            f"changed later. {mend}",
         )
 
 

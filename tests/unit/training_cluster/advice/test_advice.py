@@ -29,6 +29,7 @@ family=trn1n
 family=trn2
 nodes=600
 nodes=600 head_node_type=m6i.8xlarge
+nodes=4096 cpu_queue=on home=efs fsx_id=fs-0123456789abcdef0
 family=p5 nodes=1250
 family=p5 nodes=1250 fsx_id=fs-0123456789abcdef0
 fsx_gib=4800 fsx_mbps_per_tib=500
