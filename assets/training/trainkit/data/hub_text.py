@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -70,8 +71,18 @@ def space_of(unit: Unit, *, shards: float = 1.0) -> float:
 
 @cache
 def fetch_once(remote: hub.HubFile, file: Path) -> None:
-    """Download a file unless it exists; compare its content once in a process, which reads many parts."""
+    """Download a file unless it exists, and compare its content, once for all processes that read parts."""
+    noted = file.with_name(f".{file.name}.checked")
+    if noted.is_file() and file.is_file() and noted.read_text(encoding="utf-8") == _state(remote, file):
+        return
     hub.fetch(remote, file)
+    with suppress(PermissionError):  # another user's file
+        noted.write_text(_state(remote, file), encoding="utf-8")
+
+
+def _state(remote: hub.HubFile, file: Path) -> str:
+    found = file.stat()
+    return f"{remote.sha256 or remote.git_sha1} {found.st_size} {found.st_mtime_ns}\n"
 
 
 def fetched_documents(unit: Download | Piece | Bundle, *, rows: Rows = TEXTS) -> Iterator[tuple[str, int]]:

@@ -112,6 +112,30 @@ def test_one_process_downloads_what_several_need(served: Hub, tmp_path: Path) ->
     hub.fetch(about, tmp_path / "other")
 
 
+@pytest.mark.usefixtures("served")
+def test_a_file_is_compared_once_by_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote = hub.list_files("datasets", REPOSITORY, "main", folder="en")[1]
+    to, compared, mismatch = tmp_path / "file", list[str](), fetch.Expected.mismatch
+
+    def noted(expected: fetch.Expected, file: Path) -> str:
+        compared.append(file.name)
+        return mismatch(expected, file)
+
+    monkeypatch.setattr(fetch.Expected, "mismatch", noted)
+
+    def in_process() -> None:
+        hub_text.fetch_once.cache_clear()
+        hub_text.fetch_once(remote, to)
+
+    for _ in range(3):
+        in_process()
+    assert compared == [".file.part"], "64 processes would otherwise each read the whole file"
+    to.write_bytes(DIGITS[::-1])
+    in_process()
+    assert compared[1:] == ["file", "file", ".file.part"]
+    assert to.read_bytes() == DIGITS
+
+
 def test_a_big_hub_file_is_many_units(served: Hub, tmp_path: Path) -> None:
     listed = hub.list_files("datasets", REPOSITORY, "main", folder="en")[1:]
     big = [replace(each, size_bytes=2**26) for each in listed]
