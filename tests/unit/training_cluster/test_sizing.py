@@ -71,7 +71,7 @@ def test_the_cheapest_flags_are_recommended() -> None:
     )
 
 
-def test_a_deployed_file_system_only_grows_at_its_speed() -> None:
+def test_a_deployed_file_system_keeps_its_speed() -> None:
     """The cheapest new one would be smaller and faster: the guard refuses less, and two changes at once."""
     for gib, speed, grown in ((9600, "500", 16800), (24000, "125", 64800), (1200, SCRATCH, 81600)):
         given = lustre(gib, speed)

@@ -114,7 +114,7 @@ def test_what_is_wrong_with_a_gpu_differs(p5: PlayedCluster, monkeypatch: pytest
         assert any(said in each.seen for each in found.values()), change
 
 
-def test_a_workload_without_environment_is_not_blamed_on_the_gpu(
+def test_a_missing_environment_blames_no_gpu(
     p5: PlayedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deploys(monkeypatch, "ubuntu2204")  # with Python 3.10
