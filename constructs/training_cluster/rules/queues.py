@@ -35,7 +35,8 @@ def _flags_agree_with_the_file(settings: Settings) -> Iterator[Contradiction]:
 
 def _names_are_unique(settings: Settings) -> Iterator[Contradiction]:
     counts = Counter(queue.name for queue in settings.all_queues)
-    for name in (each for each, count in counts.items() if count > 1):
+    # Without a file, cpu_queue alone can have the name of the flags' queue, which its own rule refuses.
+    for name in (each for each, count in counts.items() if count > 1 and settings.queues):
         yield Contradiction(
             problem=f"queues={settings.queues}: {name} is the queue of the flags or of cpu_queue already",
             mend=f"another name in {settings.queues}, or -c queue_name=...",
