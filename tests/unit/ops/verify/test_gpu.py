@@ -114,9 +114,7 @@ def test_what_is_wrong_with_a_gpu_differs(p5: PlayedCluster, monkeypatch: pytest
         assert any(said in each.seen for each in found.values()), change
 
 
-def test_a_missing_environment_blames_no_gpu(
-    p5: PlayedCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_environment_blames_no_gpu(p5: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     deploys(monkeypatch, "ubuntu2204")  # with Python 3.10
     found = results(p5, monkeypatch)
     assert {name for name, each in found.items() if each.verdict != "held"} == {"gpu-titan"}
