@@ -217,7 +217,7 @@ def test_a_stream_resumes_on_as_many_ranks(training: Training, weights: Path, tm
     training.wait(training.submit("stream-former", arguments=no_processes, **former), state="COMPLETED")
     said = training.wait(training.submit("stream-former", MAX_RESTARTS="0", **stream), state="FAILED")
     assert "is of a version that read streams in the order of their files" in said
-    assert "Traceback" not in said
+    assert "AssertionError:" not in said  # torchrun has a traceback of its own
 
 
 def test_a_hub_data_set_has_its_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
