@@ -245,10 +245,8 @@ def test_a_budget_unsupported_by_cloudformation_is_a_problem(
 def test_a_command_stays_whole_below_the_table() -> None:
     command = "aws " + "x" * 200
     said = io.StringIO()
-    report(
-        [Finding(check="a", found="b", verdict="problem", mend=command)],
-        Console(file=said, width=60, soft_wrap=True),
-    )
+    found = Finding(check="a", found="b", verdict="problem", mend=command)
+    assert report([found], Console(file=said, width=60, soft_wrap=True)) == 1
     assert f"  type:   {command}\n" in said.getvalue()
 
 

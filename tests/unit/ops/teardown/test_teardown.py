@@ -70,6 +70,7 @@ def test_it_says_what_goes_with_the_cluster(everything: OwnAccount) -> None:
     shown = plan(everything)
     goes = shown[: shown.index("What stays")]
     assert f"npx cdk destroy TrainingClusterStack takes the cluster {CLUSTER}" in goes
+    assert "\n  TrainingClusterStack  CREATE_COMPLETE\n" in goes
     assert f"{CLUSTER}  CREATE_COMPLETE  ParallelCluster's own stack" in goes
     assert "1 head node(s), 2 compute node(s): their jobs end" in goes
     assert f"the key pair {CLUSTER}-key" in goes
