@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal.local_aws.rights.registry_schemas import Handlers, UnknownTypeError, handlers, schema
+from rehearsal.local_aws.rights.registry_schemas import UnknownTypeError, handlers, schema
 from rehearsal.recording import judged_calls
 from training_cluster.paths import ROOT
 from training_cluster.permissions.overrides import MANAGED_TYPES
@@ -93,9 +93,7 @@ def with_calls(rows: list[Row], recording: str) -> list[Row]:
     return with_column(with_column(rows, "calls", calls), "types", types)
 
 
-def with_types(
-    rows: list[Row], read: Callable[[str], Handlers] = handlers, known: Callable[[str], object] = schema
-) -> list[Row]:
+def with_types(rows: list[Row]) -> list[Row]:
     """Replace the permissions of the table's types with the registry's.
 
     Raises:
@@ -104,8 +102,8 @@ def with_types(
     found = defaultdict[str, dict[str, list[str]]](dict)
     try:
         for name in sorted({name for row in rows for name in row.type_names}):
-            _check_properties(name, json.dumps(known(name)), rows)
-            for handler, declared in read(name).items():
+            _check_properties(name, json.dumps(schema(name)), rows)
+            for handler, declared in handlers(name).items():
                 for action in declared:
                     found[action].setdefault(name, []).append(handler)
             if not any(name in types for types in found.values()):

@@ -1,4 +1,4 @@
-"""What one rank trains with."""
+"""The data, model and settings of one rank."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class HubText:
 
     @property
     def less(self) -> str:
-        """What to do if the file system has too little space."""
+        """The advice for a file system with too little space."""
         return LESS
 
     @property
@@ -236,7 +236,7 @@ class HubDataset(HubText):
 
     @property
     def less(self) -> str:
-        """What to do if the file system has too little space."""
+        """The advice for a file system with too little space."""
         return f"stream it (DATA=hf:{self.title})"
 
     @property
