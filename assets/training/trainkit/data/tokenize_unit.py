@@ -99,9 +99,11 @@ class Recipe:
         return "uint32" if self.pack else dtype_of(self.vocab_size)
 
     def fingerprint(self, number: int) -> str:
-        """Return a checksum that changes with a unit's shards: with its text, the tokenizer or the split."""
+        """Return a checksum that changes with a unit's shards: with its text, its split or the tokenizer."""
+        unit = self.units[number]
         made_of = [
-            self.units[number].fingerprint,
+            unit.fingerprint,
+            *([unit.split] if unit.split else []),
             self.tokenizer_sha256,
             self.validation_every,
             self.dtype,

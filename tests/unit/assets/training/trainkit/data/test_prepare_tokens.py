@@ -128,6 +128,7 @@ def test_what_changes_shards_changes_their_fingerprint(recipe: Callable[..., Rec
     whole = recipe()
     changes: list[dict[str, Any]] = [
         {"units": (replace(whole.units[0], fingerprint="rewritten"),)},
+        {"units": (replace(whole.units[0], split="val"),)},
         {"tokenizer_sha256": "another"},
         {"validation_every": 5},
         {"vocab_size": 2**16 + 1},
