@@ -9,7 +9,6 @@ FAMILY ?= p4d
 WORKLOAD ?= gpt2
 NODES ?= 2
 METRICS ?=
-ORDER ?=
 KEEP ?=
 PROVE ?=
 USERS ?=
@@ -76,12 +75,12 @@ setup: ## Install both Python environments, Node, the CDK CLI and Slurm (skips w
 	@tools/setup.sh
 
 .PHONY: rehearse
-rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES CONTAINER=1 METRICS=prometheus ORDER=seed KEEP=1; or PROVE=1: lose a rank and a node; or USERS=2: two users share a Slurm)
+rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES CONTAINER=1 METRICS=prometheus KEEP=1; or PROVE=1: lose a rank and a node; or USERS=2: two users share a Slurm)
 	@if [ -n "$(USERS)" ]; then \
 	  exec $(VENV)/python -m rehearsal.people .rehearsal/people; fi; \
 	$(if $(PROVE),exec $(VENV)/trainctl prove "$(WORKLOAD)" kill node --nodes "$(NODES)";) \
 	$(VENV)/trainctl rehearse --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" \
-	  $(if $(ORDER),--order "$(ORDER)") $(if $(METRICS),--metrics "$(METRICS)") \
+	  $(if $(METRICS),--metrics "$(METRICS)") \
 	  $(if $(CONTAINER),--container) \
 	  $(if $(KEEP),--keep)
 

@@ -41,7 +41,6 @@ def rehearse(
     keep: bool,
     metrics: str = "cloudwatch",
     container: bool = False,
-    order: int | None = None,
     folder: Path = FOLDER,
 ) -> int:
     """Rehearse a deploy and a training job on this machine; return the exit code."""
@@ -50,7 +49,7 @@ def rehearse(
         settings = _settings(family=family, workload=workload, nodes=nodes, metrics=metrics)
         if container:
             check_machine()
-        options = Options(settings=settings, workload=workload, keep=keep, container=container, order=order)
+        options = Options(settings=settings, workload=workload, keep=keep, container=container)
 
         def run() -> None:
             Rehearsal(options=options, workspace=workspace, narrator=narrator).run()

@@ -64,8 +64,6 @@ class Options:
     keep: bool
     container: bool = False
     """Train in a container, with an image that is made here."""
-    order: int | None = None
-    """Seed of an unfavorable order in which stacks create their resources; None for an order by name."""
     cases: Sequence[str] = ()
     """Cases of `trainctl prove` instead of one training; they leave a node as a spare."""
 
@@ -179,9 +177,6 @@ class Rehearsal:
             )
             synthesis.enter_context(cdk.synthesis(*self._flags, output=self._workspace.aws / "cdk.out"))
             local_aws.wait()
-            if self._options.order is not None:
-                address.creation_order.write_text(str(self._options.order))
-                self._narrator.say(f"stacks are created in the unfavorable order {self._options.order}")
             self._narrator.say(f"{address.url}, account {ACCOUNT}, {address.region}")
         return address, cdk
 

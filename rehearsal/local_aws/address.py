@@ -77,8 +77,6 @@ class LocalAwsAddress:
         """Return the file that, while it exists, makes the creation of resources of a type fail."""
         return self.folder / f"{resource_type.replace('::', '-')}-quota-used-up"
 
-    creation_order = Below("creation-order", of="folder")
-    """File with the seed of the order in which stacks create their resources; without it, by name."""
     head_node_shell = Below("head-node-shell.json", of="folder")
     """File with the environment (JSON) of the local Slurm; it exists while a local Slurm runs."""
     head_node_program = Below("head-node-program.json", of="folder")

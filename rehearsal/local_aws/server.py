@@ -69,7 +69,6 @@ def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Applicati
     from rehearsal.local_aws.head_node import head_node, run_commands  # noqa: PLC0415
     from rehearsal.local_aws.rights import gate  # noqa: PLC0415
 
-    cloudformation.create_in_unlucky_order(address.creation_order)
     cloudformation.refuse_users_while(address.head_node_program)
     functions.install(python=lambda_python)
     services.install()

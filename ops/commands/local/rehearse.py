@@ -26,12 +26,6 @@ def rehearse(
     container: Annotated[
         bool, typer.Option("--container", help="Build a container image, and train in it.")
     ] = False,
-    order: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SEED", min=0, help="Create resources in an unfavorable order; the seed selects it."
-        ),
-    ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Stop a kept rehearsal.")] = False,
     folder: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder to write to. Default: .rehearsal.")
@@ -56,7 +50,6 @@ def rehearse(
                 keep=keep,
                 metrics=metrics,
                 container=container,
-                order=order,
                 folder=folder,
             )
     if as_json:

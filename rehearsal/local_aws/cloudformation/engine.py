@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rehearsal.creation_order.needs import missing
-from rehearsal.creation_order.template import Dependencies, unlucky_order
 from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.ministack_client import client
 
@@ -25,10 +23,9 @@ _NO_USERS = (
 
 
 def install() -> None:
-    """Install the corrections: templates, order, needs, deletions, parameters, descriptions, exports."""
+    """Install the corrections: templates, order, deletions, parameters, descriptions, exports."""
     hooks.replace("DELETE_STACK", _delete_at_rest)
     hooks.replace("TEMPLATE_URL", _accept_virtual_hosts)
-    hooks.replace("CREATION_ORDER", _needs_are_dependencies)
     hooks.replace("CREATION_ORDER", _wait_conditions_last)
     hooks.replace("PARAMETER_VALUE", _name_missing_parameter)
     hooks.replace("EXECUTE_CHANGE_SET", _describe_stacks_of_change_sets)
@@ -83,43 +80,14 @@ def _accept_virtual_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _wait_conditions_last(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
-        order, late = original(resources, conditions), set[str]()
-        dependencies = Dependencies(resources)
+        order, late = original(resources, conditions), list[str]()
         for name in order:
-            if resources[name].get("Type") == _WAIT_CONDITION or late & dependencies.direct[name]:
-                late.add(name)
-        return [n for n in order if n not in late] + [n for n in order if n in late]
+            text = json.dumps(resources[name])
+            if resources[name].get("Type") == _WAIT_CONDITION or any(each in text for each in late):
+                late.append(name)
+        return [name for name in order if name not in late] + late
 
     return sort
-
-
-def _needs_are_dependencies(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """Refuse a template that would deploy or fail by luck."""
-
-    def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
-        order = original(resources, conditions)
-        found = missing({name: resources[name] for name in order})
-        if found:
-            raise ValueError("; ".join(str(each) for each in found))
-        return order
-
-    return sort
-
-
-def create_in_unlucky_order(seed: Path) -> None:
-    """Create and delete in the unfavorable order of the seed in this file, while it exists."""
-
-    def make(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
-        def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
-            order = original(resources, conditions)
-            if not seed.exists():
-                return order
-            created = {name: resources[name] for name in order}
-            return unlucky_order(Dependencies(created).direct, int(seed.read_text()))
-
-        return sort
-
-    hooks.replace("CREATION_ORDER", make)
 
 
 def refuse_users_while(follows: Path) -> None:
