@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.local_aws.image_builder.documents import missing_parameters, read
 from tests.unit.stacks.app import EVERYTHING
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.steps import image_steps
@@ -34,7 +33,8 @@ VALUES = {
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return read(DOCUMENT.read_text())
+    found: dict[str, Any] = yaml.safe_load(DOCUMENT.read_text())
+    return found
 
 
 def steps(document: dict[str, Any], phase: str) -> dict[str, dict[str, Any]]:
@@ -53,11 +53,31 @@ def run(document: dict[str, Any], step: str, root: Path, **values: str) -> subpr
     return subprocess.run(["bash", "-c", command], capture_output=True, text=True)
 
 
-def test_image_builder_takes_the_document(document: dict[str, Any], synthesise: Any) -> None:
+def test_image_builder_takes_the_document(document: dict[str, Any]) -> None:
+    """By the rules of its guide: "AWSTOE component document framework", "Action modules"."""
+    declared = [name for each in document["parameters"] for name in each]
+    assert document["schemaVersion"] == 1.0
+    assert document.keys() == {"name", "description", "schemaVersion", "parameters", "phases"}
+    assert [each["name"] for each in document["phases"]] == ["build", "validate", "test"]
+    for phase in document["phases"]:
+        assert len(steps(document, phase["name"])) == len(phase["steps"]), "a name occurs twice"
+        for step in phase["steps"]:
+            assert step.keys() - {"maxAttempts"} == {"name", "action", "timeoutSeconds", "inputs"}
+            assert {*re.findall(r"\{\{\s*(.*?)\s*\}\}", str(step))} <= {*declared}
+            inputs = step["inputs"]
+            if step["action"] == "ExecuteBash":
+                assert inputs.keys() == {"commands"} and all(isinstance(e, str) for e in inputs["commands"])
+            else:
+                assert step["action"] == "S3Download"
+                assert all({"source", "destination"} <= each.keys() for each in inputs)
+
+
+def test_recipe_gives_each_parameter(document: dict[str, Any], synthesise: Any) -> None:
     resources = synthesise(**EVERYTHING)["ImageStack"].to_json()["Resources"].values()
     stack = {each["Type"].rpartition("::")[2]: each.get("Properties", {}) for each in resources}
     (component,) = stack["ImageRecipe"]["Components"]
-    assert missing_parameters(document, {each["Name"] for each in component["Parameters"]}) == ""
+    given = [each["Name"] for each in component["Parameters"]]
+    assert [{name} for name in given] == [each.keys() for each in document["parameters"]]
     assert len(DOCUMENT.read_text()) < 16_000, "the limit of a component's data"
     assert yaml.safe_load(stack["Component"]["Data"]) == document
 

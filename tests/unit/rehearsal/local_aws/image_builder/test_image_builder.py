@@ -1,7 +1,6 @@
 """Image Builder on the local AWS: documents, versions, builds, pipelines, and what AWS refuses."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from rehearsal.local_aws.emulators.ministack_client import client
 from rehearsal.local_aws.emulators.moto_types import Created, Handler, Properties, ec2
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
 from rehearsal.local_aws.image_builder import resources as image_builder
-from rehearsal.local_aws.image_builder.documents import DocumentError, read
 from rehearsal.local_aws.image_builder.records import RECORDS, RefusedError
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
@@ -20,31 +18,8 @@ ARN = "arn:aws:imagebuilder:us-east-1:123456789012"
 PARAMETER = "/imagebuilder/training-cluster/gpu"
 
 
-def step(name: str = "Do", *, action: str = "ExecuteBash", **more: Any) -> dict[str, Any]:
-    return {"name": name, "action": action, "inputs": {"commands": ["true"]}, **more}
-
-
-def document(*steps: dict[str, Any], phase: str = "build", **more: Any) -> str:
-    phases = [{"name": phase, "steps": list(steps or [step()])}]
-    return yaml.safe_dump({"schemaVersion": 1.0, "phases": phases, **more})
-
-
-def test_a_wrong_document_is_refused_with_the_place() -> None:
-    for data, words in (
-        ("a: [", "is not YAML"),
-        (document(phases=[]), "phases: Value should have at least 1 item"),
-        (document(phases=2 * yaml.safe_load(document())["phases"]), "phases: Value error, a name occurs"),
-        (document(step(), step()), "a name occurs twice: ['Do', 'Do']"),
-        (document(step(action="ExecuteShell")), "'ExecuteShell' found using 'action' does not match"),
-        (document(step(timeout=3)), "steps.0.ExecuteBash.timeout: Extra inputs are not permitted"),
-        (document(step(action="S3Download", inputs=[{"source": "s3://a"}])), "destination: Field required"),
-        (
-            document(step(inputs={"commands": ["echo {{ Recipe }}"]})),
-            "build.Do: {{ Recipe }} is not a parameter or output of a step",
-        ),
-    ):
-        with pytest.raises(DocumentError, match=re.escape(words)):
-            read(data)
+def document(**more: Any) -> str:
+    return yaml.safe_dump({"schemaVersion": 1.0, "phases": [], **more})
 
 
 @pytest.fixture
@@ -170,10 +145,8 @@ def test_named_resource_has_to_exist(stack: Stack) -> None:
 
 def test_components_are_read_by_their_recipe(stack: Stack) -> None:
     component, _ = stack.component(Data=document(parameters=[{"Recipe": {"type": "string"}}]))
-    with pytest.raises(RefusedError, match="node: parameters without a value: Recipe"):
+    with pytest.raises(RefusedError, match="node: no value of Recipe"):
         stack.recipe(component)
-    with pytest.raises(RefusedError, match=r"document is not valid: phases\.0\.steps: "):
-        stack.component(Data=document(phases=[{"name": "build", "steps": []}]))
 
 
 def test_a_build_that_fails_on_aws_says_why(stack: Stack) -> None:
