@@ -24,7 +24,6 @@ from rehearsal.local_aws.image_builder import records
 from rehearsal.local_aws.publications import official_images
 from rehearsal.local_aws.server import configure, make_gateway
 from training_cluster.flags.cluster import PCLUSTER_VERSION
-from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 ACCESS_KEY = "AKIAIOSFODNN7EXAMPLE"
 _OWN_RECORDS: tuple[dict[str, Any], ...] = (
@@ -47,8 +46,8 @@ class _Aws:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                configure(address, ROOT / "node_modules")
-                self._gateway = make_gateway(address, lambda_python=PCLUSTER_PYTHON)
+                configure(address)
+                self._gateway = make_gateway(address)
         finally:
             kept = {
                 key: value for key, value in os.environ.items() if key.startswith(("MINISTACK_", "MOTO_"))

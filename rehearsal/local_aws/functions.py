@@ -7,7 +7,6 @@ Lambda's Python and left out for the same reason.
 
 import contextlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -15,6 +14,7 @@ from botocore.exceptions import ClientError
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
 from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.ministack_client import client
+from training_cluster.paths import PCLUSTER_PYTHON
 
 _FUNCTION = "AWS::Lambda::Function"
 # ParallelCluster's own functions wait up to 40 s for instances to end; nothing here takes that long.
@@ -49,15 +49,15 @@ _subprocess.Popen.__init__ = _in_layers
 _AMAZON_LINUX_ROOTS = "AWS_CA_BUNDLE"
 
 
-def install(*, python: Path) -> None:
-    """Run Python functions with this interpreter, map /opt to their layers, and trust our certificate."""
+def install() -> None:
+    """Run Python functions with PCLUSTER_PYTHON, map /opt to their layers, and trust our certificate."""
     _correct_functions_of_stacks()
 
     def make(theirs: Callable[[str], tuple[str, str]]) -> Callable[[str], tuple[str, str]]:
         def detect(runtime: str) -> tuple[str, str]:
             binary, worker = theirs(runtime)
             if runtime.startswith("python"):
-                return str(python), _PRELUDE + worker
+                return str(PCLUSTER_PYTHON), _PRELUDE + worker
             return binary, worker
 
         return detect

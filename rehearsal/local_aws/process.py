@@ -12,16 +12,12 @@ from types import TracebackType
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
 from rehearsal.problems import RehearsalError, tail
 from rehearsal.processes import end_group
-from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 # Printed by rehearsal.local_aws.server when every service answers.
 READY = "local AWS ready"
 START_TIMEOUT_S = 180
 GRACE_S = 5.0
 _POLL_S, _TAIL_LINES = 0.1, 15
-
-# SDK of its Lambda functions in JavaScript; those in Python run on PCLUSTER_PYTHON.
-_NODE_MODULES = ROOT / "node_modules"
 
 
 def new_access_key() -> str:
@@ -66,8 +62,10 @@ class LocalAws:
                 port=port, folder=self._folder, access_key=new_access_key(), region=self._region
             )
             address.tmp.mkdir(exist_ok=True)  # TMPDIR of clients, which may start before it answers
+            command = [sys.executable, "-m", "rehearsal.local_aws.server", f"--port={port}"]
+            command += [f"--listener={listener.fileno()}", f"--folder={self._folder}"]
             self._process = subprocess.Popen(
-                self._command(address, listener.fileno()),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -96,14 +94,3 @@ class LocalAws:
         if self._process is not None:
             end_group(self._process, grace_s=GRACE_S)
         self._process = None
-
-    def _command(self, address: LocalAwsAddress, listener: int) -> list[str]:
-        options = {
-            "--port": address.port,
-            "--listener": listener,
-            "--folder": address.folder,
-            "--lambda-python": PCLUSTER_PYTHON,
-            "--node-modules": _NODE_MODULES,
-        }
-        flat = [str(part) for option in options.items() for part in option]
-        return [sys.executable, "-m", "rehearsal.local_aws.server", *flat]

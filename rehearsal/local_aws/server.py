@@ -1,4 +1,4 @@
-"""`python -m rehearsal.local_aws.server --port 4566 ...`: run the local AWS.
+"""`python -m rehearsal.local_aws.server ...`: run the local AWS.
 
 rehearsal.local_aws.process starts it and waits until it is ready. The emulators read their
 settings from the environment when they are imported, so this module sets it first.
@@ -17,6 +17,7 @@ from rehearsal.local_aws.certificate import make_certificate
 from rehearsal.local_aws.process import READY
 from rehearsal.local_aws.publications import publish_layer, write_official_images
 from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.paths import ROOT
 
 if TYPE_CHECKING:
     from rehearsal.local_aws.gateway import Application
@@ -26,7 +27,7 @@ _WAIT_SCALE = "0.05"
 _MAX_HEADER_BYTES = 1 << 20
 
 
-def configure(address: LocalAwsAddress, node_modules: Path) -> None:
+def configure(address: LocalAwsAddress) -> None:
     """Write the address's files, and set the environment that the emulators read when they are imported."""
     for folder in (address.tmp, address.folder / "tls", address.folder / "s3"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +47,7 @@ def configure(address: LocalAwsAddress, node_modules: Path) -> None:
         "S3_DATA_DIR": str(address.folder / "s3"),
         "SFN_WAIT_SCALE": _WAIT_SCALE,
         "LAMBDA_EXECUTOR": "local",
-        "NODE_PATH": str(node_modules),
+        "NODE_PATH": str(ROOT / "node_modules"),  # SDK of the functions in JavaScript
         # No listeners of services that nothing here uses.
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
@@ -57,7 +58,7 @@ def configure(address: LocalAwsAddress, node_modules: Path) -> None:
     }
 
 
-def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Application":
+def make_gateway(address: LocalAwsAddress) -> "Application":
     """Import the emulators, install the corrections, once in a process, and return what answers requests."""
     from ministack.app import app  # noqa: PLC0415
 
@@ -70,7 +71,7 @@ def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Applicati
     from rehearsal.local_aws.rights import gate  # noqa: PLC0415
 
     cloudformation.refuse_users_while(address.head_node_program)
-    functions.install(python=lambda_python)
+    functions.install()
     services.install()
     head_node.install(address)
     run_commands.install(address)
@@ -86,13 +87,13 @@ def make_gateway(address: LocalAwsAddress, *, lambda_python: Path) -> "Applicati
     )
 
 
-async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int | None) -> None:
+async def _serve(address: LocalAwsAddress, *, listener: int) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415
     from hypercorn.config import Config  # noqa: PLC0415
 
-    gateway = make_gateway(address, lambda_python=lambda_python)
+    gateway = make_gateway(address)
     config = Config()
-    config.bind = [f"fd://{listener}" if listener else f"127.0.0.1:{address.port}"]
+    config.bind = [f"fd://{listener}"]
     config.accesslog = config.errorlog = None
     config.certfile, config.keyfile = os.environ["MINISTACK_SSL_CERT"], os.environ["MINISTACK_SSL_KEY"]
     config.alpn_protocols = ["http/1.1"]
@@ -129,10 +130,10 @@ def main() -> None:
     """Parse the command line and serve until SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--listener", type=int, help="file descriptor of a socket that listens on the port")
+    parser.add_argument(
+        "--listener", type=int, required=True, help="file descriptor of a socket that listens on the port"
+    )
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--lambda-python", type=Path, required=True, help="interpreter of Python functions")
-    parser.add_argument("--node-modules", type=Path, required=True, help="the AWS SDK of Node functions")
     arguments = parser.parse_args()
     address = LocalAwsAddress(
         port=arguments.port,
@@ -141,9 +142,8 @@ def main() -> None:
         access_key=os.environ["AWS_ACCESS_KEY_ID"],
     )
     warnings.simplefilter("ignore")
-    configure(address, arguments.node_modules.absolute())
-    python = arguments.lambda_python.absolute()
-    asyncio.run(_serve(address, lambda_python=python, listener=arguments.listener))
+    configure(address)
+    asyncio.run(_serve(address, listener=arguments.listener))
 
 
 if __name__ == "__main__":
