@@ -75,11 +75,7 @@ def _is_collision(content: dict[str, Any]) -> bool:
 
 
 def call(operation: str, **arguments: Any) -> dict[str, Any]:
-    """Call one operation of the library.
-
-    Raises:
-        ClusterNotFoundError, TransientError, RefusedError.
-    """
+    """Call one operation of the library. Raises ClusterNotFoundError, TransientError, RefusedError."""
     clear_caches()
     try:
         return dict(getattr(pc, operation)(**arguments))

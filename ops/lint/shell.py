@@ -48,11 +48,7 @@ class Subject:
 
 
 def read_subjects(text: str, *, first_line: int = 1) -> list[Subject]:
-    """Return every subject of a script.
-
-    Raises:
-        NotShellError: the text is not a shell script.
-    """
+    """Return every subject of a script. Raises NotShellError: the text is not a shell script."""
     tree = _parse(text)
     script = _Script(source=text.encode(), offset=first_line - 1)
     return [*script.directives(tree), *script.walk(tree)]

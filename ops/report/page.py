@@ -24,11 +24,7 @@ _MOST_ROWS = 25
 
 
 def render_page(runs: Sequence[Run]) -> str:
-    """Render the whole page.
-
-    Raises:
-        OpsError: the library that draws the curves is not installed.
-    """
+    """Render the whole page. Raises OpsError: the library that draws the curves is not installed."""
     library, style = _library()
     style += STYLE
     script = f"{library}\n{(_HERE / 'page.js').read_text()}"

@@ -100,11 +100,7 @@ def _deploy(
 
 
 def report(judged: list[Judged], narrator: Narrator) -> None:
-    """Print tables, warnings and unexpected results.
-
-    Raises:
-        RehearsalError: a result is unexpected.
-    """
+    """Print tables, warnings and unexpected results. Raises RehearsalError: a result is unexpected."""
     unexpected = [each for each in judged if not each.verdict.is_expected]
     lines = ["", *render_matrix(judged), "", *render_reasons(judged), ""]
     lines += ["Warnings of the library about combinations that both accept:"]

@@ -68,11 +68,7 @@ def open_tokenizer(file: Path) -> Tokenizer:
 
 
 def special_of(tokenizer: Tokenizer) -> Special:
-    """Return the ids of the special tokens.
-
-    Raises:
-        ShardError: a special token is missing.
-    """
+    """Return the ids of the special tokens. Raises ShardError: a special token is missing."""
     ids = [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS]
     if missing := [token for token, found in zip(SPECIAL_TOKENS, ids, strict=True) if found is None]:
         raise ShardError(

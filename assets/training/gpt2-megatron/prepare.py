@@ -147,11 +147,7 @@ def shards_of_run(bucket: DatasetBucket | None) -> Shards:
 
 
 def check_init_from(init_from: str) -> None:
-    """Check INIT_FROM as far as possible without a download.
-
-    Raises:
-        ShardError: `init_from` names nothing.
-    """
+    """Check INIT_FROM as far as possible without a download. Raises ShardError: `init_from` names nothing."""
     if init_from not in {"scratch", PUBLISHED} and not Path(init_from).is_file():
         raise ShardError(f"INIT_FROM is {init_from}: give scratch, {PUBLISHED}, or such a file {MEMBER}.")
 

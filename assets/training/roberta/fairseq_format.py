@@ -38,11 +38,7 @@ class Numbering:
 
 
 def read_numbering(file: Path) -> Numbering:
-    """Read the numbering from a dictionary that has all ids.
-
-    Raises:
-        ShardError: fairseq cannot read it.
-    """
+    """Read the numbering from a dictionary that has all ids. Raises ShardError: fairseq cannot read it."""
     index_of = {symbol: index for index, symbol in enumerate(SPECIAL)}
     saved = []
     with file.open(encoding="utf-8") as lines:

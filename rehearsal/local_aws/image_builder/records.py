@@ -91,11 +91,7 @@ def find(arn: str, kind: str) -> Record:
 
 
 def remove(arn: str) -> None:
-    """Remove a record of a resource.
-
-    Raises:
-        RefusedError: another resource needs it.
-    """
+    """Remove a record of a resource. Raises RefusedError: another resource needs it."""
     users = [
         each.arn
         for each in RECORDS.values()

@@ -127,11 +127,7 @@ def download(
 
 
 def curl(url: str, *options: str, headers: Mapping[str, str] | None = None) -> str:
-    """Run curl; return what it prints.
-
-    Raises:
-        FetchError: curl is missing, or fails.
-    """
+    """Run curl; return what it prints. Raises FetchError: curl is missing, or fails."""
     command = ["curl", "--fail", "--location", "--silent", "--show-error", "--config", "-"]
     command += ["--retry", str(RETRIES), "--retry-delay", "2", "--connect-timeout", str(TIMEOUT_S)]
     command += ["--speed-limit", str(MIN_BYTES_PER_S), "--speed-time", str(MAX_SLOW_S), *options, url]

@@ -132,11 +132,7 @@ class HubText:
         return data / "downloads" / self.name
 
     def units(self, data: Path) -> tuple[Download, ...]:
-        """List its files on the hub.
-
-        Raises:
-            ShardError: the hub does not answer, or has no such file.
-        """
+        """List its files on the hub. Raises ShardError: the hub does not answer, or has no such file."""
         try:
             listed = hub.list_files("datasets", self.repository, self.revision, folder=self.folder)
         except FetchError as error:
