@@ -69,7 +69,6 @@ REFUSED_BY_US_ALONE = {
 class Case:
     """One combination; `row` and `column` are its place in the matrix."""
 
-    table: str
     row: str
     column: str
     os_name: str
@@ -103,18 +102,15 @@ def all_cases() -> Iterator[Case]:
         for capacity in CAPACITIES:
             flag = f"{capacity}:{RESERVATION}" if capacity in {"reservation", "capacity-block"} else capacity
             for os_name in OS_NAMES:
-                yield _case("family", family, capacity, os_name, family=family, capacity=flag)
-    for family in family_names():
+                yield _case(family, capacity, os_name, family=family, capacity=flag)
         for instance_type in load_family(family).sizes:
-            yield _case(
-                "size", family, instance_type, OS_NAMES[0], family=family, instance_type=instance_type
-            )
+            yield _case(family, instance_type, OS_NAMES[0], family=family, instance_type=instance_type)
     for name, sample in import_samples().items():
         if name not in _NOT_JUDGED:
             yield _import(name, sample.config)
     for feature, flags in FEATURES.items():
         for os_name in OS_NAMES:
-            yield _case("feature", feature, "", os_name, **flags)
+            yield _case(feature, "", os_name, **flags)
 
 
 # Resources of an imported config that the local AWS lacks; the foundation has others of the same kind.
@@ -138,14 +134,8 @@ def _import(name: str, config: Config) -> Case:
     folder = Path(tempfile.mkdtemp()) / name
     flags = read_flags(str(import_config(config, folder).files[0]))
     kept = {flag: value for flag, value in flags.items() if flag not in NOT_THERE}
-    return Case(table="feature", row=f"import: {name}", column="", os_name=kept["os"], flags=kept)
+    return Case(row=f"import: {name}", column="", os_name=kept["os"], flags=kept)
 
 
-def _case(table: str, row: str, column: str, os_name: str, **flags: str) -> Case:
-    return Case(
-        table=table,
-        row=row,
-        column=column,
-        os_name=os_name,
-        flags={"nodes": str(NODES), "os": os_name} | flags,
-    )
+def _case(row: str, column: str, os_name: str, **flags: str) -> Case:
+    return Case(row=row, column=column, os_name=os_name, flags={"nodes": str(NODES), "os": os_name} | flags)

@@ -1,13 +1,13 @@
 """Our answer and the library's answer for each combination, and their comparison."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from ops.pcluster.dry_run import Message
-from rehearsal.validation.cases import CAPACITIES, Case
+from rehearsal.validation.cases import Case
 
 
 class Verdict(Enum):
@@ -57,32 +57,19 @@ class Judged:
 
 
 def render_matrix(judged: Sequence[Judged]) -> list[str]:
-    """Render the tables as lines; a cell has one word if all systems agree, otherwise one for each."""
-    lines = [f"{'family':<10}" + "".join(f"{capacity:<16}" for capacity in CAPACITIES)]
-    families = dict.fromkeys(each.case.row for each in judged if each.case.table == "family")
-    for family in families:
-        cells = (
-            _cell(
-                j for j in judged if j.case.table == "family" and (j.case.row, j.case.column) == (family, c)
-            )
-            for c in CAPACITIES
-        )
-        lines.append(f"{family:<10}" + "".join(f"{cell:<16}" for cell in cells))
-    lines += ["", "family    its sizes, on demand"]
-    for family in families:
-        sizes = [each for each in judged if each.case.table == "size" and each.case.row == family]
-        words = (f"{each.case.column.partition('.')[2]} {each.verdict.value}" for each in sizes)
-        lines.append(f"{family:<10}" + ", ".join(words))
-    lines += ["", "feature"]
-    for feature in dict.fromkeys(each.case.row for each in judged if each.case.table == "feature"):
-        cell = _cell(j for j in judged if j.case.table == "feature" and j.case.row == feature)
-        lines.append(f"{feature:<26}{cell}")
-    return lines
+    """Render a line a row: its columns, each with one word if all systems agree, otherwise one for each."""
+    rows: dict[str, dict[str, list[str]]] = {}
+    for each in judged:
+        words = rows.setdefault(each.case.row, {}).setdefault(each.case.column, [])
+        words.append(each.verdict.value)
+    return [
+        f"{row:<28}" + ", ".join(_cell(column, words) for column, words in columns.items())
+        for row, columns in rows.items()
+    ]
 
 
-def _cell(judged: Iterable[Judged]) -> str:
-    words = [each.verdict.value for each in judged]
-    return words[0] if len(set(words)) == 1 else "/".join(words)
+def _cell(column: str, words: list[str]) -> str:
+    return f"{column} {words[0] if len(set(words)) == 1 else '/'.join(words)}".lstrip()
 
 
 def render_unexpected(judged: Sequence[Judged]) -> list[str]:

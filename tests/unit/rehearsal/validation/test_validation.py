@@ -17,7 +17,7 @@ WARNING = Message(level="WARNING", validator="SomeValidator", text="are you sure
 
 
 def _judged(*findings: Message, refusal: str | None = None, row: str = "p4d", asked: bool = True) -> Judged:
-    case = Case(table="family", row=row, column="spot", os_name="ubuntu2204", flags={})
+    case = Case(row=row, column="spot", os_name="ubuntu2204", flags={})
     return Judged(case=case, refusal=refusal, findings=findings if asked else None)
 
 
