@@ -95,7 +95,9 @@ def save(cluster_name: str, state: ClusterState) -> str | None:
             s3.put_object(Bucket=bucket, Key=f"{folder}/{name}", Body=text.encode())
         if missing:
             s3.put_object(Bucket=bucket, Key=f"{folder}/missing.txt", Body="\n".join(missing).encode())
-        s3.put_object(Bucket=bucket, Key=f"{folder}/{_LAST}", Body=_failures(state).encode())
+        found = {"status": state.stack_status, "failures": state.failures}
+        text = json.dumps(found, indent=2, default=str)
+        s3.put_object(Bucket=bucket, Key=f"{folder}/{_LAST}", Body=text.encode())
     except (BotoCoreError, ClientError) as error:
         print(f"{cluster_name}: the failure's logs could not be saved to {url}: {error}")
         return None
@@ -120,10 +122,6 @@ def _collectors(cluster_name: str, state: ClusterState) -> dict[str, Callable[[]
 
 def _fail(error: Exception) -> str:
     raise error
-
-
-def _failures(state: ClusterState) -> str:
-    return json.dumps({"status": state.stack_status, "failures": state.failures}, indent=2, default=str)
 
 
 def _console(instance_id: str | None) -> str:

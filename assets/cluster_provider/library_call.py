@@ -70,10 +70,6 @@ def is_aws_failure(error: BaseException) -> bool:
     return is_transient(code) if code else _is_unanswered(error)
 
 
-def _is_collision(content: dict[str, Any]) -> bool:
-    return any(part in str(content.get("message")).lower() for part in _COLLISIONS)
-
-
 def call(operation: str, **arguments: Any) -> dict[str, Any]:
     """Call one operation of the library. Raises ClusterNotFoundError, TransientError, RefusedError."""
     clear_caches()
@@ -83,14 +79,13 @@ def call(operation: str, **arguments: Any) -> dict[str, Any]:
         code, content = getattr(error, "code", None), content_of(error)
         if code == _DRY_RUN_PASSED:
             return content
+        message = str(content.get("message"))
         if code == _NOT_FOUND:
-            raise ClusterNotFoundError(str(content.get("message"))) from error
-        if is_aws_failure(error) or _is_collision(content):
-            raise TransientError(str(content.get("message"))) from error
-        if not isinstance(error, ParallelClusterApiException) and "does not exist" in str(
-            content.get("message")
-        ):
-            raise ClusterNotFoundError(str(content["message"])) from error
+            raise ClusterNotFoundError(message) from error
+        if is_aws_failure(error) or any(part in message.lower() for part in _COLLISIONS):
+            raise TransientError(message) from error
+        if not isinstance(error, ParallelClusterApiException) and "does not exist" in message:
+            raise ClusterNotFoundError(message) from error
         refused = RefusedError(content)
         if refused.is_transient:
             raise TransientError(str(content["configuration_validation_errors"])) from error

@@ -39,13 +39,11 @@ def current(events: Iterable[dict[str, Any]]) -> str:
             ended.add(name)
         elif name not in ended and not _is_of_stack(event):
             type_ = str(event.get("resourceType"))
-            return "head node applies the update" if updates and type_ == _SIGNAL else _stage(type_)
+            if updates and type_ == _SIGNAL:
+                return "head node applies the update"
+            return next((stage for prefix, stage in _STAGES.items() if type_.startswith(prefix)), _CLUSTER)
     return _CLUSTER
 
 
 def _is_of_stack(event: dict[str, Any]) -> bool:
     return event.get("physicalResourceId") == event.get("stackId")
-
-
-def _stage(resource_type: str) -> str:
-    return next((stage for prefix, stage in _STAGES.items() if resource_type.startswith(prefix)), _CLUSTER)

@@ -46,7 +46,11 @@ def read_config_file(file: Path) -> Config:
     try:
         text = file.read_text(encoding="utf-8")
         if _OLDER.search(text):
-            raise _of_version_2(file)
+            raise UsageError(
+                f"import: {file} is a config of ParallelCluster 2\n"
+                f"  type:   pcluster3-config-converter --config-file {file} --output-file cluster.yaml\n"
+                "          trainctl import cluster.yaml"
+            )
         content = parse_user_yaml(text, _Loader, of_names=False)  # a template's list may have a Name twice
         found = [content] if _is_config(content) else list(_inside(content))
     except OSError as error:
@@ -138,14 +142,6 @@ def a_part(content: Mapping[Any, Any]) -> str:
     return (
         f"it is a part of a config: {', '.join(map(str, content))}, without Scheduling.SlurmQueues\n"
         "  type:   its keys into the whole config; or into overrides: -c overrides=FILE (docs/overrides.md)"
-    )
-
-
-def _of_version_2(file: Path) -> UsageError:
-    return UsageError(
-        f"import: {file} is a config of ParallelCluster 2\n"
-        f"  type:   pcluster3-config-converter --config-file {file} --output-file cluster.yaml\n"
-        "          trainctl import cluster.yaml"
     )
 
 

@@ -4,7 +4,6 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from pathlib import Path
 
 from ops.usage import UsageError
 from training_cluster.paths import TRAINING
@@ -33,7 +32,8 @@ def check_weights(workload: str, settings: Mapping[str, str], variables: Mapping
     """
     job = {**variables, **settings}
     found = _REPOSITORY.fullmatch(job.get("INIT_FROM", ""))
-    if not found or not _reads_hub(TRAINING / workload):
+    programs = (TRAINING / workload).glob("*.py")
+    if not found or not any(_HUB.search(each.read_text(encoding="utf-8")) for each in programs):
         return ""
     if job.get("HF_TOKEN"):
         return f"INIT_FROM={found[0]} is not checked: only the job reads its token."
@@ -47,10 +47,6 @@ def check_weights(workload: str, settings: Mapping[str, str], variables: Mapping
         return _refuse(error, name, revision)
     except (OSError, ValueError) as error:
         return f"INIT_FROM={found[0]} is not checked: {url} does not answer here ({error})."
-
-
-def _reads_hub(folder: Path) -> bool:
-    return any(_HUB.search(file.read_text(encoding="utf-8")) for file in folder.glob("*.py"))
 
 
 def _refuse(error: urllib.error.HTTPError, name: str, revision: str) -> str:

@@ -86,7 +86,8 @@ def read_plan(
         )
         changes = _merged(changes, found.changes)
         not_judged = found.rendered.not_created
-        if dry_run and found.is_changed and not not_judged and not _is_impossible(changes):
+        is_possible = all(each.verdict != "impossible" for each in changes)
+        if dry_run and found.is_changed and not not_judged and is_possible:
             changes += _validated(dry_run(settings.cluster_name, found.rendered.config))
     # The former files are not recorded: the deployed config has what they rendered.
     priced = before or (former_settings(settings, deployed, with_files=False)[0] if why else None)
@@ -143,10 +144,6 @@ def _merged(shared: Iterable[Change], own: Iterable[Change]) -> list[Change]:
         if each.what not in found or (each.verdict in REFUSED and found[each.what].verdict not in REFUSED):
             found[each.what] = each
     return list(found.values())
-
-
-def _is_impossible(changes: Iterable[Change]) -> bool:
-    return any(each.verdict == "impossible" for each in changes)
 
 
 def _validated(answer: DryRun) -> list[Change]:

@@ -65,16 +65,13 @@ def _library() -> tuple[str, str]:
     try:
         licence = (_UPLOT / "LICENSE").read_text()
         code = (_UPLOT / "dist" / "uPlot.iife.min.js").read_text()
-        return f"/* uPlot {_version()}\n{licence}*/\n{code}", (_UPLOT / "dist" / "uPlot.min.css").read_text()
+        version = json.loads((_UPLOT / "package.json").read_text())["version"]
+        return f"/* uPlot {version}\n{licence}*/\n{code}", (_UPLOT / "dist" / "uPlot.min.css").read_text()
     except FileNotFoundError:
         raise OpsError(
             "report: the library that draws the page's curves is not installed (node_modules/uplot).\n"
             "  type:   npm ci"
         ) from None
-
-
-def _version() -> str:
-    return str(json.loads((_UPLOT / "package.json").read_text())["version"])
 
 
 def _of(run: Run, runs: Sequence[Run]) -> str:

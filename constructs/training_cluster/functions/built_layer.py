@@ -43,7 +43,7 @@ def archive_path(*, python: str = PYTHON, folder: Path = BUILT_LAYERS) -> Path:
         folder: folder of all layers.
     """
     made_from = hashlib.sha256(f"{requirements()}\n{_RECIPE.read_text()}".encode()).hexdigest()
-    return folder / f"{_kind(python)}-{made_from[:12]}" / ARCHIVE
+    return folder / f"{PCLUSTER_VERSION}-python{python}-{ARCHITECTURE}-{made_from[:12]}" / ARCHIVE
 
 
 def other_layers(*, python: str = PYTHON, folder: Path = BUILT_LAYERS) -> list[Path]:
@@ -66,10 +66,6 @@ def find_built_layer(folder: Path = BUILT_LAYERS) -> Path:
     problem = f"layer=build: the layer is not built: no {_shown(archive)}{found}"
     mend = "make layer (needs the network), or -c layer=hosted for AWS's own"
     raise ConfigurationError(explain_contradictions([Contradiction(problem=problem, mend=mend)]))
-
-
-def _kind(python: str) -> str:
-    return f"{PCLUSTER_VERSION}-python{python}-{ARCHITECTURE}"
 
 
 def _shown(path: Path) -> str:

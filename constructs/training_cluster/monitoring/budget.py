@@ -39,7 +39,14 @@ class MonthlyBudget(Construct):
             ),
             notifications_with_subscribers=[_notification(kind, percent, email) for kind, percent in _WHEN],
         )
-        Annotations.of(self).add_warning_v2("training-cluster:budget-tag", _advice(usd))
+        Annotations.of(self).add_warning_v2(
+            "training-cluster:budget-tag",
+            f"budget_usd={usd} counts nothing until {CLUSTER_TAG} is a cost allocation tag. AWS lists a tag "
+            "up to a day after something first carries it; then type, in the account that pays: "
+            f"`{ACTIVATE_TAG}`. The budget counts this cluster's own stacks, not what clusters share "
+            "(network, file systems, bucket). CloudFormation has no budgets in "
+            f"{', '.join(REGIONS_WITHOUT_BUDGETS)}: leave budget_usd out there",
+        )
 
 
 def _notification(
@@ -53,14 +60,4 @@ def _notification(
             threshold_type="PERCENTAGE",
         ),
         subscribers=[budgets.CfnBudget.SubscriberProperty(address=email, subscription_type="EMAIL")],
-    )
-
-
-def _advice(usd: int) -> str:
-    return (
-        f"budget_usd={usd} counts nothing until {CLUSTER_TAG} is a cost allocation tag. AWS lists a tag up "
-        "to a day after something first carries it; then type, in the account that pays: "
-        f"`{ACTIVATE_TAG}`. The budget counts this cluster's own stacks, not what clusters share "
-        "(network, file systems, bucket). CloudFormation has no budgets in "
-        f"{', '.join(REGIONS_WITHOUT_BUDGETS)}: leave budget_usd out there"
     )

@@ -6,7 +6,7 @@ from aws_cdk import ArnFormat, Aws, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from training_cluster.monitoring.graphs import Graph, graphs
+from training_cluster.monitoring.graphs import graphs
 from training_cluster.monitoring.metrics import (
     ACCELERATOR_METRICS,
     NODE_STATES,
@@ -50,7 +50,8 @@ class ClusterDashboard(Construct):
         dashboard.add_widgets(cloudwatch.TextWidget(markdown=text, width=COLUMNS, height=_TEXT_HEIGHT))
         dashboard.add_widgets(self._alarm_status(metrics, alarms))
         for row in graphs(metrics, accelerator=accelerator, budget_usd=budget_usd):
-            dashboard.add_widgets(*_side_by_side(row))
+            width = COLUMNS // len(row)
+            dashboard.add_widgets(*(graph.widget(width=width, height=_GRAPH_HEIGHT) for graph in row))
 
     def _alarm_status(
         self, metrics: ClusterMetrics, alarms: Sequence[cloudwatch.Alarm]
@@ -74,10 +75,6 @@ class ClusterDashboard(Construct):
         return cloudwatch.AlarmStatusWidget(
             title="Alarms", alarms=[*alarms, *theirs], width=COLUMNS, height=_ALARMS_HEIGHT
         )
-
-
-def _side_by_side(row: Sequence[Graph]) -> list[cloudwatch.GraphWidget]:
-    return [graph.widget(width=COLUMNS // len(row), height=_GRAPH_HEIGHT) for graph in row]
 
 
 def _guide(metrics: ClusterMetrics, *, paid_metrics: int) -> str:
