@@ -34,11 +34,7 @@ class Parts:
         return tuple(found)
 
     def unanswered(self, order: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return a line for each reason, with the parts that have no answer for it.
-
-        Args:
-            order: order of the parts in a line; by default the questions' order.
-        """
+        """Return a line for each reason, with the parts without an answer, in the order given or asked."""
         of_a_reason: dict[str, list[str]] = {}
         for part in dict.fromkeys((*order, *self._why)):
             if part in self._why:

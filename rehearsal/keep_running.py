@@ -15,11 +15,7 @@ from training_cluster.paths import ROOT
 def next_steps(
     *, workspace: Workspace, workload: str, nodes: int, metrics_url: str | None = None
 ) -> tuple[str, ...]:
-    """Return commands for a new shell, which work one after another.
-
-    Args:
-        metrics_url: address of the rehearsal's Prometheus; None without one.
-    """
+    """Return commands for a new shell, which work one after another; `metrics_url` is None without one."""
     look = (f"trainctl top --url {metrics_url}",) if metrics_url else ()
     more = nodes + 2 if nodes + 2 <= MAX_NODES else nodes - 2
     return (

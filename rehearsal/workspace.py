@@ -24,11 +24,7 @@ IMAGES = ROOT / ".rehearsal" / "images"
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """The folders of one rehearsal, which are created again each time.
-
-    Args:
-        root: absolute path of the folder.
-    """
+    """The folders of one rehearsal below `root`, which are created again each time."""
 
     root: Path = ROOT / ".rehearsal"
 

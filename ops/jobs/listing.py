@@ -18,11 +18,7 @@ _ENDINGS = {
 
 
 def render_jobs(jobs: Jobs, *, ended: bool, cluster_name: str) -> Iterator[str]:
-    """Yield the lines for a terminal.
-
-    Args:
-        ended: True if ended jobs were requested.
-    """
+    """Yield the lines for a terminal; `ended` is True if ended jobs were requested."""
     if not jobs.queue:
         yield "No job is waiting or running. These have ended:" if jobs.ended else _NO_JOB
     if shown := [*jobs.queue, *jobs.ended]:

@@ -50,11 +50,7 @@ def passes(reason: str) -> bool:
 
 
 def plain_reason(reason: str, *, dependency: str = "") -> str:
-    """Translate Slurm's reason; an unknown one is returned unchanged.
-
-    Args:
-        dependency: the dependency of the job as Slurm writes it; empty without one.
-    """
+    """Translate Slurm's reason, or return an unknown one; `dependency` is the job's, as Slurm writes it."""
     word, _, more = reason.partition(",")
     spaced = reason.replace("_", " ").lower()
     sentence = next((plain for begins, plain in _SENTENCES.items() if spaced.startswith(begins)), "")

@@ -109,11 +109,7 @@ def _progress(stack_name: str, ssm: Any) -> Progress | None:
 
 
 def render(status: Status, now: datetime.datetime) -> Iterator[str]:
-    """Yield the lines for a terminal.
-
-    Args:
-        now: the time, with a time zone.
-    """
+    """Yield the lines for a terminal; `now` has a time zone."""
     if not status.stacks:
         yield f"The cluster {status.cluster_name} has no stack here."
         yield f"  type: {deploy_command(status.cluster_name)}"

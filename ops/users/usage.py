@@ -59,11 +59,7 @@ def read_usage(head_node: HeadNode, *, by: By, since: str, until: str) -> tuple[
 
 
 def sum_usage(rows: list[list[str]], facts: Mapping[str, Mapping[str, str]]) -> Iterator[Usage]:
-    """Sum the rows of sum-usage.sh over partitions.
-
-    Args:
-        facts: environment of each partition's jobs.
-    """
+    """Sum the rows of sum-usage.sh over partitions; `facts`: environment of each partition's jobs."""
     groups = {row[0]: [each for each in rows if each[0] == row[0]] for row in rows}
     sums = []
     for group, parts in groups.items():

@@ -41,11 +41,7 @@ def call_cases(request: str, calls: Sequence[str], *, everywhere: bool) -> list[
 
 
 def interleaved(cases: Mapping[str, Sequence[Case]]) -> list[Case]:
-    """Order cases so that each finds the stack that it needs: a create, some updates of it, its delete.
-
-    Args:
-        cases: cases of each request.
-    """
+    """Order cases so that each finds the stack that it needs: a create, some updates of it, its delete."""
     rounds = max(1, min(len(cases["Create"]), max(len(cases["Delete"]), 1)))
     shares = [[cases[request][start::rounds] for start in range(rounds)] for request in REQUESTS]
     return [case for share in zip_longest(*shares, fillvalue=()) for part in share for case in part]

@@ -102,11 +102,7 @@ class Monitoring(Construct):
 
 
 class JobMails(Construct):
-    """Topic of a cluster's jobs.
-
-    Args:
-        mails: user and address; a user of None gets the mail of all jobs.
-    """
+    """Topic of a cluster's jobs. `mails`: user and address; a user of None gets the mail of all jobs."""
 
     def __init__(
         self, scope: Construct, id_: str, *, cluster_name: str, mails: Sequence[tuple[str | None, str]]

@@ -163,11 +163,7 @@ def _managed() -> Iterator[Scope]:
 
 
 def node_roles(cluster_name: str, iam_prefix: str | None) -> tuple[str, ...]:
-    """Return the patterns of the ARNs of the roles that ParallelCluster makes for a cluster's nodes.
-
-    Args:
-        iam_prefix: as in Target.
-    """
+    """Return the patterns of the ARNs of the roles that ParallelCluster makes for a cluster's nodes."""
     return _own("role", cluster_name, iam_prefix)
 
 

@@ -32,11 +32,7 @@ class Denial:
 
 
 class Judge:
-    """Judges calls of functions' sessions, and writes each new one and each denial to a file.
-
-    Args:
-        address: local AWS with these files.
-    """
+    """Judges calls of functions' sessions, and writes each new one and each denial to the address's files."""
 
     def __init__(self, address: LocalAwsAddress) -> None:
         self._denied = address.denied_calls.open("a", buffering=1, encoding="utf-8")

@@ -15,11 +15,7 @@ _CHANGES = {"CreateStack", "UpdateStack", "DeleteStack", "ExecuteChangeSet", "Ro
 
 
 class Stacks:
-    """The caller of each stack's current operation.
-
-    Args:
-        judge: judges the rights of handlers.
-    """
+    """The caller of each stack's current operation; `judge` judges the rights of handlers."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
