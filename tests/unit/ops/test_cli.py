@@ -26,9 +26,6 @@ def test_every_subcommand_has_help_with_an_example() -> None:
         assert CliRunner().invoke(app, [command, "-h"]).stdout == text
         assert not re.search(r"<(bool|str|path|list|int)", text), command
         assert "--json" in text, command
-
-
-def test_version_names_parallelclusters() -> None:
     version = r"trainctl \d+\.\d+\.\d+, for ParallelCluster 3\.\d+\.\d+\n"
     assert re.fullmatch(version, CliRunner().invoke(app, ["--version"]).stdout)
 

@@ -42,19 +42,13 @@ def head_node(cluster: PlayedCluster, *, address: str | None = "203.0.113.7", os
     cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}
 
 
-def test_a_command_is_run_word_by_word(cluster: PlayedCluster, connects: Call) -> None:
+def test_a_commands_output_is_shown(cluster: PlayedCluster, connects: Call) -> None:
     cluster.does("sinfo", 'printf "%s\\n" "$@"')
     assert connects("--", "sinfo", "--format", "%R %T", "'a b'") == (0, "--format\n%R %T\n'a b'\n", "")
     told = json.loads(connects("--json", "--", "sinfo", "-a")[1])
     assert told == {"command": ["sinfo", "-a"], "output": "-a\n"}
-
-
-def test_a_command_that_fails_says_what_it_said(cluster: PlayedCluster, connects: Call) -> None:
     cluster.says("sinfo", "", error="Unable to contact slurm controller", code=1)
     assert connects("--", "sinfo") == (1, "", "sinfo: Unable to contact slurm controller\n")
-
-
-def test_output_that_was_cut_off_says_so(cluster: PlayedCluster, connects: Call) -> None:
     cluster.does("squeue", "head -c 30000 /dev/zero | tr '\\0' x")
     code, said, note = connects("--", "squeue")
     assert (code, len(said)) == (0, 24_000)

@@ -55,19 +55,16 @@ def test_the_template_has_the_torch_of_gpt2() -> None:
 
 
 def test_a_copied_workload_is_renamed_in_paths_only(training: Path) -> None:
+    before = contents(training)
+    with pytest.raises(ConfigurationError, match="already exists and is not changed"):
+        create_workload("bert", into=training)
+    assert contents(training) == before
     made = create_workload("my-bert", into=training, source="bert")
     assert contents(made) == {
         "train.sh": b"# sbatch /fsx/training/job.slurm my-bert\nBERT=bert-large\n",
         "vocab.bin": b"\xff\x00bert",
     }
     assert (training / "bert" / "train.sh").read_text().endswith("job.slurm bert\nBERT=bert-large\n")
-
-
-def test_an_existing_folder_is_not_changed(training: Path) -> None:
-    before = contents(training)
-    with pytest.raises(ConfigurationError, match="already exists and is not changed"):
-        create_workload("bert", into=training)
-    assert contents(training) == before
 
 
 def test_an_interrupted_creation_leaves_no_files(training: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,6 @@ def test_the_head_node_is_asked_for_it() -> None:
         (("list", None, None), "list"),
     ):
         assert script(check(*words)) == f"bash /fsx/training/registry.sh {asked}"
-
-
-def test_amazons_registries_need_no_password() -> None:
     assert needs_no_password(ECR)
     assert needs_no_password("123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn")
     assert not needs_no_password("public.ecr.aws")

@@ -78,21 +78,15 @@ def test_missing_objects_are_not_reported_as_copied(sync: Call, tmp_path: Path) 
         assert not (tmp_path / "new").exists()
 
 
-def test_a_dry_run_copies_nothing_and_promises_nothing(sync: Call, folder: Path) -> None:
+def test_a_copy_says_what_it_did(sync: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, said, _ = sync("up", str(folder), "datasets/a", "--dry-run")
     assert code == 0
     assert said.endswith(" --dryrun --no-progress\n")
-
-
-def test_json_leaves_stdout_to_the_object(sync: Call, folder: Path) -> None:
     code, said, shown = sync("up", str(folder), "my-own/a", "--json")
     told = json.loads(said)
     assert (code, told["dry_run"], told["transfer"]["target"]) == (0, False, f"s3://{BUCKET}/my-own/a/")
     assert "in the bucket only" in told["transfer"]["note"]
     assert shown.startswith("aws s3 sync ")
-
-
-def test_a_copy_that_failed_ends_with_1(sync: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDS_WITH", "2")
     code, _, said = sync("up", str(folder), "datasets/a")
     assert code == 1

@@ -77,15 +77,12 @@ def test_the_mends_of_a_diagnosis(said: Said) -> None:
     check(mends, has="pcluster update-compute-fleet --region eu-west-1 --cluster-name")
 
 
-def test_errors(said: Said, cluster: PlayedCluster) -> None:
+def test_errors_and_sessions(said: Said, cluster: PlayedCluster) -> None:
     cluster.account.answers["DescribeInstances"] = {
         "Reservations": [{"Instances": [{"State": {"Name": "a"}}]}]
     }
     check(said("connect", "--ssh"), has="trainctl --region eu-west-1 --profile prod status --cluster")
     check(said("destroy"), has="AWS_REGION=eu-west-1 npx cdk --profile prod destroy TrainingClusterStack")
-
-
-def test_the_command_of_a_session(said: Said, cluster: PlayedCluster) -> None:
     tags = [{"Key": "parallelcluster:attributes", "Value": f"ubuntu2204, slurm, {PCLUSTER_VERSION}, x86_64"}]
     instance = {"State": {"Name": "running"}, "Tags": tags}
     cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}

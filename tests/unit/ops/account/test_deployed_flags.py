@@ -24,15 +24,12 @@ def test_flags_of_shared_stacks_are_the_deployed_ones(ssh: dict[str, str]) -> No
     assert {flag: found[flag] for flag in found if flag.startswith("ssh_from")} == ssh
 
 
-def test_flags_of_replaced_file_systems_are_left_out() -> None:
+def test_flags_of_no_resource_are_left_out() -> None:
     adopted = {"efs_id": {"value": "fs-0123456789abcdef0"}}
     guard = {"Type": "Custom::Guard", "Properties": {"Values": adopted}}
     own = {"Metadata": {GIVEN_FLAGS: {"family": "p5", "efs_mibps": 100}}}
     found = flags_of({"own": own, STORAGE_STACK: {"Resources": {"Values": guard}}}, "own")
     assert found == {"family": "p5", "efs_id": "fs-0123456789abcdef0"}
-
-
-def test_no_answer_leaves_flags_unknown() -> None:
     assert flags_or_none("training", Account({"GetTemplate": Refused("AccessDenied")}).client) is None
     missing = Account({"GetTemplate": Refused("ValidationError", "Stack with id a does not exist")})
     assert flags_or_none("training", missing.client) == {}

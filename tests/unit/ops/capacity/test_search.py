@@ -171,9 +171,6 @@ def test_an_unreachable_region_hides_no_other() -> None:
     assert (last.region, last.how) == ("eu-none-1", "not known")
     with pytest.raises(EndpointConnectionError):  # perhaps there is no network at all
         search(wanted, ["eu-none-1", "us-east-1"], **asked)
-
-
-def test_a_region_that_is_off_is_one_row() -> None:
     (row,) = found(DescribeAvailabilityZones=Refused("OptInRequired", "You are not subscribed"))
     assert (row.how, row.region) == ("not known", "us-east-1")
     assert "not subscribed" in row.found

@@ -93,14 +93,11 @@ def test_the_screen_has_jobs_users_nodes_and_alerts(url: str) -> None:
     assert "\x1b[31m" not in text, "a reason cannot colour the terminal"
 
 
-def test_a_job_without_training_has_gaps(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_screen_has_what_there_is(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ANSWERS, "training_step", [])
     monkeypatch.setitem(ANSWERS, "training_loss", [])
     (job,) = read_figures(Prometheus(url).ask).jobs
     assert (job.step, job.loss, job.workload, job.gpu_use) == (None, None, None, None)
-
-
-def test_nodes_with_a_reason_are_shown_of_many(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [({"node": f"gpu-dy-p4d-{i}", "state": "idle"}, 1.0) for i in range(1, 300)]
     monkeypatch.setitem(ANSWERS, "slurm_node_state", many)
     text = _screen(url)
@@ -117,13 +114,10 @@ def test_once_and_json_need_no_terminal(url: str) -> None:
     assert (read["nodes"][0]["jobs"], read["nodes"][1]["reason"][:3]) == (["7"], "XID")
 
 
-def test_no_prometheus_is_one_message_without_pythons_words() -> None:
+def test_what_does_not_open_says_why() -> None:
     said = r"does not answer as Prometheus: \[Errno \d+\] Connection refused\.\n.*metrics=prometheus"
     with pytest.raises(OpsError, match=said):
         Prometheus(f"http://127.0.0.1:{free_port()}").ask("up")
-
-
-def test_a_session_that_does_not_open_says_why() -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('TargetNotConnected: i-1')"]
     with pytest.raises(OpsError, match="TargetNotConnected"), forwarded(command, free_port()):
         pass

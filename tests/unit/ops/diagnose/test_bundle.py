@@ -145,7 +145,13 @@ def test_evidence_and_mends_that_are_shown_are_masked(call: Call, here: Path) ->
         assert key not in said
 
 
-def test_a_bundle_never_replaces_a_file(call: Call, here: Path) -> None:
+def test_a_bundle_is_whole_or_absent(call: Call, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    def interrupted(_content: bytes) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bundle, "mask_bytes", interrupted)
+    assert call("diagnose", str(CORPUS / "cuda-oom.log"), "--bundle", "out.tar.gz")[0] == 130
+    assert list(here.iterdir()) == []
     file = here / "mine.tar.gz"
     file.write_text("precious")
     log = str(CORPUS / "cuda-oom.log")
@@ -153,12 +159,3 @@ def test_a_bundle_never_replaces_a_file(call: Call, here: Path) -> None:
         code, _, said = call("diagnose", log, "--bundle", name)
         assert (code, words in said) == (2, True)
     assert file.read_text() == "precious"
-
-
-def test_interrupted_bundle_leaves_nothing(call: Call, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
-    def interrupted(_content: bytes) -> bytes:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bundle, "mask_bytes", interrupted)
-    assert call("diagnose", str(CORPUS / "cuda-oom.log"), "--bundle", "out.tar.gz")[0] == 130
-    assert list(here.iterdir()) == []

@@ -65,30 +65,18 @@ def test_rank_prefixes_change_no_diagnosis(log: Path, tmp_path: Path) -> None:
     assert [cause.id for cause in read(labelled).causes] == [cause.id for cause in read(log).causes]
 
 
-def test_every_cause_is_covered_by_a_log() -> None:
+def test_every_cause_has_log_mends_and_rank() -> None:
     names = Counter(map(expected, LOGS))
     of_threads = {row["cause"] for file in LINES for row in yaml.safe_load(file.read_text(encoding="utf-8"))}
     assert (set(names) - set(NOTHING)) | of_threads == set(load_causes())
     assert names["unknown"] >= 3
     assert names["healthy"] >= 3
-
-
-def test_logs_of_successful_runs_have_no_cause() -> None:
-    good = sorted(Path(__file__).parents[2].glob("assets/training/nccl_tests/logs/good-*.log"))
-    assert good
-    assert read(*good).causes == ()
-
-
-def test_causes_explain_existing_causes_and_never_each_other() -> None:
     causes = load_causes()
     for cause in causes.values():
         assert set(cause.explains) <= set(causes), cause.id
         assert len(set(cause.explains)) == len(cause.explains), cause.id
     explained = {(cause.id, other) for cause in causes.values() for other in cause.explains}
     assert not {(one, other) for one, other in explained if (other, one) in explained or one == other}
-
-
-def test_every_cause_has_mends_that_can_be_filled() -> None:
     for cause in load_causes().values():
         groups = {"cluster"}
         for pattern in cause.patterns:
@@ -96,6 +84,12 @@ def test_every_cause_has_mends_that_can_be_filled() -> None:
         assert any(placeholders(line) <= {"cluster"} for line in cause.mend), cause.id
         for line in cause.mend:
             assert placeholders(line) <= groups, f"{cause.id}: {line}"
+
+
+def test_logs_of_successful_runs_have_no_cause() -> None:
+    good = sorted(Path(__file__).parents[2].glob("assets/training/nccl_tests/logs/good-*.log"))
+    assert good
+    assert read(*good).causes == ()
 
 
 @pytest.mark.slow
@@ -154,13 +148,10 @@ def test_names_from_logs_are_quoted_in_commands(tmp_path: Path, name: str) -> No
     assert read(tmp_path).causes[0].mend[0].startswith(f"ls -ld '{name}', and")
 
 
-def test_a_deploy_in_a_log_is_not_filled(tmp_path: Path) -> None:
+def test_commands_of_logs_are_not_filled_or_extended(tmp_path: Path) -> None:
     said = "PermissionError: [Errno 13] Permission denied: '/{deploy} -c a=`id`'"
     (tmp_path / "train.log").write_text(f"{said}\n")
     assert read(tmp_path).causes[0].mend[0].startswith("ls -ld '/{ deploy } -c a=`id`', and")
-
-
-def test_a_provider_command_with_additions_has_no_cause(tmp_path: Path) -> None:
     said = "The fleet can be neither stopped nor started | aws dynamodb put-item --table-name a --item b"
     for more, number in (("", 1), ("; id", 0), (" $(id)", 0), (" & id", 0)):
         (tmp_path / "train.log").write_text(f"{said}{more} | then\n")
@@ -224,6 +215,8 @@ def test_a_known_line_has_its_cause_on_top() -> None:
 
 
 def test_most_held_out_lines_are_explained_none_wrongly() -> None:
+    known, held_out = lines("known.yaml"), lines("held_out.yaml")
+    assert not {each.thread for each in known} & {each.thread for each in held_out}
     held_out = lines("held_out.yaml")
     found = {line.thread: (top(line.text), line.cause) for line in held_out}
     assert len(found) >= 20
@@ -231,8 +224,3 @@ def test_most_held_out_lines_are_explained_none_wrongly() -> None:
     assert wrong == {}
     explained = [causes for causes in found.values() if causes[0] == causes[1]]
     assert len(explained) >= 0.8 * len(found), found
-
-
-def test_no_line_is_both_known_and_held_out() -> None:
-    known, held_out = lines("known.yaml"), lines("held_out.yaml")
-    assert not {each.thread for each in known} & {each.thread for each in held_out}

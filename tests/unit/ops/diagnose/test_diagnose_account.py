@@ -15,16 +15,13 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 STEP = "10:12:43 bootstrap: step 20-install-python failed after 3 s: no wheel"
 
 
-def test_only_the_cluster_s_latest_events_are_read() -> None:
+def test_the_latest_events_logs_and_console_are_read() -> None:
     gathered, found = ask(failing())
     assert [cause.id for cause in found.causes] == ["head-node-timeout"]
     assert (found.causes[0].evidence[0].file, found.unread) == ("training-stack-events.txt", {})
     stacks = next(text.stream.read().decode() for text in gathered.texts() if text.name == "stacks.txt")
     assert "TrainingCluster-Storage  CREATE_COMPLETE  termination protection on" in stacks
     assert "SomebodyElses" not in stacks
-
-
-def test_what_the_provider_saved_last_explains_the_timeout() -> None:
     saved = {
         "2026-11-05T09-00-00-CREATE_FAILED/cfn-init.log": "CUDA out of memory, of a failure before",
         "2026-11-05T10-10-00-CREATE_FAILED/cfn-init.log": STEP,
@@ -32,9 +29,6 @@ def test_what_the_provider_saved_last_explains_the_timeout() -> None:
     _, found = ask(failing(saved=saved))
     assert [cause.id for cause in found.causes] == ["bootstrap-step", "head-node-timeout"]
     assert found.causes[0].evidence[0].file.startswith("s3/logs/training/2026-11-05T10-10-00")
-
-
-def test_the_newest_log_group_and_console_are_read() -> None:
     logs = {
         "clustermgtd": "Setting cluster into protected mode due to failures detected in node provisioning",
         "cloud-init-output": STEP,

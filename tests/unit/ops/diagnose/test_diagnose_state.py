@@ -41,6 +41,16 @@ def test_a_healthy_cluster_has_nothing_to_diagnose(run: Run) -> None:
     assert "Nothing to diagnose." in output
     assert "Filter" not in output
     assert code == 0
+    for state, reason in (
+        ("COMPLETED", "None"),
+        ("CANCELLED", "None"),
+        ("RUNNING", "None"),
+        ("PENDING", "Resources"),
+        ("PENDING", "QOSMaxJobsPerUserLimit"),
+    ):
+        code, output = run(failing(statuses=WELL, commands=head_node(queue=QUEUE.format(state, reason))))
+        assert "Nothing to diagnose." in output
+        assert code == 0
 
 
 def test_a_failed_job_is_named_with_its_command(run: Run) -> None:
@@ -77,19 +87,6 @@ def test_what_cannot_start_is_something_to_diagnose(run: Run) -> None:
         assert sentence in output
         assert "Nothing to diagnose" not in output
         assert code == 1
-
-
-def test_a_job_that_is_well_is_no_failure(run: Run) -> None:
-    for state, reason in (
-        ("COMPLETED", "None"),
-        ("CANCELLED", "None"),
-        ("RUNNING", "None"),
-        ("PENDING", "Resources"),
-        ("PENDING", "QOSMaxJobsPerUserLimit"),
-    ):
-        code, output = run(failing(statuses=WELL, commands=head_node(queue=QUEUE.format(state, reason))))
-        assert "Nothing to diagnose." in output
-        assert code == 0
 
 
 def test_an_unread_source_limits_the_answer(run: Run) -> None:
@@ -152,7 +149,7 @@ def test_an_array_whose_tasks_completed_is_well(run: Run) -> None:
         assert run(answers, "--job", "7") == (0, f"{sentence}\nNothing to diagnose.\n")
 
 
-def test_failures_before_the_last_success_are_no_cause(run: Run) -> None:
+def test_only_failures_after_the_success_are_causes(run: Run) -> None:
     answers = failing(statuses=WELL, saved=SAVED, logs={"cloud-init-output": STEP}, commands=head_node())
     code, output = run(answers)
     now, _, earlier = output.partition(f"{FIXED}\n")
@@ -160,9 +157,6 @@ def test_failures_before_the_last_success_are_no_cause(run: Run) -> None:
     assert "Nothing to diagnose." in now
     assert earlier.startswith(f"1. {STEP_TITLE}")
     assert code == 0
-
-
-def test_failures_after_the_last_success_are_causes(run: Run) -> None:
     late = {key.replace("T09-58", "T11-58"): log for key, log in SAVED.items()}
     code, output = run(failing(statuses=WELL, saved=late, commands=head_node()))
     assert output.startswith(STATE)

@@ -112,13 +112,10 @@ def test_each_sentence_leads_the_first_cause(order: str, label: str) -> None:
     assert not wrong
 
 
-def test_derived_lines_without_a_sentence_are_explained() -> None:
+def test_other_causes_win_over_own_sentences() -> None:
     found = _read(BEFORE + DERIVED).causes
     assert "own-sentence" not in {each.id for each in found}
     assert found
-
-
-def test_a_sentence_with_a_cause_keeps_that_cause() -> None:
     sentence = "the world size is 1 and EXPECTED_WORLD_SIZE is 16: start it by launch.sh."
     found = _read(f"{BEFORE}{DERIVED}train.py on gpu-dy-p4d-1, rank 3: {sentence}\n{DERIVED}").causes
     assert found[0].id == "world-size"

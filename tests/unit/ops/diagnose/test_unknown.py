@@ -83,7 +83,7 @@ def test_an_unexplained_exception_precedes_its_consequences(consequence: str, is
     assert not found.is_answered
 
 
-def test_a_cause_named_in_its_line_precedes_exceptions() -> None:
+def test_the_jobs_own_log_decides() -> None:
     texts = Gathered()
     texts.add(
         "train.log", RAISED + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
@@ -91,18 +91,12 @@ def test_a_cause_named_in_its_line_precedes_exceptions() -> None:
     found = diagnose_evidence(texts, cluster="c")
     assert [each.id for each in found.causes] == ["cuda-oom"]
     assert found.unknown == ()
-
-
-def test_exceptions_of_other_logs_hide_no_cause() -> None:
     texts = Gathered()
     texts.add("job-7.log", TIMEOUTS)
     texts.add("cloudwatch/clustermgtd", "ValueError: of another day\n")
     found = diagnose_evidence(texts, cluster="c", about="job-7")
     assert [each.id for each in found.causes] == ["nccl-timeout"]
     assert found.unknown == ()
-
-
-def test_a_job_exception_precedes_causes_of_other_logs() -> None:
     texts = Gathered()
     texts.add("job-7.log", RAISED)
     texts.add("cloudwatch/slurm_resume", "(InsufficientInstanceCapacity) when calling the CreateFleet\n")

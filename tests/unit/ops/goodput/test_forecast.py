@@ -37,20 +37,14 @@ def test_price_prints_llamas_forecast(call: Call) -> None:
     assert "\n  a save takes 60 s (measured); a restart takes 600 s (assumed: --restart-s); " in output
 
 
-def test_rates_are_of_accelerators_and_spot_nodes() -> None:
+def test_rates_and_spares_grow_with_nodes() -> None:
     whole, small = (rates_of("p5", accelerators=each, is_spot=True) for each in (8, 1))
     assert small[0].source.endswith("; scaled from 8 accelerators a node to 1")
     assert (small[1], small[0].per_node_day) == (whole[1], whole[0].per_node_day / 8)
     (rate,) = rates_of("m6i", accelerators=0, is_spot=False)
     assert (rate.per_node_day, "no rate is recorded here for m6i" in rate.source) == (0.0065, True)
-
-
-def test_spares_grow_with_nodes() -> None:
     assert spares_worth(nodes=2, per_node_day=0.0065) == 0
     assert spares_worth(nodes=512, per_node_day=0.0065) == 2
-
-
-def test_long_saves_leave_no_time() -> None:
     rates = rates_of("p5", accelerators=8, is_spot=False)
     for save_s, restart_s, trains in (
         (60, 600, True),

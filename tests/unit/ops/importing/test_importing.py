@@ -268,7 +268,7 @@ def test_the_folder_of_files_can_be_moved(tmp_path: Path) -> None:
         assert (ROOT / str(file)).samefile(tmp_path / "b" / f"{name}.yaml")
 
 
-def test_open_values_of_templates_become_named_samples(imported: Imports) -> None:
+def test_open_values_and_profiles_have_to_be_completed(imported: Imports) -> None:
     sample = imported("template")
     said, flags = "\n".join(sample.found.fill), sample.found.flags
     names = "PUBLIC_SUBNET PRIVATE_SUBNET INSTANCE NODES RESERVATION VOLUME FILE_SYSTEM"
@@ -278,9 +278,6 @@ def test_open_values_of_templates_become_named_samples(imported: Imports) -> Non
     assert policy == {"Policy": "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"}
     assert flags["public_subnet_id"] in said
     assert flags["public_subnet_id"] != flags["private_subnet_id"]
-
-
-def test_an_instance_profile_needs_its_role_completed(imported: Imports) -> None:
     sample = imported("profile")
     (said,) = [each for each in sample.found.fill if "InstanceProfile" in each]
     assert sample.ours["HeadNode"]["Iam"]["InstanceRole"] in said
@@ -438,9 +435,6 @@ def test_nothing_is_overwritten(tmp_path: Path, imports: Call) -> None:
     assert (code, "\nLost: nothing. Keys" in said) == (0, True)
     code, _, said = imports(file)
     assert (code, "another folder" in said) == (2, True)
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, imports: Call) -> None:
     (tmp_path / "file").touch()
     for place in ("file", "file/folder"):
         code, _, said = imports(written("plain", tmp_path), "--out", str(tmp_path / place))

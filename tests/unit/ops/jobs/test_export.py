@@ -27,7 +27,7 @@ def run(cluster: PlayedCluster) -> PlayedCluster:
 
 
 @pytest.mark.slow
-def test_the_newest_checkpoint_is_exported_by_a_job(run: PlayedCluster, call: Call) -> None:
+def test_a_checkpoint_is_exported_by_a_job(run: PlayedCluster, call: Call) -> None:
     code, said, _ = call("export", "my-titan", "--json")
     told = json.loads(said)
     assert (code, told["run"], told["step"]) == (0, "titan/my-titan", 10)
@@ -37,10 +37,6 @@ def test_the_newest_checkpoint_is_exported_by_a_job(run: PlayedCluster, call: Ca
         "RUN_NAME=my-titan-export-10 sbatch --parsable --nodes=1 --job-name=titan "
     )
     assert run.called("sbatch")[0][-2:] == [f"{run.shared}/training/job.slurm", "titan"]
-
-
-@pytest.mark.slow
-def test_a_checkpoint_and_a_folder_are_chosen(run: PlayedCluster, call: Call) -> None:
     code, said, _ = call("export", "17", "--checkpoint", "5", "--out", "/fsx/checkpoints/mine")
     assert code == 2, "two runs are of job 17"
     code, said, _ = call("export", "titan/my-titan", "--checkpoint", "5", "--out", "/fsx/checkpoints/mine")

@@ -70,9 +70,6 @@ def test_what_cannot_be_asked_is_a_note(hub: str) -> None:
     assert "only the job reads its token" in check(hub, "org/gated", HF_TOKEN="secret:hf")
     assert "the hub answers 503" in check(hub, "org/broken")
     assert "does not answer here" in check("http://127.0.0.1:9", "org/open")
-
-
-def test_a_workload_without_hub_names_asks_nothing(hub: str) -> None:
     assert check(hub, "none/there", workload="gpt2-megatron") == ""
     with pytest.raises(UsageError):
         check(hub, "none/there", workload="gpt2")

@@ -11,25 +11,19 @@ from ops.jobs.reasons import plain_reason
 from tests.unit.ops.jobs_head_node import UNKNOWN_JOB, Call, PlayedCluster, job_line
 
 
-def test_the_last_lines_of_a_job_are_shown(cluster: PlayedCluster, call: Call) -> None:
+def test_logs_are_shown_of_any_job(cluster: PlayedCluster, call: Call) -> None:
     cluster.says("squeue", job_line("FAILED", "None", "3:0"))
     cluster.has_log("30", "".join(f"{'x' * 90} {n}\n" for n in range(1000)))
     code, said, note = call("logs", "30", "--lines", "300")
     assert code == 0
     assert [line.split()[1] for line in said.splitlines()] == [str(n) for n in range(700, 1000)]
     assert note == "Job 30 ended: FAILED (exit code 3)\n"
-
-
-def test_a_forgotten_job_has_its_log(cluster: PlayedCluster, call: Call) -> None:
     cluster.says("squeue", "", error=UNKNOWN_JOB, code=1)
     cluster.has_log("12", "old\n")
     assert call("logs", "12")[:2] == (0, "old\n")
     code, _, said = call("logs", "13")
     assert code == 1
     assert "Slurm does not know job 13, or has forgotten it, and /fsx/runs/job-13.log does not exist." in said
-
-
-def test_logs_as_json_have_the_text(cluster: PlayedCluster, call: Call) -> None:
     cluster.says("squeue", job_line("RUNNING", "None"))
     cluster.has_log("30", "one\ntwo\n")
     told = json.loads(call("logs", "30", "--json", "--lines", "1")[1])
@@ -138,16 +132,13 @@ def test_a_long_output_is_followed_whole(cluster: PlayedCluster, call: Call) -> 
     assert call("logs", "30", "--follow")[:2] == (0, lines)
 
 
-def test_an_emptied_log_is_followed_anew(cluster: PlayedCluster) -> None:
+def test_output_is_read_whole_and_anew(cluster: PlayedCluster) -> None:
     cluster.says("squeue", job_line("RUNNING", "None"))
     log = cluster.has_log("30", "a long beginning\n")
     output = Output("/fsx/runs/job-30.log", cluster.head_node)
     assert output.look("30").text == "a long beginning\n"
     log.write_text("anew\n")
     assert [output.look("30").text for _ in range(2)] == ["anew\n", ""]
-
-
-def test_output_is_read_whole_in_pieces(cluster: PlayedCluster) -> None:
     # Bytes that are no text come with another length than they have in the file.
     content = b"\xff\xfe" + "é".encode() * CHUNK_BYTES + b"end\n"
     log = cluster.has_log("30", content)

@@ -20,9 +20,6 @@ def test_a_job_has_all_that_squeue_tells(cluster: PlayedCluster) -> None:
     assert (job.id, job.workload, job.state, job.reason) == ("30", "gpt2", "PENDING", "BeginTime")
     assert (job.nodes, job.restarts, job.output) == (2, 1, "/fsx/runs/train-30.log")
     assert (job.waits, job.has_ended) == (True, False)
-
-
-def test_an_ended_job_says_how(cluster: PlayedCluster) -> None:
     for state, code, ending in (
         ("COMPLETED", "0:0", "COMPLETED"),
         ("FAILED", "3:0", "FAILED (exit code 3)"),
@@ -89,9 +86,6 @@ def test_a_reason_is_explained_or_passed_on() -> None:
         ("", "gives no reason"),
     ):
         assert plain in plain_reason(reason)
-
-
-def test_a_dependency_is_named() -> None:
     said = plain_reason("Dependency", dependency="afterok:12(unfulfilled)")
     assert said == "another job has to end first (afterok:12(unfulfilled))"
 

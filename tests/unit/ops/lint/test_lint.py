@@ -65,24 +65,15 @@ def test_a_setting_is_found_wherever_it_is_made() -> None:
         assert [rule for _, rule in found(script)] == ["fi-provider"]
 
 
-def test_findings_in_nested_scripts_have_the_right_lines() -> None:
+def test_findings_have_the_right_lines() -> None:
     script = "#!/bin/bash\n\nexport FI_PROVIDER=efa\nbash -c '\nexport NCCL_TREE_THRESHOLD=0'\n"
     script += "cat >job.slurm <<EOF\n#!/bin/bash\nexport RDMAV_FORK_SAFE=1\nEOF\n"
     assert found(script) == [(3, "fi-provider"), (5, "nccl-thresholds"), (8, "rdmav-fork-safe")]
-
-
-def test_a_command_over_several_lines_is_one() -> None:
     script = 'exec /usr/bin/srun \\\n  -K \\\n  python train.py "$@"\n'
     assert texts(script, "command") == ['srun -K python train.py "$@"']
     assert {(each.line, each.end_line) for each in read_subjects(script)} == {(1, 3)}
-
-
-def test_directives_end_at_the_first_command() -> None:
     script = "#!/bin/bash\n#SBATCH  --nodes=2\n# no\n\ntrue\n#SBATCH --nodes=3\n"
     assert texts(script, "directive") == ["#SBATCH --nodes=2"]
-
-
-def test_expansions_of_another_shell_are_left_out() -> None:
     seen = texts("srun bash -c '$A' \"$B \\$C\" $D", "expansion")[-1]
     assert [name for name in "ABCD" if f"${name}" in seen] == ["B", "D"]
 
@@ -93,9 +84,6 @@ def test_a_comment_allows_its_line_or_the_next() -> None:
     assert found(f"{kept}\nexport FI_PROVIDER=efa") == [(2, "fi-provider")]
     assert found("# trainctl: allow fi-provider measured\n\nexport FI_PROVIDER=efa") == [(3, "fi-provider")]
     assert found("# trainctl: allow rdmav-fork-safe measured\nexport FI_PROVIDER=efa") == [(2, "fi-provider")]
-
-
-def test_a_comment_that_allows_nothing_is_a_finding() -> None:
     for comment, said in (
         ("fi-provider", "fi-provider needs a reason"),
         ("fi-provder measured", 'not a rule. Did you mean "fi-provider"?'),
@@ -106,15 +94,12 @@ def test_a_comment_that_allows_nothing_is_a_finding() -> None:
         assert setting.rule == "fi-provider"
 
 
-def test_a_finding_has_place_reason_source_and_mend() -> None:
+def test_a_finding_has_place_reason_source_and_mend(tmp_path: Path) -> None:
     (finding,) = lint("\nexport RDMAV_FORK_SAFE=1", name="a/job.slurm")
     first, source, mend = finding.text().splitlines()
     assert first.startswith("a/job.slurm:2: rdmav-fork-safe: a setting of rdma-core")
     assert source.startswith("  source: awsome-distributed-training")
     assert mend == "  write:  nothing"
-
-
-def test_a_syntax_error_hides_no_other_finding(tmp_path: Path) -> None:
     (tmp_path / "broken.sh").write_text("true\nif true; then\n")
     (tmp_path / "job.slurm").write_text("export FI_PROVIDER=efa\n")
     broken, setting = lint_files([tmp_path / "broken.sh", tmp_path / "job.slurm"])
@@ -133,9 +118,6 @@ def test_placeholders_of_examples_are_words() -> None:
         "#SBATCH --account=<account>\nexport BUCKET=<bucket>",
     ):
         assert found(f"{line}\nexport FI_PROVIDER=efa") == [(2 + line.count("\n"), "fi-provider")]
-
-
-def test_placeholders_keep_their_text_and_redirections_are_none() -> None:
     assert texts("BUCKET=<bucket>\n", "variable") == ["BUCKET=<bucket>"]
     assert texts("./train <data >log\n", "command") == ["train"]
     assert [each.rule for each in lint("if <bucket>; then\n", name="job.slurm")] == ["not-shell"]

@@ -17,13 +17,10 @@ from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 
-def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_or_failed_library_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("ops.pcluster.dry_run.PCLUSTER_PYTHON", tmp_path / "python")
     with pytest.raises(OpsError, match="make setup"):
         ask_library([({}, {})])
-
-
-def test_a_failed_library_shows_its_last_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for script, says in (
         ("echo 'ImportError: no pcluster' >&2; exit 1", "ImportError: no pcluster"),
         ("exit 3", "exit code 3"),
@@ -50,22 +47,24 @@ def test_the_library_gets_keys_and_region_without_profile(monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-def test_without_aws_the_library_refuses_to_judge() -> None:
+def test_the_library_judges_without_aws(tmp_path: Path) -> None:
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     environment |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_DEFAULT_REGION": "us-east-1"}
     said = dry_run("training", {"Region": "us-east-1"}, environment=environment)
     assert (said.exists, said.messages, said.refused_changes) == (False, (), {})
     assert "http://127.0.0.1:9" in said.refusal
-
-
-@pytest.mark.slow
-def test_validators_without_aws_judge_volumes(tmp_path: Path) -> None:
     file = tmp_path / "overrides.yaml"
     for volume, refused in (("gp3", False), ("gp2", True)):
         local = f"LocalStorage: {{RootVolume: {{VolumeType: {volume}, Iops: 3000}}}}"
         file.write_text(f"HeadNode: {{{local}}}")
         errors = errors_without_aws(config_before_deploy(read_settings({"overrides": str(file)})))
         assert [each.validator for each in errors] == ["EbsVolumeIopsValidator"] * refused
+    done = subprocess.run([PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found) == {"HeadNode.InstanceType", "Scheduling.SlurmSettings.ScaledownIdletime"}
+    assert "not currently supported" in found["HeadNode.InstanceType"]
+    assert "stop" in found["Scheduling.SlurmSettings.ScaledownIdletime"].lower()
 
 
 _CHANGES = """
@@ -82,16 +81,6 @@ cluster = types.SimpleNamespace(name="training", stack_name="training", has_runn
 patch = ConfigPatch(cluster, config("c5.xlarge", 2, 10), config("c5.4xlarge", 4, 20))
 print(json.dumps(_refused(patch.check()[1])))
 """
-
-
-@pytest.mark.slow
-def test_refused_changes_have_the_library_s_reason() -> None:
-    done = subprocess.run([PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert set(found) == {"HeadNode.InstanceType", "Scheduling.SlurmSettings.ScaledownIdletime"}
-    assert "not currently supported" in found["HeadNode.InstanceType"]
-    assert "stop" in found["Scheduling.SlurmSettings.ScaledownIdletime"].lower()
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ def stored_config(**flags: str) -> dict[str, Any]:
 
 
 def templates_of(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return the parts of our templates that the plan reads; test_flags.py compares with the real ones."""
+    """Return the parts of our templates that the plan reads; test_plan_parts.py compares the real ones."""
     network = {"vpc_id": {"Fn::ImportValue": "VpcId"}}
     kept = {
         "TrainingCluster-Network": guarded_network(settings),
@@ -392,42 +392,30 @@ def test_without_a_cluster_all_is_new() -> None:
     text = shown(found)
     assert "the cluster does not exist yet; a deploy takes about 120 minutes" in text
     assert "unknown" not in text
-
-
-def test_an_existing_storage_type_binds_a_new_cluster() -> None:
     account = deployed(without=(DEFAULT_CLUSTER, "TrainingClusterStack"))
     found = plan(account, fsx_gib="2400", fsx_type="scratch2")
     assert {each.what: each.verdict for each in found.refused} == {"fsx_type": "impossible"}
     assert found.minutes == 20
 
 
-def test_a_cluster_that_never_stood_is_replaced() -> None:
+def test_a_cluster_that_never_stood_is_replaced(tmp_path: Path) -> None:
     found = plan(deployed(status="CREATE_FAILED"), head_node_type="m6i.8xlarge")
     assert (found.state, found.changes) == ("replaced", ())
     assert "creation of this cluster failed" in shown(found)
-
-
-def test_former_flags_may_be_refused_after_failure(tmp_path: Path) -> None:
     users = tmp_path / "users.yaml"  # nothing enforces the limit without accounting
     users.write_text("accounts: {nlp: {gid: 6001, max_gpu_hours: 9}}\nusers: {alice: {uid: 5001}}\n")
     account = deployed(status="CREATE_FAILED", users=str(users))
     assert plan(account, users=str(users), accounting="new").state == "replaced"
 
 
-def test_somebody_elses_cluster_is_impossible() -> None:
+def test_another_stack_name_or_version_is_impossible() -> None:
     found = plan(deployed(owner=OTHER))
     assert found.state == "foreign"
     (refused,) = found.refused
     assert f"-c cluster_name={DEFAULT_CLUSTER}-2" in refused.mend
-
-
-def test_the_cluster_of_a_stack_keeps_its_name() -> None:
     (refused,) = plan(deployed(cluster_name=FORMER_DEFAULT)).refused
     assert (refused.what, refused.old, refused.new) == ("cluster_name", FORMER_DEFAULT, DEFAULT_CLUSTER)
     assert refused.mend.startswith(f"-c cluster_name={FORMER_DEFAULT}, or")
-
-
-def test_another_version_of_parallelcluster_is_impossible() -> None:
     (refused,) = plan(deployed(version="3.15.0")).refused
     assert (refused.what, refused.old) == ("pcluster_version", "3.15.0")
 

@@ -1,14 +1,24 @@
-"""The parts of a plan that need no account: the CDK's lines and differences of configs."""
+"""The parts of a plan that need no account: deployed flags, the CDK's lines, differences of configs."""
 
 import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aws_cdk.assertions import Template
 
+from ops.account.deployed_flags import guarded_values
+from ops.plan.deployed import Deployed, DeployedStack
+from ops.plan.flags import former_settings
 from ops.plan.resources import parse_diff, read_resource_changes
 from ops.usage import OpsError
+from tests.unit.ops.plan.test_plan import templates_of
+from training_cluster.flags.given import GIVEN_FLAGS, given_flags, read_given_flags
 from training_cluster.paths import ROOT
 from training_cluster.pcluster.config_diff import covers, differences, shown
+from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import STACK_IDS
 
 # As the pinned CLI's formatter writes (aws-cdk 2.1148.1, @aws-cdk/cloudformation-diff/lib/format.ts).
 DIFF = """\
@@ -99,3 +109,45 @@ def test_differences_have_the_librarys_paths() -> None:
     assert covers("Queues[gpu].Max", "Queues[gpu]")
     assert not covers("Queues[gpu].Max", "Queues[gpu].MaxCount")
     assert (shown(None), shown({"Name": "gpu"}), shown("x" * 99)) == ("-", "gpu", f"{'x' * 60} ...")
+
+
+Synthesise = Callable[..., dict[str, Template]]
+_NAMES = {id_: name for name, id_ in STACK_IDS.items()}
+FLAGS = {"family": "p5", "nodes": "4", "endpoints": "private", "fsx_gib": "2400", "home": "efs"}
+
+
+def _deployed(templates: Mapping[str, Mapping[str, Any]]) -> Deployed:
+    stacks = {name: DeployedStack(id=name, outputs={}, template=each) for name, each in templates.items()}
+    return Deployed(region="us-east-1", stacks=stacks, cluster_stack=stacks["TrainingClusterStack"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [{}, FLAGS], ids=["defaults", "flags"])
+def test_fake_templates_agree_with_the_real_ones(flags: dict[str, str], synthesise: Synthesise) -> None:
+    settings = read_settings(flags)
+    real = _deployed({_NAMES.get(id_, id_): each.to_json() for id_, each in synthesise(**flags).items()})
+    made = _deployed(templates_of(settings))
+    network = {"private_subnet_id", "security_group_id"}  # of StorageStack's guard: known at deploy only
+    expected = {k: v for k, v in guarded_values(made.templates).items() if k not in network}
+    assert {k: v for k, v in guarded_values(real.templates).items() if k not in network} == expected
+    before, why = former_settings(settings, real)
+    assert (before, why) == (settings, "")
+
+
+def test_flags_of_another_release_are_not_guessed() -> None:
+    assert read_given_flags({"Resources": {}}) is None
+    templates = templates_of(read_settings({}))
+    del templates["TrainingClusterStack"]["Metadata"]
+    before, why = former_settings(read_settings({}), _deployed(templates))
+    assert before is None
+    assert "did not record flags" in why
+    templates = templates_of(read_settings({}))
+    templates["TrainingClusterStack"]["Metadata"][GIVEN_FLAGS]["gone"] = "1"
+    before, why = former_settings(read_settings({}), _deployed(templates))
+    assert before is None
+    assert why.startswith("this release of the app refuses the flags of the last deploy")
+
+
+def test_only_what_differs_is_written_down() -> None:
+    assert given_flags(read_settings({})) == {"family": "p4d"}
+    assert given_flags(read_settings({"nodes": "4", "on_busy": "stop"})) == {"family": "p4d", "nodes": 4}

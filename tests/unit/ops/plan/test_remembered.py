@@ -157,11 +157,8 @@ def test_flags_of_another_release_are_left_out(account: Account, runs: list[str]
     assert runs == [f"{COMMAND} --require-approval never"]
 
 
-def test_refused_plans_are_not_deployed(account: Account, runs: list[str]) -> None:
+def test_refused_and_unknown_plans_are_not_deployed(account: Account, runs: list[str]) -> None:
     assert (trainctl("deploy", "--yes", "-c", "fsx_type=scratch2").exit_code, runs) == (1, [])
-
-
-def test_deploys_without_recorded_flags_are_refused(account: Account, runs: list[str]) -> None:
     account.answers["GetTemplate"] = {"TemplateBody": "{}"}
     done = trainctl("deploy", "--yes")
     assert "recorded no flags" in str(done.exception)

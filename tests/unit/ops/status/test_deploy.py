@@ -42,21 +42,25 @@ def _lines(status: Status) -> str:
     return "\n".join(render(status, NOW))
 
 
-def test_existing_stacks_are_shown_with_the_clusters() -> None:
+def test_stacks_are_shown_with_the_clusters() -> None:
     stacks = {"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack": "CREATE_IN_PROGRESS"}
     status = _read(stacks | {DEFAULT_CLUSTER: "CREATE_IN_PROGRESS"})
     assert status.is_moving
     assert status.progress is None
     assert "TrainingCluster-Storage" not in _lines(status)
     assert f"{DEFAULT_CLUSTER:23}  CREATE_IN_PROGRESS  ParallelCluster's own stack" in _lines(status)
-
-
-def test_another_cluster_has_its_own_stack_and_parameter() -> None:
     status = _read(
         {"TrainingClusterStack-b": "UPDATE_COMPLETE", "TrainingClusterStack": "CREATE_COMPLETE"}, "-b"
     )
     assert status.stacks == (("TrainingClusterStack-b", "UPDATE_COMPLETE"),)
     assert not status.is_moving
+    ours = [
+        "TrainingCluster-Network",
+        f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}",
+        f"TrainingCluster-Image-volta-ubuntu2404-{VERSION}",
+    ]
+    status = _read(dict.fromkeys([*reversed(ours), "TrainingCluster-Image-of-others"], "CREATE_COMPLETE"))
+    assert [name for name, _ in status.stacks] == ours
 
 
 def test_the_former_default_is_found() -> None:
@@ -73,16 +77,6 @@ def test_the_former_default_is_found() -> None:
     own["StackStatus"] = "ROLLBACK_COMPLETE"
     assert deployed_name(DEFAULT_CLUSTER, client) == FORMER_DEFAULT
     assert deployed_name(DEFAULT_CLUSTER, client, or_failed=False) == DEFAULT_CLUSTER
-
-
-def test_only_image_stacks_are_shown_as_such() -> None:
-    ours = [
-        "TrainingCluster-Network",
-        f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}",
-        f"TrainingCluster-Image-volta-ubuntu2404-{VERSION}",
-    ]
-    status = _read(dict.fromkeys([*reversed(ours), "TrainingCluster-Image-of-others"], "CREATE_COMPLETE"))
-    assert [name for name, _ in status.stacks] == ours
 
 
 def test_slow_stacks_show_their_usual_time() -> None:
@@ -129,13 +123,10 @@ def test_each_stage_has_its_beginning_and_time() -> None:
         assert [words for words, line in zip(shown, lines, strict=True) if words not in line] == []
 
 
-def test_between_two_stacks_the_next_is_named() -> None:
+def test_a_missing_cluster_names_what_there_is() -> None:
     shown = _lines(_read({"TrainingCluster-Network": "CREATE_COMPLETE"}, "-second"))
     assert "The cluster second does not exist yet. A deploy in progress creates it last." in shown
     assert "trainctl deploy --cluster second" in shown
-
-
-def test_a_missing_cluster_names_the_existing_ones() -> None:
     stacks = {"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack-b": "CREATE_COMPLETE"}
     stacks["TrainingClusterStack"] = "CREATE_COMPLETE"
     shown = _lines(_read(stacks, "-nosuch"))

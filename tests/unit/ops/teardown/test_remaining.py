@@ -101,16 +101,13 @@ def test_logs_of_the_former_default_are_known(left: OwnAccount) -> None:
     assert theirs not in shown
 
 
-def test_a_foreign_stack_with_our_name_is_reported(own: OwnAccount) -> None:
+def test_foreign_and_unmade_stacks_are_not_ours(own: OwnAccount) -> None:
     own.show_stacks(foreign=("TrainingCluster-Network",))
     shown = plan(own)
     assert shown.startswith("TrainingCluster-Network is not Training Cluster's")
     assert "cdk destroy NetworkStack" not in shown
     assert own.nat not in shown
     assert "npx cdk destroy StorageStack" in shown
-
-
-def test_a_stack_with_only_change_sets_is_ignored(own: OwnAccount) -> None:
     own.show_stacks(status="REVIEW_IN_PROGRESS")
     untagged(own)
     assert plan(own) == "There is nothing of Training Cluster in us-east-1."
@@ -192,7 +189,7 @@ def test_a_wait_ends_once_the_resource_is_gone(
     assert len((tmp_path / "asked").read_text().splitlines()) == times
 
 
-def test_retained_resources_have_names_the_plan_looks_for(synthesise: Callable[..., Any]) -> None:
+def test_retained_resources_have_names_and_tags(synthesise: Callable[..., Any]) -> None:
     """CloudFormation's names begin with stack and logical id, and every stack says whose it is."""
     stacks = synthesise(accounting="new")
     for name, prefix in {STORAGE_STACK: STORAGE_GROUPS, ACCOUNTING_STACK: ACCOUNTING_GROUPS}.items():
@@ -203,9 +200,6 @@ def test_retained_resources_have_names_the_plan_looks_for(synthesise: Callable[.
             assert f"TrainingCluster-Accounting-{logical_id}".lower().startswith(DATABASE_PREFIX)
     for template in stacks.values():
         assert template.to_json()["Description"].startswith(DESCRIPTION)
-
-
-def test_retained_resources_carry_the_tag(synthesise: Callable[..., Any]) -> None:
     looked_for = {"AWS::FSx::FileSystem", "AWS::EFS::FileSystem", "AWS::S3::Bucket", "AWS::RDS::DBCluster"}
     looked_for |= {"AWS::RDS::DBSubnetGroup", "AWS::RDS::DBClusterParameterGroup", "AWS::EC2::RouteTable"}
     looked_for |= {"AWS::EC2::SecurityGroup", "AWS::EC2::Subnet", "AWS::SecretsManager::Secret"}

@@ -122,9 +122,6 @@ def test_everything_is_deleted_in_the_order_aws_allows(everything: OwnAccount) -
     assert "image" not in shown.lower()
     assert everything.is_untouched
     assert {"DescribeSnapshots", "DescribeLaunchTemplateVersions"}.isdisjoint(everything.account.asked)
-
-
-def test_a_loud_line_precedes_commands_that_delete_data(everything: OwnAccount) -> None:
     lines = plan(everything).splitlines()
     for command in ("aws fsx delete-file-system", "aws efs delete-file-system", "s3api delete-bucket"):
         (at,) = (number for number, line in enumerate(lines) if command in line)
