@@ -100,23 +100,6 @@ def test_a_validation_is_the_same_for_any_ranks(training: Training, whole_run: l
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
-def test_losses_are_equal_with_each_launcher(
-    training: Training, whole_run: list[dict[str, Any]], launcher: str
-) -> None:
-    said = training.run(launcher, LAUNCHER=launcher)
-    assert f"2 ranks by {launcher}" in said
-    assert {row["world_size"] for row in training.metrics(launcher)} == {2}
-    assert losses(training.metrics(launcher)) == losses(whole_run)
-    assert "\n0: step 1: loss " in said
-    (logs,) = (training.run_dir(launcher) / "logs").iterdir()
-    assert sorted(file.name for file in logs.iterdir()) == [
-        f"rank-{rank}.{stream}.log" for rank in (0, 1) for stream in ("stderr", "stdout")
-    ]
-    assert f"\nstep {STEPS}: loss " in (logs / "rank-0.stdout.log").read_text()
-
-
-@pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_the_torch_of_nodes_gives_the_same_losses(
     training: Training, whole_run: list[dict[str, Any]]

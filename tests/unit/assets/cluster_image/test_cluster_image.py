@@ -110,9 +110,6 @@ def test_official_is_the_newest_fitting_image(ask: Ask, region: FunctionAccount)
         "PhysicalResourceId": NEW,
         "Data": {"ImageId": NEW, "Name": f"{NAME}-299901010000", "RootGib": "45", "Note": ""},
     }
-
-
-def test_a_deprecated_image_comes_last(ask: Ask, region: FunctionAccount) -> None:
     # The library chooses the head node's image so.
     publish(region, DeprecationTime="2026-11-03T00:00:00.000Z")
     assert ask()["PhysicalResourceId"] == OLD
@@ -162,11 +159,13 @@ def test_another_version_and_its_rollback_change_the_parent(ask: Ask, region: Fu
     assert (back["PhysicalResourceId"], back["Data"]["ImageId"]) == (OLD, OLD)
 
 
-def test_an_own_image_that_fits_is_taken(ask: Ask, own: list[str]) -> None:
+def test_an_own_image_that_fits_is_taken(ask: Ask, own: list[str], region: FunctionAccount) -> None:
     assert ask(own[0], RootGib="35") == {
         "PhysicalResourceId": own[0],
         "Data": {"ImageId": own[0], "Name": "training", "RootGib": "35", "Note": ""},
     }
+    change(region, Tags=[], Name=f"{NAME}-202610010000")
+    assert ask(own[0])["Data"]["Note"] == ""
 
 
 def test_a_missing_image_is_refused_with_the_region(refuse: Refuse, region: FunctionAccount) -> None:
@@ -220,11 +219,6 @@ def test_all_that_is_wrong_is_said_at_once(refuse: Refuse, region: FunctionAccou
     said = refuse(own[0], RootGib="34")
     small = "its root volume has 35 GiB, and the queue's 34: build it"
     assert all(words in said for words in ("3.15.0", "ubuntu2204", small))
-
-
-def test_the_name_describes_an_untagged_image(ask: Ask, region: FunctionAccount, own: list[str]) -> None:
-    change(region, Tags=[], Name=f"{NAME}-202610010000")
-    assert ask(own[0])["Data"]["Note"] == ""
 
 
 def test_an_unknown_image_passes_with_a_note(

@@ -30,7 +30,7 @@ def _save(provider: Provider) -> str | None:
     return url
 
 
-def test_a_failures_files_are_saved_by_cluster(provider: Provider) -> None:
+def test_each_failure_is_saved_once(provider: Provider) -> None:
     assert _save(provider) == URL
     assert sorted(provider.aws.objects) == [
         f"{FOLDER}/{name}"
@@ -46,6 +46,16 @@ def test_a_failures_files_are_saved_by_cluster(provider: Provider) -> None:
     assert json.loads(provider.saved["stack-events.json"]) == provider.library.events
     assert provider.saved["console-output.txt"] == "Linux boots"
     assert provider.saved["chef-client.log"] == "recipe\nerror"
+    _save(provider)
+    before = dict(provider.aws.objects)
+    provider.aws.console = "another text"
+    assert (_save(provider), provider.aws.objects) == (URL, before)
+    _save(provider)
+    provider.library.becomes("UPDATE_FAILED", changed="2026-02-02T00:00:00+00:00")
+    url = _save(provider)
+    assert url is not None
+    assert url.endswith("/logs/training/2026-02-02T00-00-00+00-00-UPDATE_ROLLBACK_COMPLETE/")
+    assert len(provider.aws.objects) == 10
 
 
 def test_the_end_of_a_long_log_is_saved(provider: Provider) -> None:
@@ -53,22 +63,6 @@ def test_the_end_of_a_long_log_is_saved(provider: Provider) -> None:
     _save(provider)
     kept = provider.saved["cfn-init.log"].splitlines()
     assert (len(kept), kept[-1]) == (500, "1999")
-
-
-def test_it_is_saved_once(provider: Provider) -> None:
-    _save(provider)
-    before = dict(provider.aws.objects)
-    provider.aws.console = "another text"
-    assert (_save(provider), provider.aws.objects) == (URL, before)
-
-
-def test_each_failure_has_its_own_folder(provider: Provider) -> None:
-    _save(provider)
-    provider.library.becomes("UPDATE_FAILED", changed="2026-02-02T00:00:00+00:00")
-    url = _save(provider)
-    assert url is not None
-    assert url.endswith("/logs/training/2026-02-02T00-00-00+00-00-UPDATE_ROLLBACK_COMPLETE/")
-    assert len(provider.aws.objects) == 10
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from awscli.shorthand import ShorthandParser  # type: ignore[import-untyped]
+from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
 from tests.unit.assets.cluster_provider.fakes.aws import client_error
 from tests.unit.assets.cluster_provider.fakes.library import FakeLibrary
@@ -43,7 +44,7 @@ def test_the_played_library_fits_the_real_one() -> None:
     assert played == real
 
 
-def test_a_cluster_is_described(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+def test_a_cluster_is_described_if_it_is_there(provider: Provider, library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [FOUND]
     assert library.find("c") == provider.cluster_state.ClusterState(
         status="UPDATE_FAILED",
@@ -54,15 +55,9 @@ def test_a_cluster_is_described(provider: Provider, library: Any, pcluster: Pclu
         created="monday",
         changed="tuesday",
     )
-
-
-def test_a_new_cluster_changed_at_its_creation(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [{"clusterStatus": "CREATE_COMPLETE", "creationTime": "monday"}]
     found = library.find("c")
     assert (found.changed, found.head_node_instance_id, found.tags) == ("monday", None, {})
-
-
-def test_a_cluster_that_is_not_there_is_none(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [ApiError(404, message="Cluster c does not exist")]
     assert library.find("c") is None
 
@@ -238,14 +233,11 @@ def test_concurrent_change_of_fleet_is_repeated(provider: Provider, library: Any
         library.request_fleet("c", "START_REQUESTED")
 
 
-def test_a_readable_config_means_existing_files(library: Any, pcluster: Pcluster) -> None:
+def test_a_readable_config_means_existing_files(library: Any, pcluster: Pcluster, provider: Provider) -> None:
     assert library.stored_config("c") == {"Region": "r"}
     pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("no such key", "NoSuchKey"))
     assert library.stored_config("c") is None
     assert pcluster.resets == ["cache", "session"] * 2
-
-
-def test_a_throttled_call_loses_no_files(provider: Provider, library: Any, pcluster: Pcluster) -> None:
     pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
     with pytest.raises(provider.errors.TransientError, match="Unable to load"):
         library.stored_config("c")
@@ -284,3 +276,63 @@ def test_the_end_of_a_log_is_text(library: Any, pcluster: Pcluster) -> None:
 def test_the_library_writes_where_lambda_may(library: Any, tmp_path: Path) -> None:
     assert os.environ["HOME"] == os.environ["XDG_CACHE_HOME"] == str(tmp_path / "pcluster-home")
     assert (tmp_path / "pcluster-home").is_dir()
+
+
+def _invalid(*findings: tuple[str, str]) -> ApiError:
+    errors = [{"level": level, "type": "V", "message": message} for level, message in findings]
+    return ApiError(400, message="Invalid cluster configuration.", configuration_validation_errors=errors)
+
+
+NO_ANSWER = ("ERROR", 'Read timeout on endpoint URL: "https://fsx"')
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("Transient", AwsError("slow down", "Throttling")),
+        ("Transient", because(ApiError(500, message="failed"), AwsError("slow", "RequestLimitExceeded"))),
+        (
+            "Transient",
+            because(ApiError(400, message="Invalid cluster configuration"), client_error(THROTTLED)),
+        ),
+        ("Transient", because(ApiError(500, message="failed"), client_error("ExpiredToken"))),
+        ("Transient", because(ApiError(500, message="failed"), client_error("503"))),
+        ("Transient", AwsError('Could not connect to the endpoint URL: "https://ec2"')),
+        ("Transient", EndpointConnectionError(endpoint_url="https://ec2")),
+        ("Transient", because(ApiError(500, message="failed"), NoCredentialsError())),
+        (
+            "Transient",
+            ApiError(500, message="Failed: could not retrieve compute fleet status from the table."),
+        ),
+        # A validator without an answer makes no config invalid.
+        ("Transient", _invalid(NO_ANSWER, ("ERROR", "Rate exceeded"), ("WARNING", "old"))),
+        ("Refused", _invalid(NO_ANSWER, ("ERROR", "no such subnet"))),
+        ("Refused", _invalid(("WARNING", "Rate exceeded"))),
+        ("Refused", ApiError(400, message="Invalid")),
+        ("Refused", because(ApiError(500, message="failed"), client_error(DENIED))),
+        ("Refused", AwsError("you may not", DENIED)),
+        ("Refused", TypeError("endpoint URL")),
+        # Of several codes of AWS, the outermost counts.
+        (
+            "Refused",
+            because(ApiError(500, message="m"), because(AwsError("no", DENIED), client_error(THROTTLED))),
+        ),
+        ("ClusterNotFound", ApiError(404, message="gone")),
+        ("ClusterNotFound", AwsError("Stack with id c does not exist", "Validation")),
+    ],
+    ids=str,
+)
+def test_each_error_has_its_kind(
+    provider: Provider, library: Any, pcluster: Pcluster, kind: str, error: Exception
+) -> None:
+    pcluster.answers = [error]
+    with pytest.raises(getattr(provider.errors, f"{kind}Error")):
+        library.delete("c")
+
+
+def test_an_unexpected_fatal_exception_is_named(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+    error = OSError("no space left")
+    error.content = {"message": "Unexpected fatal exception. Please look at the logs"}  # type: ignore[attr-defined]
+    pcluster.answers = [error]
+    with pytest.raises(provider.errors.RefusedError, match="OSError: no space left"):
+        library.delete("c")

@@ -40,9 +40,6 @@ def test_errors_come_before_warnings_and_notes(provider: Provider) -> None:
         *("Invalid.", "ERROR T: error", "WARNING T: warning", "INFO T: info", "ODD T: odd"),
         f"SlurmQueues[q].CapacityType: ONDEMAND -> SPOT: {STOP}",
     ]
-
-
-def test_an_answer_without_message_is_a_sentence(provider: Provider) -> None:
     refused = provider.errors.RefusedError({})
     assert provider.messages.refusal("training", refused) == (
         "The ParallelCluster library refused the request"
@@ -59,22 +56,24 @@ def test_the_second_clusters_name_differs_and_fits(provider: Provider, length: i
 
 
 @pytest.mark.parametrize("character", HUGE)
-def test_a_long_reason_leaves_room_for_links(provider: Provider, character: str) -> None:
+def test_a_long_message_is_cut_to_fit(provider: Provider, character: str) -> None:
+    fit = provider.messages.fit
+    cut = fit(character * 10_000, 1000)
+    assert (character * 10_000).startswith(cut.partition(" ... (cut")[0])
+    assert 900 < len(json.dumps(cut)) <= 1000
+    assert (fit(character * 80, 1000), fit("abc", 5)) == (character * 80, "abc")
+    assert fit("job \x1b[31m\x00") == "job ?[31m?"
     failures = ({"failureCode": "Boot", "failureReason": character * 9000},)
     said = _failure(provider, _state(provider, failures=failures))
     assert said.startswith("Cluster training is CREATE_FAILED | Boot: ")
     for told in ("s3://bucket/logs/", "/aws/group", "pcluster get-cluster-stack-events"):
         assert told in said
-
-
-@pytest.mark.parametrize("character", HUGE)
-def test_no_message_is_longer_than_cloudformation_takes(provider: Provider, character: str) -> None:
     long, refused = character * 9000, provider.refused(character * 9000)
     messages, change = provider.messages, refused_change(OR_DRAIN, parameter=character * 9000)
     wants = provider.refused("m", update_validation_errors=[change])
     never = provider.refused("m", update_validation_errors=[change | {"message": character * 9000}])
     failures = ({"failureCode": "Boot", "failureReason": long},)
-    said = [
+    every = [
         messages.refusal("training", refused),
         messages.refusal("training", never),
         messages.busy("training", 3, [long], wants),
@@ -82,19 +81,9 @@ def test_no_message_is_longer_than_cloudformation_takes(provider: Provider, char
         messages.no_answer("training", Exception(long)),
         _failure(provider, _state(provider, failures=failures), events=[long]),
     ]
-    for each in said:
+    for each in every:
         assert len(json.dumps(each)) <= ANSWER_BYTES - REST_BYTES
         assert each.endswith("(cut; the function's log has all of it)")
-
-
-@pytest.mark.parametrize("character", HUGE)
-def test_a_cut_keeps_the_beginning(provider: Provider, character: str) -> None:
-    fit = provider.messages.fit
-    cut = fit(character * 10_000, 1000)
-    assert (character * 10_000).startswith(cut.partition(" ... (cut")[0])
-    assert 900 < len(json.dumps(cut)) <= 1000
-    assert (fit(character * 80, 1000), fit("abc", 5)) == (character * 80, "abc")
-    assert fit("job \x1b[31m\x00") == "job ?[31m?"
 
 
 def test_many_jobs_are_shown_in_part(provider: Provider) -> None:

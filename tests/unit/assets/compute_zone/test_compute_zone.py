@@ -105,6 +105,9 @@ def test_no_common_zone_is_refused_with_each_types(refuse: Refuse) -> None:
     assert "No zone of us-east-1 offers all" in said
     assert f"({NOWHERE}: none; {C5}: use1-az1, use1-az2, use1-az4, use1-az5, use1-az6)" in said
     assert "another region" in said
+    said = refuse(NOWHERE, zone="use1-az1")
+    assert f"{NOWHERE}: none" in said
+    assert "-c zone=" not in said
 
 
 @pytest.mark.parametrize("nowhere", [[NOWHERE], []])
@@ -139,12 +142,6 @@ def test_a_zone_without_a_type_is_refused(refuse: Refuse) -> None:
         said = refuse(TRN1, zone=asked)
         assert f"zone={asked}: us-east-1 has no such zone" in said
         assert both in said
-
-
-def test_a_type_of_no_zone_suggests_none(refuse: Refuse) -> None:
-    said = refuse(NOWHERE, zone="use1-az1")
-    assert f"{NOWHERE}: none" in said
-    assert "-c zone=" not in said
 
 
 def test_a_zone_that_is_not_available_is_refused(refuse: Refuse, impaired: None) -> None:
@@ -230,15 +227,12 @@ def test_an_update_keeps_an_impaired_zone(ask: Ask, impaired: None, asked: str) 
     }
 
 
-def test_an_update_to_a_lacking_type_is_refused(refuse: Refuse) -> None:
+def test_an_update_to_another_zone_is_refused(refuse: Refuse) -> None:
     said = refuse(C5, P6, kept="use1-az4")
     assert f"stays in use1-az4 (us-east-1d) for good, and that zone does not offer {P6}." in said
     assert f"Zones that offer all of {C5}, {P6}: use1-az6 (us-east-1a)." in said
     assert "Nothing was changed" in said
     assert "another region" in said
-
-
-def test_an_update_to_another_zone_is_refused(refuse: Refuse) -> None:
     said = refuse(C5, zone="us-east-1a", kept="use1-az4")
     assert "stays in use1-az4 (us-east-1d) for good, and zone=us-east-1a is use1-az6 (us-east-1a)." in said
 

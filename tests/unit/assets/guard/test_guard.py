@@ -50,7 +50,8 @@ def _kept(value: str, may: str = "never", safe_way: str = "Keep {old}, and not {
     return {"value": value, "may": may, "safe_way": safe_way}
 
 
-def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard) -> None:
+def test_what_replaces_nothing_passes(guard: Guard) -> None:
+    """The own file system's type goes when fsx_id is given; it comes with a release that knows it."""
     for may, old, new in (
         ("never", "persistent2", "persistent2"),
         ("grows", "1200", "2400"),
@@ -62,16 +63,8 @@ def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard) -> None:
     ):
         assert guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)}) == {"PhysicalResourceId": "guard"}
         assert guard.account.asked == []
-
-
-def test_a_value_may_go_with_its_resource(guard: Guard) -> None:
-    """The own file system's type goes when fsx_id is given; it comes with a release that knows it."""
     guard.update({"fsx_id": _kept("", "adopts"), "fsx_type": _kept("a")}, {"fsx_id": _kept("fs-1", "adopts")})
     guard.update({}, {"fsx_type": _kept("a")})
-
-
-def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
-    """A bucket may be adopted together with the file system that was linked to the own one."""
     guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine", "adopts")})
 
 
@@ -88,13 +81,10 @@ def test_what_would_replace_data_is_refused(guard: Guard) -> None:
     ):
         with pytest.raises(RuntimeError, match=why):
             guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)})
-
-
-def test_several_refused_flags_are_one_message(guard: Guard) -> None:
-    old = {"a": _kept("1"), "b": _kept("fs-1", "adopts"), "c": _kept("1200", "grows")}
-    new = {"a": _kept("2"), "b": _kept("", "adopts"), "c": _kept("2400", "grows")}
+    before = {"a": _kept("1"), "b": _kept("fs-1", "adopts"), "c": _kept("1200", "grows")}
+    after = {"a": _kept("2"), "b": _kept("", "adopts"), "c": _kept("2400", "grows")}
     with pytest.raises(RuntimeError, match=r"a: 1 -> 2 .* \| b: fs-1 -> \(own\)") as refusal:
-        guard.update(old, new)
+        guard.update(before, after)
     assert "c: " not in str(refusal.value), "which is allowed"
 
 
@@ -191,7 +181,7 @@ def test_a_create_in_a_new_stack_passes(guard: Guard, status: str) -> None:
     assert guard.ask("Create") == {"PhysicalResourceId": "guard"}
 
 
-def test_a_create_in_an_existing_stack_is_refused(guard: Guard) -> None:
+def test_a_create_in_another_stack_is_refused(guard: Guard) -> None:
     """Another app's stack of this name: what the new template lacks would be deleted at the end."""
     guard.account.statuses = ["UPDATE_IN_PROGRESS"]
     with pytest.raises(RuntimeError) as refusal:
@@ -203,10 +193,6 @@ def test_a_create_in_an_existing_stack_is_refused(guard: Guard) -> None:
     assert f"{LIFT_PROTECTION} TrainingCluster-Storage, then: aws cloudformation delete-stack" in said
     assert "aws cloudformation delete-stack --stack-name TrainingCluster-Storage" in said
     assert len(said) < MOST_CHARACTERS
-
-
-def test_a_create_in_an_unknown_stack_is_refused(guard: Guard) -> None:
-    """A first deploy that is refused loses nothing."""
     guard.account.statuses = [DENIED]
     with pytest.raises(RuntimeError, match=r"not allowed.*cloudformation:DescribeStacks"):
         guard.ask("Create")
@@ -233,13 +219,10 @@ def test_a_rollback_always_passes(guard: Guard, status: str, passes: bool) -> No
     assert guard.account.asked == ["DescribeStacks"]
 
 
-def test_a_throttled_question_is_asked_again(guard: Guard) -> None:
+def test_an_unknown_rollback_is_asked_and_refused(guard: Guard, modules: dict[str, Any]) -> None:
     guard.account.statuses = [THROTTLED, THROTTLED, "UPDATE_ROLLBACK_IN_PROGRESS"]
     guard.update({"a": _kept("1")}, {"a": _kept("2")})
     assert guard.slept == [1, 2]
-
-
-def test_an_unknown_rollback_is_refused_with_a_remedy(guard: Guard, modules: dict[str, Any]) -> None:
     guard.account.statuses = [DENIED]
     with pytest.raises(RuntimeError) as refusal:
         guard.update({"a": _kept("1")}, {"a": _kept("2")})

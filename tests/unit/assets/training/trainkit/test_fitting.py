@@ -41,7 +41,7 @@ def choose(
     return fitting.choose(model, asked, gpus, faults=faults, seq_len=seq_len, **options)
 
 
-def test_the_estimate_is_near_torchtitans_tables() -> None:
+def test_the_estimate_is_near_published_figures(nodes: ModuleType) -> None:
     """benchmarks/llama3_h100_202412_torchtitan.md; the loss was not computed in chunks then."""
     for size, count, choice, seq_len, gib in (
         ("8B", 1, Choice(batch_size=2), 8192, 77.0),
@@ -52,10 +52,6 @@ def test_the_estimate_is_near_torchtitans_tables() -> None:
         gpus = Nodes(count=count, gpus=8, memory_gib=96)
         estimate = fitting.memory_gib(LLAMA[size], choice, gpus, seq_len=seq_len, chunks=1)
         assert estimate == pytest.approx(gib, rel=0.11)
-
-
-def test_the_estimate_is_near_fake_tensors() -> None:
-    """torchtitan 0.3.0's model, FSDP, checkpointing and loss in chunks; counted with 2 and 4 layers."""
     for model, count, choice, lora, gib in (
         (LLAMA["8B"], 8, Choice(batch_size=2), False, 50.8),
         (LLAMA["8B"], 8, Choice(activation_checkpointing="none"), False, 72.3),
@@ -66,10 +62,6 @@ def test_the_estimate_is_near_fake_tensors() -> None:
         gpus = Nodes(count=1, gpus=count, memory_gib=96)
         estimate = fitting.memory_gib(model, choice, gpus, seq_len=8192, lora=lora, compiled=False)
         assert estimate == pytest.approx(gib, rel=0.11)
-
-
-def test_experts_keep_a_copy_of_each_token() -> None:
-    """From both all-to-alls."""
     gpus, model = Nodes(count=2, gpus=8, memory_gib=80), MODELS["qwen3"]["30B-A3B"]
     without = dataclasses.replace(model, experts_of_token=0)
 
@@ -81,9 +73,6 @@ def test_experts_keep_a_copy_of_each_token() -> None:
     assert of_copies(Choice(ep=8)) == pytest.approx(12.0)
     assert of_copies(Choice(ep=1)) == 0
     assert of_copies(Choice(ep=8, activation_checkpointing="none")) > 18
-
-
-def test_layers_that_are_not_compiled_keep_more(nodes: ModuleType) -> None:
     asked = {"batch_size": 1, "tp": 1}
     found = [
         choose(nodes, LLAMA["8B"], asked, H100, seq_len=8192, compiled=each)[0].activation_checkpointing
@@ -159,6 +148,7 @@ def test_what_the_user_sets_wins(nodes: ModuleType) -> None:
 
 
 def test_a_refusal_names_the_users_own_setting(nodes: ModuleType) -> None:
+    """An estimate that is not certain refuses nothing."""
     gpu = Nodes(count=1, gpus=1, memory_gib=80, name="p5.4xlarge")
     none, long = {"activation_checkpointing": "none"}, 65536
     for asked, seq_len, remedy in (
@@ -172,10 +162,6 @@ def test_a_refusal_names_the_users_own_setting(nodes: ModuleType) -> None:
         with pytest.raises(DoesNotFitError) as refused:
             choose(nodes, LLAMA["1B"], asked, gpu, seq_len=seq_len)
         assert str(refused.value).endswith(f": {remedy}")
-
-
-def test_more_than_a_gpu_is_named(nodes: ModuleType) -> None:
-    """An estimate that is not certain refuses nothing."""
     gpu, asked = Nodes(count=1, gpus=1, memory_gib=80), {"activation_checkpointing": "none"}
     _, reasons = choose(nodes, LLAMA["1B"], {**asked, "batch_size": 6}, gpu, seq_len=8192)
     assert reasons[-1] == (

@@ -45,9 +45,6 @@ def test_epochs_decide_about_the_steps(tmp_path: Path, capsys: pytest.CaptureFix
     assert "5,000 steps of 100 sequences: 0.35 epochs of a, 15 epochs of b\n" in capsys.readouterr().out
     resuming.resumed_settings(run, SETTINGS, sequences=100, texts={})
     assert capsys.readouterr().out.endswith("5,000 steps of 100 sequences\n")
-
-
-def test_epochs_count_what_a_run_has_read(tmp_path: Path) -> None:
     run, given = a_run(tmp_path), dataclasses.replace(SETTINGS, epochs=2.0)
     save(run, 100, made_with=resuming.resumed_settings(run, given, sequences=24, texts={"raw": 4500}))
     larger = dataclasses.replace(given, global_batch=36)

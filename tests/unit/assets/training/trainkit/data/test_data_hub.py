@@ -59,7 +59,7 @@ def test_a_file_is_downloaded_once(remote: Path, tmp_path: Path) -> None:
     assert hashlib.sha256((tmp_path / "file").read_bytes()).hexdigest() == expected
 
 
-def test_a_file_that_cannot_be_fetched_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_wrong_file_is_named(tmp_path: Path, remote: Path) -> None:
     file = tmp_path / "raw" / "file"
     with pytest.raises(
         fetch.FetchError, match=r"could not fetch .*: submit again, .*copy the file to"
@@ -68,9 +68,6 @@ def test_a_file_that_cannot_be_fetched_is_named(tmp_path: Path) -> None:
     assert str(file) in str(told.value)
     # A process of a pool raises it in another one.
     assert str(pickle.loads(pickle.dumps(told.value))) == str(told.value)
-
-
-def test_a_wrong_file_is_refused(remote: Path, tmp_path: Path) -> None:
     for wrong in (
         fetch.Expected(size_bytes=1),
         fetch.Expected(sha256="0" * 64),

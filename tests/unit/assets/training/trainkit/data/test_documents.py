@@ -66,6 +66,9 @@ def test_big_files_are_cut_into_pieces(tmp_path: Path) -> None:
             file.truncate(size)
     counts = {file.name: len(documents.pieces_of(file, tmp_path)) for file in sorted(tmp_path.iterdir())}
     assert counts == {"a.txt": 2, "b.jsonl": 2, "c.parquet": 4, "d.txt": 0, "e.gz": 1}
+    (tmp_path / "big.txt").write_text("x\n" * 500)
+    pieces = documents.pieces_of(tmp_path / "big.txt", tmp_path, piece_bytes=100)
+    assert len({split_of(piece, 0, validation_every=2) for piece in pieces}) == 1
 
 
 def test_a_long_line_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,12 +120,6 @@ def test_compressed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"one" * 999)[:-20])
     with pytest.raises(ShardError, match=r"a\.txt\.gz cannot be read .*: replace it, and submit again"):
         list(documents.documents_of(unit))
-
-
-def test_parts_of_one_file_have_one_split(tmp_path: Path) -> None:
-    (tmp_path / "big.txt").write_text("x\n" * 500)
-    pieces = documents.pieces_of(tmp_path / "big.txt", tmp_path, piece_bytes=100)
-    assert len({split_of(piece, 0, validation_every=2) for piece in pieces}) == 1
 
 
 @pytest.mark.parametrize("text", ["x\n" * 500, "y" * 450 + "\n", "y\n" + "x" * 450, "x" * 99 + "\n"])

@@ -95,6 +95,10 @@ def test_a_split_is_held_back_or_documents_are(
 def test_what_cannot_be_read_is_refused(
     served: Hub, splits: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(ShardError, match=r"remove old runs there, or stream it \(DATA=hf:org/texts\)"):
+        shards(tmp_path).ensure(None)
+
     def refuses(sentence: str) -> None:
         with pytest.raises(ShardError, match=re.escape(sentence)):
             shards(tmp_path).units()
@@ -112,14 +116,6 @@ def test_what_cannot_be_read_is_refused(
     monkeypatch.delitem(sys.modules, "datasets")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     refuses("give the nodes access to the hub (NAT, or HF_ENDPOINT).")
-
-
-def test_too_little_space_names_the_stream(
-    served: Hub, splits: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
-    with pytest.raises(ShardError, match=r"remove old runs there, or stream it \(DATA=hf:org/texts\)"):
-        shards(tmp_path).ensure(None)
 
 
 @pytest.mark.slow

@@ -41,9 +41,12 @@ def test_an_epoch_has_each_sequence_once() -> None:
     assert len(set(Order(sequences=10**12, seed=1).batch(10**27, size=9, rank=0, ranks=1))) == 9
 
 
-def test_fewer_ranks_read_the_same_sequences() -> None:
+def test_ranks_and_versions_read_one_order() -> None:
+    """A run that a new version resumes continues in the order in which it began."""
     assert read_step(123 * 40, ranks=8) == read_step(123 * 40, ranks=2, micro_steps=4)
     assert read_step(123 * 40, ranks=3) == read_step(123 * 40, ranks=8)[: 3 * SIZE]
+    assert ORDER.batch(0, size=6, rank=0, ranks=1) == [95, 606, 419, 925, 890, 648]
+    assert ORDER.batch(10 * SEQUENCES, size=6, rank=0, ranks=1) == [607, 487, 710, 861, 57, 264]
 
 
 def test_orders_of_seeds_and_epochs_differ() -> None:
@@ -56,12 +59,6 @@ def test_orders_of_seeds_and_epochs_differ() -> None:
         for other in orders[:i]:
             # Two random permutations have one place in common on average.
             assert sum(a == b for a, b in zip(one, other, strict=True)) < 10
-
-
-def test_all_versions_have_one_order() -> None:
-    """A run that a new version resumes continues in the order in which it began."""
-    assert ORDER.batch(0, size=6, rank=0, ranks=1) == [95, 606, 419, 925, 890, 648]
-    assert ORDER.batch(10 * SEQUENCES, size=6, rank=0, ranks=1) == [607, 487, 710, 861, 57, 264]
 
 
 def test_a_checkpoint_of_another_order_is_refused() -> None:

@@ -35,14 +35,13 @@ def refuses(folder: Path, sentence: str, files: list[DataFile] = FILES) -> None:
         verify(folder, files)
 
 
-def test_content_is_read_once(read: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_content_is_read_once_until_it_changes(
+    read: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for _ in range(2):
         verify(tmp_path, FILES)
         assert sorted(read) == sorted(CONTENT)
     assert capsys.readouterr().out.count("in 3 files verified") == 1
-
-
-def test_a_changed_file_is_read_again(read: list[str], tmp_path: Path) -> None:
     verify(tmp_path, FILES)
     changed = tmp_path / "train-00001.bin"
     changed.write_bytes(b"THREE")

@@ -88,15 +88,12 @@ def test_buckets_keep_the_least_and_the_most() -> None:
     assert sum(bucket.rows for bucket in buckets.at_most(10)) == 50_000
 
 
-def test_few_rows_are_told_as_they_are(tmp_path: Path) -> None:
+def test_a_run_without_usual_rows_has_a_report(tmp_path: Path) -> None:
     run = recorded(write(tmp_path / "runs" / "gpt2" / "few", [row(1, loss=4.0), row(2, loss=3.5)]))
     assert (run.series["loss"].mean, run.series["loss"].low, run.axes["step"]) == ([4.0, 3.5], [], [1, 2])
     assert run.axes["seconds"] == [1, 2]
     many = write_training(tmp_path / "many", steps=700)
     assert len(recorded(many, "--points", "60").axes["step"]) <= 30
-
-
-def test_losses_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
     # Metrics writes null; older versions wrote bare NaN and Infinity.
     rows = [row(1), row(2, loss=None), row(3, loss=math.nan), row(4, loss=math.inf)]
     run_dir = write(tmp_path / "runs" / "gpt2" / "diverged", rows)
@@ -104,14 +101,8 @@ def test_losses_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
     assert (run.not_finite["loss"].count, run.not_finite["loss"].first_step) == (3, 2)
     assert run.series["loss"].mean == [3.0, None, None, None]
     assert "loss 3.0000 -> not a number" in tell(run_dir)
-
-
-def test_a_run_without_rows_has_a_report(tmp_path: Path) -> None:
     empty = recorded(write(tmp_path / "runs" / "gpt2" / "empty", []))
     assert (empty.rows, empty.summary.steps, empty.state) == (0, None, "runs, or was killed")
-
-
-def test_an_all_reduce_has_bandwidths_over_message_sizes(tmp_path: Path) -> None:
     run_dir = write_all_reduce(tmp_path)
     said = tell(run_dir)
     assert "25 message sizes, at most 44.916 GB/s (bus) at 17,179,869,184 bytes, world size 16" in said
@@ -163,9 +154,6 @@ def test_a_lost_start_lasts_to_its_last_row(tmp_path: Path) -> None:
     (run_dir / "ends").write_text("7 1 2026-03-02T10:01:00Z 1\n")
     again = recorded(run_dir)
     assert ([start.seconds for start in again.starts], again.state) == ([20, 60], "ended with exit code 1")
-
-
-def test_nodes_are_counted_from_slurms_list() -> None:
     lists = {"n-1": 1, "n-[1-3,7],b": 5, "n-[08-11]": 4, "a-[1-2]-[1-3]": 6, "a,b,c-[1,2]": 4}
     assert {nodes: node_count(nodes) for nodes in lists} == lists
 

@@ -55,9 +55,6 @@ def test_each_answer_is_trained_on_alone() -> None:
     system = {"role": "system", "content": "s"}
     assert answers(plain, [QUESTION, ANSWER]) == [["a."]]
     assert answers(plain, [system, QUESTION, ANSWER, TOOL, ANSWER, QUESTION]) == [["a.", "a."]]
-
-
-def test_a_template_that_rewrites_answers_gives_examples() -> None:
     assert answers(thinking, [QUESTION, ANSWER, QUESTION, ANSWER]) == [["(think)a."], ["(think)a."]]
     *_, (text, _) = chats.examples_of(thinking, [QUESTION, ANSWER, QUESTION, ANSWER])
     assert text == "<user>u.\n<assistant>a.\n<user>u.\n<assistant>(think)a."

@@ -1,4 +1,4 @@
-"""No Python of ours searches the folder that its caller is in."""
+"""Each workload's README has the same headings, and no Python of ours searches the folder of its caller."""
 
 import os
 import re
@@ -6,7 +6,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-from training_cluster.paths import ASSETS, TRAINING
+import pytest
+
+from training_cluster.paths import ASSETS, ROOT, TRAINING
+
+FIRST = ("Run it", "Settings")
+LAST = ("Differences from the walk-through", "Figures", "Limits")
+READMES = (
+    *sorted((ROOT / "assets" / "training").glob("*/README.md")),
+    ROOT / "ops" / "workload_template" / "README.md",
+)
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
+def test_readmes_have_commands_first_and_figures_last(readme: Path) -> None:
+    text = readme.read_text()
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[:2] == list(FIRST)
+    assert "job.slurm" in text.split("## Settings")[0]
+    at_the_end = [each for each in LAST if each in headings]
+    assert headings[len(headings) - len(at_the_end) :] == at_the_end
+
 
 # In a container the current folder is always the run's, and -I would hide packages on the image's PYTHONPATH.
 IN_CONTAINERS = TRAINING / "container_environment.sh"
@@ -33,14 +53,8 @@ def test_each_call_of_a_module_is_isolated() -> None:
         if "-I" not in call["flags"].split()
     ]
     assert exposed == []
-
-
-def test_no_program_runs_a_module_by_its_name() -> None:
     programs = [*TRAINING.rglob("*.py"), *(ASSETS / "bootstrap").rglob("*.py")]
     assert [path for path in programs if '"-m"' in path.read_text("utf-8")] == []
-
-
-def test_the_pattern_finds_calls() -> None:
     lines = [
         "python3 -m venv x",
         '"$python" -B -c 1',
