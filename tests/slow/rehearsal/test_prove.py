@@ -54,15 +54,12 @@ def forget(training: Training, case: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_trainer_without_its_checkpoint_fails(training: Training, whole: None) -> None:
+def test_a_wrong_trainer_or_disturbance_fails(training: Training, whole: None) -> None:
+    forget(training, "stop")
+    row = training.proof(CHECKPOINT_EVERY="100").run("stop")
+    assert "was COMPLETED before something could be done" in row.problem
     trainer: Path = training.shared / "training" / "tiny" / "trainer.py"
     trainer.write_text(trainer.read_text().replace("= checkpoints.resume_from(run)", "= None"))
     forget(training, "kill")
     row = training.proof().run("kill")
     assert row.problem.startswith("It went on with step 1, not after its checkpoint of step ")
-
-
-def test_a_disturbance_after_the_end_fails(training: Training, whole: None) -> None:
-    forget(training, "stop")
-    row = training.proof(CHECKPOINT_EVERY="100").run("stop")
-    assert "was COMPLETED before something could be done" in row.problem

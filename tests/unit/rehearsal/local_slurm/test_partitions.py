@@ -19,12 +19,9 @@ def cluster_config(**p4d: Any) -> dict[str, Any]:
     return {"Region": "us-east-1", "Scheduling": {"Scheduler": "slurm", "SlurmQueues": queues}}
 
 
-def test_several_types_give_their_common_shape() -> None:
+def test_shapes_and_counts_are_those_of_parallelcluster() -> None:
     _, cpu = parse_partitions(cluster_config=cluster_config(), shapes=SHAPES)
     assert cpu.node_sets[0].shape == SHAPES["m6i.4xlarge"]
-
-
-def test_counts_default_to_parallelclusters() -> None:
     config = cluster_config()
     resource = config["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]
     del resource["MinCount"], resource["MaxCount"]

@@ -100,22 +100,19 @@ def without(policy: Policy, action: str) -> Policy:
     return [each for each in fewer if each.actions]  # the evaluator takes a statement without actions for all
 
 
-def test_table_allows_every_recorded_call(policy: Policy) -> None:
+def test_recorded_calls_need_each_of_their_rows(policy: Policy) -> None:
     assert list(denied(policy, CALLS)) == []
-
-
-def test_removed_row_is_an_action_less(table: list[Row], policy: Policy) -> None:
-    rows = [row for row in table if row.action != "iam:PutRolePolicy"]
-    assert policy_of(rows) == without(policy, "iam:PutRolePolicy")
-
-
-def test_each_recorded_row_is_needed(policy: Policy) -> None:
     assert len(RECORDED) > 100
     for action in RECORDED:
         own = [call for call in CALLS if call.need.action == action]  # no statement has a wildcard for it
         lacking = list(denied(without(policy, action), own))
         assert len(lacking) == len(own)
         assert all(f": {action} " in each for each in lacking)
+
+
+def test_removed_row_is_an_action_less(table: list[Row], policy: Policy) -> None:
+    rows = [row for row in table if row.action != "iam:PutRolePolicy"]
+    assert policy_of(rows) == without(policy, "iam:PutRolePolicy")
 
 
 KEY = arn("kms", "key/mine")
@@ -154,14 +151,6 @@ def test_without_its_keys_no_type_is_managed(table: list[Row], policy: Policy) -
     assert {"ec2:DescribeSecurityGroupRules", "elasticfilesystem:CreateFileSystem"} <= extra
 
 
-def test_the_table_has_each_type_of_the_library(table: list[Row]) -> None:
-    """Resource types that its cluster templates can contain, read from its source."""
-    sources = [each for each in (LIBRARY / "templates").glob("*.py") if "image" not in each.name]
-    found = {name for each in sources for name in re.findall(r"\bCfn(\w+)\(", each.read_text())}
-    known = {name.rpartition("::")[2] for row in table for name in row.type_names}
-    assert found - known == {"Output", "Parameter", "Tag"}
-
-
 def reasons() -> dict[str, str]:
     """Read why rows are not recorded: each comment is the reason of the rows below it."""
     found, reason = dict[str, str](), ""
@@ -185,8 +174,13 @@ def test_rows_without_a_recorded_call_have_reasons(table: list[Row]) -> None:
     assert all(re.match("# (No local run can|Not recorded yet): ", reason) for reason in listed.values())
 
 
-def test_recorded_calls_are_of_the_table(table: list[Row]) -> None:
+def test_the_table_has_calls_and_types(table: list[Row]) -> None:
+    """Resource types that its cluster templates can contain, read from its source."""
     assert set(RECORDED) <= {row.action for row in table if row.scopes}, MEND
+    sources = [each for each in (LIBRARY / "templates").glob("*.py") if "image" not in each.name]
+    found = {name for each in sources for name in re.findall(r"\bCfn(\w+)\(", each.read_text())}
+    known = {name.rpartition("::")[2] for row in table for name in row.type_names}
+    assert found - known == {"Output", "Parameter", "Tag"}
 
 
 def test_another_clusters_call_is_recorded_once() -> None:

@@ -1,14 +1,18 @@
-"""Commands of a rehearsal's head node: those of the provider and of trainctl, and nothing else."""
+"""Commands of a rehearsal's head node: those of the provider and of trainctl; and events of its cluster."""
 
+import json
 import os
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 from ops.account.head_node import as_user
 from ops.registry import script as registry_script
+from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.head_node.agent import Agent
+from rehearsal.local_aws.head_node.events import report
 from rehearsal.local_aws.head_node.run_commands import SCRIPTS, run
 from training_cluster.paths import TRAINING
 
@@ -87,3 +91,20 @@ def played(folder: Path, script: str) -> dict[str, str]:
 def test_failed_command_has_the_agents_line(tmp_path: Path) -> None:
     code, said, errors = execute(as_user("squeue"), played(tmp_path, "echo out; echo bad >&2; exit 3"))
     assert (code, said, errors) == (3, "out\n", "bad\nfailed to run commands: exit status 3")
+
+
+_PROGRAM = """
+import os, sys
+print(*sys.argv[1:], os.environ["AWS_ENDPOINT_URL"])
+if sys.argv[2] == "update":
+    sys.exit("Slurm refuses this")
+"""
+
+
+def test_program_learns_the_event_and_gives_reasons(tmp_path: Path) -> None:
+    address = LocalAwsAddress(port=4566, folder=tmp_path, access_key="AKIA")
+    assert report(address, "training", "create") == "", "it is not kept"
+    address.head_node_program.write_text(json.dumps([sys.executable, "-c", _PROGRAM]))
+    assert report(address, "training", "create") == ""
+    assert "training create https://localhost:4566\n" in address.head_node_log.read_text()
+    assert report(address, "training", "update") == "Slurm refuses this"

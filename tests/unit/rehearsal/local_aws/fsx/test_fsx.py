@@ -1,12 +1,41 @@
-"""The local FSx fails an association that is created while another one of its file system is."""
+"""The local FSx checks security groups, and fails an association while another one is created."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from rehearsal.local_aws.fsx import data_repositories as associations
+from rehearsal.local_aws.fsx.lustre import check_groups
+
+
+def test_efa_needs_all_traffic_within_the_group(client: Callable[[str], Any]) -> None:
+    """EC2 creates a group that lets all traffic out to addresses."""
+    ec2 = client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    group = str(ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc)["GroupId"])
+    itself: dict[str, Any] = {"UserIdGroupPairs": [{"GroupId": group}]}
+    lustre = itself | {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988}
+    everywhere = {"IpRanges": [{"CidrIp": "0.0.0.0/0"}]}  # no address covers EFA's traffic
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+    wanted = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": [subnet]}
+    with pytest.raises(ClientError, match=r"InvalidNetworkSettings.*port 988"):
+        client("fsx").create_file_system(**wanted, SecurityGroupIds=[group])
+    for call, rule in (
+        (ec2.authorize_security_group_ingress, lustre),
+        (ec2.authorize_security_group_ingress, everywhere),
+        (ec2.authorize_security_group_ingress, itself),
+        (ec2.authorize_security_group_egress, itself),
+    ):
+        with pytest.raises(Exception, match="Insufficient security group permissions"):
+            check_groups([group], efa=True)
+        call(GroupId=group, IpPermissions=[{"IpProtocol": "-1", **rule}])
+        check_groups([group], efa=False)
+    check_groups([group], efa=True)
+    assert client("fsx").create_file_system(**wanted, SecurityGroupIds=[group])["FileSystem"]
+
 
 CREATION_S = 60.0
 
@@ -58,12 +87,9 @@ def test_second_association_waits_for_the_first(site: Site) -> None:
     assert site.create("/later")["Lifecycle"] == "CREATING"
 
 
-def test_deleted_association_blocks_no_other(site: Site) -> None:
+def test_what_is_deleted_leaves_nothing(site: Site) -> None:
     site.fsx.delete_data_repository_association(AssociationId=site.create("/data")["AssociationId"])
     assert site.create("/checkpoints")["Lifecycle"] == "CREATING"
-
-
-def test_deleted_file_system_leaves_no_interface(site: Site) -> None:
     for id_ in (site.system, site.other):
         site.fsx.delete_file_system(FileSystemId=id_)
     assert site.ec2.describe_network_interfaces()["NetworkInterfaces"] == []

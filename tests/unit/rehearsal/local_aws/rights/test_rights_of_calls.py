@@ -1,10 +1,13 @@
-"""The rights that a request needs."""
+"""The rights that a request and CloudFormation's handlers need."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 from rehearsal.local_aws.rights.need import Need
+from rehearsal.local_aws.rights.registry_handlers import Resource
+from rehearsal.local_aws.rights.registry_handlers import needs as needs_of_handler
 from rehearsal.local_aws.rights.requests import Request, needs
 
 ARN = "arn:aws:{}:us-east-1:123456789012:{}"
@@ -111,3 +114,71 @@ def test_request_is_judged_by_action_and_resource() -> None:
 def test_unknown_action_needs_a_right_of_nobody() -> None:
     [need] = rest("lambda", "GET", "/no-such-path")
     assert need.action == "lambda:GET /no-such-path"
+
+
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
+
+
+def _needs(type_: str, operation: str = "create", **properties: Any) -> dict[str, list[Need]]:
+    resource = Resource(type=type_, logical_id="It", physical_id="", stack="training", properties=properties)
+    found: dict[str, list[Need]] = {}
+    for each in needs_of_handler(resource, operation):
+        found.setdefault(each.action, []).append(each)
+    return found
+
+
+def test_role_is_judged_by_path_boundary_and_policies() -> None:
+    found = _needs("AWS::IAM::Role", Path="/parallelcluster/training/", PermissionsBoundary=BOUNDARY)
+    [create] = found["iam:CreateRole"]
+    assert create.resource.startswith("arn:aws:iam::123456789012:role/parallelcluster/training/training-It-")
+    assert create.context == {"iam:PermissionsBoundary": BOUNDARY}
+    assert "iam:AttachRolePolicy" not in _needs("AWS::IAM::Role")
+    [attach] = _needs("AWS::IAM::Role", ManagedPolicyArns=[ADMINISTRATOR])["iam:AttachRolePolicy"]
+    assert attach.context == {"iam:PolicyARN": ADMINISTRATOR}
+
+
+def test_resources_are_judged_by_their_properties() -> None:
+    code = {"S3Bucket": "scripts", "S3Key": "a/b.zip"}
+    role = "arn:aws:iam::123456789012:role/parallelcluster/training-Cleanup"
+    found = _needs("AWS::Lambda::Function", FunctionName="pcluster-a", Code=code, Role=role)
+    assert found["lambda:CreateFunction"][0].resource.endswith(":function:pcluster-a")
+    assert found["s3:GetObject"][0].resource == "arn:aws:s3:::scripts/a/b.zip"
+    [passed] = found["iam:PassRole"]
+    assert (passed.resource, passed.context) == (role, {"iam:PassedToService": "lambda.amazonaws.com"})
+    tags = [{"Key": "parallelcluster:cluster-name", "Value": "training"}]
+    [create] = _needs("AWS::CloudFormation::Stack", Tags=tags)["cloudformation:CreateStack"]
+    assert create.resource.startswith("arn:aws:cloudformation:us-east-1:123456789012:stack/training-It-")
+    assert create.context == {"aws:TagKeys": ["parallelcluster:cluster-name"]}
+    token = "arn:aws:lambda:us-east-1:123456789012:function:pcluster-CleanupResources"
+    for type_ in ("Custom::Cleanup", "AWS::CloudFormation::CustomResource"):
+        assert _needs(type_, ServiceToken=token) == {
+            "lambda:InvokeFunction": [Need(action="lambda:InvokeFunction", resource=token)]
+        }
+
+
+def test_only_what_is_set_needs_its_action() -> None:
+    table = _needs("AWS::DynamoDB::Table", TableName="parallelcluster-training")
+    assert not [action for action in table if not action.startswith("dynamodb:")]
+    assert "s3:GetObjectVersion" not in _needs("AWS::Lambda::Function", Code={}, Role="")
+    nested = [{"SSESpecification": {"SSEEnabled": True}}]
+    assert "kms:CreateGrant" not in _needs("AWS::DynamoDB::Table", TableName="a")
+    assert "kms:CreateGrant" in _needs("AWS::DynamoDB::Table", TableName="a", Nested=nested)
+    assert "kms:CreateGrant" not in _needs("AWS::DynamoDB::Table", "delete", TableName="a", Nested=nested)
+    group = Resource(
+        type="AWS::AutoScaling::AutoScalingGroup", logical_id="It", physical_id="", stack="training"
+    )
+    action = "autoscaling:StartInstanceRefresh"
+    assert action not in {each.action for each in needs_of_handler(group, "update")}
+    updated = replace(group, attributes=frozenset({"UpdatePolicy"}))
+    assert action in {each.action for each in needs_of_handler(updated, "update")}
+
+
+def test_each_type_has_the_rights_of_its_handlers() -> None:
+    """By the registry's schemas: permissions.tsv names none of the queue's actions."""
+    assert _needs("AWS::CloudFormation::WaitCondition") == {}
+    for unknown in ("AWS::New::Thing", "AWS::CodeBuild::Project"):
+        assert list(_needs(unknown)) == [f"undeclared:{unknown}"]
+    assert "sqs:CreateQueue" in _needs("AWS::SQS::Queue")
+    rule = _needs("AWS::EC2::SecurityGroupIngress")
+    assert {"ec2:AuthorizeSecurityGroupIngress", "ec2:DescribeSecurityGroupRules"} <= rule.keys()

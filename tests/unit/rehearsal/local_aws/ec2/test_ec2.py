@@ -1,10 +1,27 @@
-"""The local EC2 requires attached internet gateways, and keeps subnets in use, as EC2 does."""
+"""The local EC2 sells Capacity Blocks by the clock, requires attached gateways, and keeps subnets in use."""
 
+import datetime
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+
+TYPE = "p5.48xlarge"
+
+
+def test_a_block_has_instances_in_its_time(client: Callable[[str], Any]) -> None:
+    ec2, days = client("ec2"), datetime.timedelta(days=3)
+    states = []
+    for when in ({}, {"StartDateRange": datetime.datetime.now(datetime.UTC) + days}):
+        wanted = {"InstanceType": TYPE, "InstanceCount": 2, "CapacityDurationHours": 24, **when}
+        offer = ec2.describe_capacity_block_offerings(**wanted)["CapacityBlockOfferings"][0]
+        made = ec2.purchase_capacity_block(
+            CapacityBlockOfferingId=offer["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX"
+        )["CapacityReservation"]
+        states.append((made["State"], made["TotalInstanceCount"]))
+    assert states == [("active", 2), ("scheduled", 0)]
+
 
 CIDR = "10.0.0.0/16"
 
@@ -14,7 +31,7 @@ def ec2(client: Callable[[str], Any]) -> Any:
     return client("ec2")
 
 
-def test_route_needs_its_gateway_attached(ec2: Any) -> None:
+def test_routes_and_nat_need_an_attached_gateway(ec2: Any) -> None:
     vpc, other = (ec2.create_vpc(CidrBlock=CIDR)["Vpc"]["VpcId"] for _ in range(2))
     gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
@@ -27,9 +44,6 @@ def test_route_needs_its_gateway_attached(ec2: Any) -> None:
     ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=other)
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     assert ec2.create_route(**route)["Return"]
-
-
-def test_public_nat_gateway_needs_an_internet_gateway(ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock=CIDR)["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/20")["Subnet"]["SubnetId"]
     address = ec2.allocate_address(Domain="vpc")["AllocationId"]
