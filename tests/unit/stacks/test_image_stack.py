@@ -188,9 +188,6 @@ def test_what_clusters_run_on_outlives_the_stack(everything: App) -> None:
         assert {policy: found.get(policy) for policy in kept} == kept, kind
     # With them an AMI goes whose id the parameter holds, when a deploy fails after its build.
     assert "DeletionSettings" not in resources[f"{IB}Image"]["Properties"]
-
-
-def test_builds_and_deletions_follow_a_tested_build(everything: App) -> None:
     (built,) = everything.resources(f"{IB}Image")
     for each in everything.templates[STACK]["Resources"].values():
         if each["Type"] in (f"{IB}ImagePipeline", f"{IB}LifecyclePolicy"):

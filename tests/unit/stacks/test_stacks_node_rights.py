@@ -184,12 +184,9 @@ def test_every_node_has_the_users_buckets_and_policies(brought: App) -> None:
     }
 
 
-def test_the_provider_attaches_no_policy_that_nobody_named(default: App, brought: App) -> None:
+def test_a_boundary_bounds_and_policies_are_named(default: App, brought: App) -> None:
     assert TEAM_POLICY in json.dumps(list(brought.statements()))
     assert TEAM_POLICY not in json.dumps(list(default.statements()))
-
-
-def test_a_permissions_boundary_bounds_every_role(brought: App) -> None:
     roles = brought.resources("AWS::IAM::Role").values()
     assert {each.get("PermissionsBoundary") for each in roles} == {BOUNDARY}
     assert brought.config["Iam"] == {"PermissionsBoundary": BOUNDARY}

@@ -59,14 +59,11 @@ def test_only_that_rule_names_an_address_outside(app: App) -> None:
     assert networks <= {"10.0.0.0/16", "0.0.0.0/0"}
 
 
-def test_metadata_is_version_2_alone(app: App) -> None:
+def test_metadata_disks_and_stores_are_protected(app: App) -> None:
     assert app.config["Imds"] == {"ImdsSupport": "v2.0"}
     assert app.config["HeadNode"]["Imds"] == {"Secured": True}
     for built_on in app.resources("AWS::ImageBuilder::InfrastructureConfiguration").values():
         assert built_on["InstanceMetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
-
-
-def test_disks_and_mounts_of_nodes_are_encrypted(app: App) -> None:
     disks = [app.config["HeadNode"], *(each["ComputeSettings"] for each in app.queues)]
     assert all(each["LocalStorage"]["RootVolume"]["Encrypted"] is True for each in disks)
     # The library encrypts login nodes' disks, and takes no word on it (cluster/config.py: LoginNodes).
@@ -77,9 +74,6 @@ def test_disks_and_mounts_of_nodes_are_encrypted(app: App) -> None:
     )
     assert efs["EfsSettings"]["FileSystemId"]
     assert efs["EfsSettings"]["EncryptionInTransit"] is True
-
-
-def test_stores_unknown_to_cdk_nag_are_encrypted(app: App) -> None:
     for system in app.resources("AWS::FSx::FileSystem").values():
         # Lustre of these kinds always is (FSx for Lustre guide, "Encrypting data at rest").
         assert system["FileSystemType"] == "LUSTRE"

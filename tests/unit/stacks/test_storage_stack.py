@@ -71,7 +71,8 @@ def test_what_one_side_of_a_link_deletes_stays(default: App) -> None:
     assert all("DELETED" not in str(link["S3"]) for link in links)
 
 
-def test_existing_storage_is_used_and_not_made_again(default: App, brought: App) -> None:
+def test_existing_storage_has_the_same_exports(default: App, brought: App) -> None:
+    """CloudFormation refuses to change an export in use: no other storage slips under a living cluster."""
     ours, theirs = (app.only("Custom::Guard", STACK)["Values"] for app in (default, brought))
     assert {"vpc_id", "private_subnet_id", "security_group_id", "fsx_gib", "efs_mibps"} < ours.keys()
     assert theirs.keys() == OWN_STORAGE.keys()
@@ -80,10 +81,6 @@ def test_existing_storage_is_used_and_not_made_again(default: App, brought: App)
     assert not [each for each in types if each.startswith(("AWS::S3::", "AWS::FSx::", "AWS::EFS::"))]
     values = {name: output["Value"] for name, output in template["Outputs"].items()}
     assert values == dict(zip(("BucketName", "FileSystemId", "EfsId"), OWN_STORAGE.values(), strict=True))
-
-
-def test_exports_are_the_same_for_any_storage(default: App, brought: App) -> None:
-    """CloudFormation refuses to change an export in use: no other storage slips under a living cluster."""
     for app in (default, brought):
         outputs = app.templates[STACK]["Outputs"].values()
         assert {output["Export"]["Name"] for output in outputs} == EXPORTS

@@ -69,17 +69,14 @@ def test_the_provider_gives_up_before_cloudformation_does(default: App) -> None:
     assert int(own_clock[1]) <= 55, "CloudFormation's hour begins before, and a failure has to be saved"
 
 
-def test_another_cluster_has_its_own_names(default: App, brought: App) -> None:
+def test_another_cluster_has_its_own_names(default: App, brought: App, everything: App) -> None:
+    """128 characters (IAM quotas); the provider may attach no policy whose name begins otherwise."""
     assert default.only("AWS::EC2::KeyPair")["KeyName"] == f"{DEFAULT_CLUSTER}-key"
     assert default.only("Custom::TrainingCluster")["ClusterName"] == DEFAULT_CLUSTER
     assert brought.only("Custom::TrainingCluster")["ClusterName"] == "b"
     for app, folder in ((default, f"bootstrap/{DEFAULT_CLUSTER}"), (brought, "bootstrap/b")):
         prefixes = app.resources("Custom::CDKBucketDeployment").values()
         assert {each["DestinationBucketKeyPrefix"] for each in prefixes} == {folder}
-
-
-def test_names_of_the_longest_cluster_fit(everything: App, brought: App) -> None:
-    """128 characters (IAM quotas); the provider may attach no policy whose name begins otherwise."""
     for app, cluster in ((everything, "training"), (brought, "b")):
         named = [e.get("ManagedPolicyName", "") for e in app.resources("AWS::IAM::ManagedPolicy").values()]
         for name in filter(None, map(flat, named)):
@@ -105,7 +102,8 @@ def test_tags_are_on_everything_that_no_tag_replaces(brought: App) -> None:
     assert team not in brought.only("AWS::EC2::PlacementGroup").get("Tags", [])
 
 
-def test_accounting_is_encrypted_and_for_nodes_alone(everything: App) -> None:
+def test_accounting_is_encrypted_for_nodes_and_kept(everything: App) -> None:
+    """Without its subnet group it could not stand, without its instance or its rule nobody could ask it."""
     database = everything.only("AWS::RDS::DBCluster")
     assert database["BackupRetentionPeriod"] == 7
     assert database["StorageEncrypted"] is True
@@ -121,10 +119,6 @@ def test_accounting_is_encrypted_and_for_nodes_alone(everything: App) -> None:
     assert (rule["FromPort"], rule["ToPort"]) == (3306, 3306)
     assert "TrainingCluster-Network" in str(rule["SourceSecurityGroupId"])
     assert everything.config["Scheduling"]["SlurmSettings"]["Database"]["UserName"] == "slurm"
-
-
-def test_all_that_the_kept_database_needs_is_kept(everything: App) -> None:
-    """Without its subnet group it could not stand, without its instance or its rule nobody could ask it."""
     assert EVERYTHING["accounting"] == "new"
     resources = everything.templates["AccountingStack"]["Resources"]
     # Kept when it is deleted, and not when its creation failed: a second try must not find it.

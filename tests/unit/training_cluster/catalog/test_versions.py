@@ -34,9 +34,6 @@ def test_a_wrong_pin_is_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"versions\.yaml: [12] problem") as refused:
             load_versions(changed(tmp_path, pin, **values))
         assert said in str(refused.value)
-
-
-def test_a_pin_without_a_checksum_is_unconfirmed(tmp_path: Path) -> None:
     file = changed(tmp_path, "nvidia_driver", sha256=None, confirmed=False)
     assert "export NVIDIA_DRIVER_SHA256=''\n" in render_versions(load_versions(file))
 
@@ -63,16 +60,13 @@ def test_a_shell_reads_every_pin(tmp_path: Path) -> None:
     assert all(re.fullmatch(r"export [A-Z0-9_]+='[^']*'", line) for line in render_versions().splitlines())
 
 
-def test_a_cuda_wheel_and_its_image_agree() -> None:
+def test_pins_of_torch_and_cuda_agree() -> None:
     pins = load_versions().pins
     assert pins["nccl_cu12"].recipes == pins["cuda_toolkit"].recipes == ("volta",)
     assert pins["cuda_toolkit"].version.startswith("12.")
     line = pins["cuda_toolkit"].version.rsplit(".", 1)[0].replace(".", "")
     assert pins["torch_volta"].version.endswith(f"+cu{line}")
     assert f"export TORCH_VOLTA_INDEX='https://download.pytorch.org/whl/cu{line}'\n" in render_versions()
-
-
-def test_extensions_are_compiled_for_the_workloads_torch() -> None:
     wanted = {
         line.split()[0]
         for file in TRAINING.glob("*/requirements.txt")
@@ -83,9 +77,6 @@ def test_extensions_are_compiled_for_the_workloads_torch() -> None:
     assert wanted == {f"torch=={pins['megatron_torch'].version}"}
     of_volta = pins["torch_volta"].version
     assert wanted == {f"torch=={of_volta.removesuffix('+cu126')}"}, "environment.sh refuses another one"
-
-
-def test_torch_is_of_torch_neuronxs_line() -> None:
     script = (TRAINING / "bert-trainium" / "install.sh").read_text()
     found = re.search(r"\btorch-neuronx==(\d+\.\d+)\.", script)
     assert found

@@ -62,15 +62,12 @@ def test_the_bundle_has_the_settings_of_the_steps() -> None:
     ]
 
 
-def test_every_compute_resource_has_a_price() -> None:
+def test_prices_and_time_are_as_asked() -> None:
     settings = read_settings({"family": "p4d", "cpu_queue": "on"})
     lines = render_prices(config_before_deploy(settings)).splitlines()
     words = [line.split() for line in lines]
     assert [line[:2] for line in words] == [["head", "-"], ["gpu", "p4d"], ["cpu", "m6i-16xlarge"]]
     assert all(float(usd) > 0 for *_, usd in words)
-
-
-def test_prometheus_is_paid_in_time_only_when_asked() -> None:
     default, prometheus = read_settings({}), read_settings({"metrics": "prometheus"})
     assert bootstrap_budget_s(prometheus) == bootstrap_budget_s(default) + 60
     assert not default.head_node_sends and not prometheus.head_node_sends, "its alerts go nowhere"

@@ -62,7 +62,7 @@ def test_a_job_may_tune_its_own_network(tmp_path: Path) -> None:
     assert file.read_text() == "NCCL_DEBUG=WARN\n", "an administrator's own"
 
 
-def test_a_job_knows_how_its_nodes_were_bought() -> None:
+def test_a_job_knows_purchase_and_lustre() -> None:
     def bought(partition: str = "gpu", **flags: str) -> tuple[str, str]:
         known = variables(partition, **flags)
         return known["CAPACITY"], known["PLACEMENT_GROUP"]
@@ -71,6 +71,14 @@ def test_a_job_knows_how_its_nodes_were_bought() -> None:
     assert bought(capacity="spot", placement_group="mine") == ("spot", "yes")
     assert bought(capacity="capacity-block:cr-0123456789abcdef0") == ("capacity-block", "no")
     assert bought("cpu", capacity="spot", cpu_queue="on") == ("ondemand", "no")
+    for flags, written, read in (
+        ({}, "292", "750"),
+        ({"fsx_gib": "2400", "fsx_mbps_per_tib": "1000"}, "2343", "6093"),
+        ({"fsx_type": "scratch2"}, "117", "234"),
+        ({"fsx_id": "fs-0123456789abcdef0"}, "", ""),
+    ):
+        known = variables("gpu", **flags)
+        assert (known["SHARED_MBPS"], known["SHARED_READ_MBPS"]) == (written, read)
 
 
 def test_jobs_on_several_types_know_common_values(tmp_path: Path) -> None:
@@ -90,17 +98,6 @@ def test_jobs_on_several_types_know_common_values(tmp_path: Path) -> None:
     assert known["FI_EFA_USE_HUGE_PAGE"] == "0"
 
 
-def test_a_job_knows_the_throughput_of_new_lustre() -> None:
-    for flags, written, read in (
-        ({}, "292", "750"),
-        ({"fsx_gib": "2400", "fsx_mbps_per_tib": "1000"}, "2343", "6093"),
-        ({"fsx_type": "scratch2"}, "117", "234"),
-        ({"fsx_id": "fs-0123456789abcdef0"}, "", ""),
-    ):
-        known = variables("gpu", **flags)
-        assert (known["SHARED_MBPS"], known["SHARED_READ_MBPS"]) == (written, read)
-
-
 def test_overrides_decide_where_local_disks_are(tmp_path: Path) -> None:
     def scratch(storage: str, **flags: str) -> str:
         file = tmp_path / "overrides.yaml"
@@ -115,15 +112,17 @@ def test_overrides_decide_where_local_disks_are(tmp_path: Path) -> None:
     assert scratch("{EphemeralVolume: {MountDir: /x}}", family="m6i", queue_name="gpu") == "", "no such disks"
 
 
-def test_several_users_have_folders_for_uploads(tmp_path: Path) -> None:
+def test_a_job_knows_folders_and_the_bucket(tmp_path: Path) -> None:
     (users := tmp_path / "users.yaml").write_text("users: {alice: {uid: 5001}}\n")
     line = 'export TRAINING_UPLOADS="users/${SLURM_JOB_USER-}"\n'
     assert [line in environments(**each)["gpu"] for each in ({}, {"users": str(users)})] == [False, True]
-
-
-def test_paths_of_the_seeds_are_links() -> None:
     assert "/lustre /fsx" in render_links(read_settings({"family": "p3dn"}))
     assert "/neuron_shared /efs" in render_links(read_settings({"family": "trn1"}))
+    node = Machine(tmp_path)
+    assert bucket(node) == "p4d"
+    (node.etc / "bootstrap-arguments").write_text("s3://team-data-1/bootstrap/training\n")
+    assert bucket(node) == "p4d team-data-1"
+    assert bucket(node) == "p4d team-data-1", "a second run adds nothing"
 
 
 def bucket(node: Machine) -> str:
@@ -134,11 +133,3 @@ def bucket(node: Machine) -> str:
     script = f"set -eu; source {file}; echo $FAMILY ${{TRAINING_BUCKET-unset}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     return done.stdout.strip()
-
-
-def test_a_job_knows_the_bucket_of_its_scripts(tmp_path: Path) -> None:
-    node = Machine(tmp_path)
-    assert bucket(node) == "p4d"
-    (node.etc / "bootstrap-arguments").write_text("s3://team-data-1/bootstrap/training\n")
-    assert bucket(node) == "p4d team-data-1"
-    assert bucket(node) == "p4d team-data-1", "a second run adds nothing"

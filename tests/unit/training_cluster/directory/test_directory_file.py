@@ -63,9 +63,6 @@ def test_each_mistake_has_a_message_with_its_line(tmp_path: Path) -> None:
         return read_settings({"directory": written(tmp_path, GOOD.replace(*MISTAKES[name]))})
 
     assert_sentences("directory", MISTAKES, read, tmp_path)
-
-
-def test_people_come_of_one_source(tmp_path: Path) -> None:
     users = tmp_path / "users.yaml"
     users.write_text("users: {}")
     with pytest.raises(ConfigurationError, match="the same name could belong to two users"):

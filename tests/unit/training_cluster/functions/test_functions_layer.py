@@ -1,6 +1,8 @@
 """The provider's Lambda layer: AWS's own, or one that is built and found by its locks and recipe."""
 
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -40,24 +42,18 @@ def test_awss_own_layer_is_the_default() -> None:
     key = f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip"
     bucket = {"Fn::Join": ["", [{"Ref": "AWS::Region"}, "-aws-parallelcluster"]]}
     _layer(stack, {"S3Bucket": bucket, "S3Key": key})
-
-
-def test_functions_run_on_the_python_of_the_library() -> None:
     (source,) = ROOT.glob(".venv-pcluster/lib/python3*/site-packages/pcluster/templates/cdk_builder_utils.py")
     assert set(re.findall(r'runtime="(python[\d.]+)"', source.read_text())) == {RUNTIME.name}
     assert (f"python{PYTHON}", ARCHITECTURE) == (RUNTIME.name, LAMBDA_ARCHITECTURE.name)
 
 
-def test_a_built_layer_is_an_asset(tmp_path: Path) -> None:
+def test_a_built_layer_is_an_asset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = _built(tmp_path / "layers")
     stack = Stack(App(outdir=str(tmp_path / "out")))
     library_layer(stack, source="build", built_layers=tmp_path / "layers")
     _layer(stack, {"S3Key": Match.string_like_regexp(r"^[0-9a-f]{64}\.zip$")})
     (asset,) = (tmp_path / "out").glob("asset.*.zip")
     assert asset.read_bytes() == archive.read_bytes()
-
-
-def test_a_layer_that_was_not_built_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(built_layer, "ROOT", tmp_path)
     with pytest.raises(ConfigurationError, match="layer=build: the layer is not built") as raised:
         library_layer(Stack(App()), source="build", built_layers=tmp_path / ".cache" / "layer")
@@ -81,3 +77,9 @@ def test_a_layer_of_another_lock_is_not_taken(
     with pytest.raises(ConfigurationError) as raised:
         find_built_layer(folder)
     assert f"{old.parent.name}: of another version, lock or recipe" in str(raised.value)
+
+
+def test_plan_imports_no_cdk() -> None:
+    """Importing the CDK takes seconds, and starts Node."""
+    program = "import sys, ops.plan.plan; sys.exit('aws_cdk' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0

@@ -25,15 +25,12 @@ from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import DEFAULT_CLUSTER
 
 
-def test_silence_is_an_alarm_for_head_nodes() -> None:
+def test_silence_and_lost_starts_are_alarms() -> None:
     found = {name: each["TreatMissingData"] for name, each in alarms(monitored()).items()}
     assert found == {
         **{"HeadNodeDead": "breaching", "SchedulerSilent": "breaching", "LustreFull": "missing"},
         **{"NodesNotStarting": "notBreaching", "CheckBraked": "notBreaching"},
     }
-
-
-def test_the_heartbeats_alarm_is_as_the_librarys() -> None:
     alarm = alarms(monitored())["SchedulerSilent"]
     source = (LIBRARY / "templates" / "cluster_stack.py").read_text()
     theirs = source.partition("metrics_for_alarms[CW_METRICS_CLUSTERMGTD_HEARTBEAT] = {")[2].partition("}\n")[
@@ -42,9 +39,6 @@ def test_the_heartbeats_alarm_is_as_the_librarys() -> None:
     assert f'"evaluation_periods": {alarm["EvaluationPeriods"]}' in theirs
     assert f'"threshold": {alarm["Threshold"]}' in theirs
     assert alarm["ComparisonOperator"] == "LessThanThreshold" and "LESS_THAN_THRESHOLD" in theirs
-
-
-def test_a_node_without_a_start_alarms() -> None:
     alarm = alarms(monitored())["NodesNotStarting"]
     expression, *stats = alarm["Metrics"]
     # A missing value counts as 0 with `+`, which is documented; with SUM() it is not.
@@ -147,10 +141,6 @@ def test_the_budget_counts_by_the_clusters_tag() -> None:
     assert budget["BudgetLimit"] == {"Amount": 5000, "Unit": "USD"}
     assert (budget["BudgetType"], budget["TimeUnit"]) == ("COST", "MONTHLY")
     assert CLUSTER_TAG in {tag["Key"] for tag in config_before_deploy(read_settings({}))["Tags"]}
-
-
-def test_a_budget_that_must_be_replaced_is_renamed() -> None:
-    """Its notifications cannot change, and the new one is made before the old one goes."""
     names = [
         text(_budget(**flags)["Budget"]["BudgetName"])
         for flags in ({}, {"alarm_email": "you@example.com"}, {"cluster_name": "c" * 60}, {"budget_usd": "1"})
@@ -160,17 +150,11 @@ def test_a_budget_that_must_be_replaced_is_renamed() -> None:
     assert len(names[2].replace("Region", "ap-southeast-2")) <= 100, "AWS's limit"
     cannot_change = resource_schema("AWS::Budgets::Budget")["createOnlyProperties"]
     assert "/properties/NotificationsWithSubscribers" in cannot_change
-
-
-def test_regions_without_budgets_are_those_of_cloudformation() -> None:
     import cfnlint  # type: ignore[import-untyped]  # noqa: PLC0415 - most of a second
 
     providers = (Path(cfnlint.__file__).parent / "data" / "schemas" / "providers").glob("*.json")
     without = {each.stem for each in providers if '"AWS::Budgets::Budget"' not in each.read_text()}
     assert set(REGIONS_WITHOUT_BUDGETS) == without - {"sam"}
-
-
-def test_a_budget_says_how_to_activate_its_tag() -> None:
     said = Match.string_like_regexp(
         r"`aws ce update-cost-allocation-tags-status --region us-east-1 --cost-allocation-tags-status "
         r"TagKey=training-cluster:cluster,Status=Active`.*not what clusters share.*eu-north-1"
@@ -190,9 +174,6 @@ def test_each_address_gets_the_mail_of_its_users() -> None:
     # Nobody may publish by the topic's own policy, and over TLS alone.
     (policy,) = template.find_resources("AWS::SNS::TopicPolicy").values()
     assert [each["Effect"] for each in policy["Properties"]["PolicyDocument"]["Statement"]] == ["Deny"]
-
-
-def test_a_wrong_address_is_refused() -> None:
     wrong = ("ann", "=a@example.com", "Ann B=a@example.com", "ann=a@example", "https://hooks.example.com/x")
     inputs = (*wrong, "a@example.com,", "a@example.com,a@example.com")
     assert_sentences("job_emails", inputs, lambda value: read_settings({"job_emails": value}))

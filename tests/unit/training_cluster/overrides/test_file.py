@@ -64,6 +64,8 @@ SETTINGS: [{JobSubmitPlugins: 'require_timelimit,lua'}]}}
 
 
 def test_a_mistake_is_one_message(write: Write, tmp_path: Path) -> None:
+    """Before something is derived from it."""
+
     def read(content: str) -> None:
         for short, long in SHORT.items():
             content = content.replace(short, long)
@@ -71,6 +73,9 @@ def test_a_mistake_is_one_message(write: Write, tmp_path: Path) -> None:
         checked_config(settings)
 
     assert_sentences("overrides", MISTAKES.splitlines()[1:], read, tmp_path)
+    given = write("SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs, EbsSettings: {Size: x}}]")
+    with pytest.raises(ConfigurationError, match=r"EbsSettings\.Size: expected a whole number, found text"):
+        checked_config(read_settings({"overrides": given}))
 
 
 @pytest.mark.parametrize("action", ["OnNodeStart", "OnNodeUpdated"])
@@ -85,13 +90,6 @@ def test_settings_that_slurm_reads_are_taken(write: Write, action: str) -> None:
     )
     settings = read_settings({"overrides": given})
     checked_config(settings)
-
-
-def test_a_wrong_form_ends_with_a_message(write: Write) -> None:
-    """Before something is derived from it."""
-    given = write("SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs, EbsSettings: {Size: x}}]")
-    with pytest.raises(ConfigurationError, match=r"EbsSettings\.Size: expected a whole number, found text"):
-        checked_config(read_settings({"overrides": given}))
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

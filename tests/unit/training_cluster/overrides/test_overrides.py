@@ -95,6 +95,10 @@ def test_each_kind_of_value_is_merged() -> None:
         before = deepcopy(ours)
         assert merge(ours, theirs) == merged
         assert ours == before, "the rendered config is not changed"
+    for text, said in CASES.items():
+        (found,) = reserved_keys(yaml.safe_load(text))
+        assert said in found, text
+    assert [text for text in FREE if list(reserved_keys(yaml.safe_load(text)))] == []
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_the_changes_are_listed_key_by_key(write: Write) -> None:
 HEAD, NODES = (f"arn:aws:iam::123456789012:role/{name}" for name in ("head", "nodes"))
 
 
-def test_a_role_stands_alone_where_it_is_given(write: Write) -> None:
+def test_roles_stand_alone_and_groups_add_up(write: Write) -> None:
     name = write(
         f"HeadNode: {{Iam: {{InstanceRole: '{HEAD}'}}}}\n"
         f"Scheduling: {{SlurmQueues: [{{Name: gpu, Iam: {{InstanceRole: '{NODES}'}}}}]}}\n"
@@ -172,9 +176,6 @@ def test_a_role_stands_alone_where_it_is_given(write: Write) -> None:
     assert config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"]
     assert own_roles(config) == {HEAD: {"Head"}, NODES: {"Compute"}}
     assert own_roles(config_before_deploy(read_settings({}))) == {}
-
-
-def test_more_groups_are_listed_after_ours(write: Write) -> None:
     name = write(
         "HeadNode: {Networking: {AdditionalSecurityGroups: [sg-0123456789abcdef0]}}\n"
         "Scheduling: {SlurmQueues: [{Name: gpu, Networking: "
@@ -208,7 +209,7 @@ STORAGE: list[dict[str, Any]] = [
 ]
 
 
-def test_new_storage_is_kept_unless_the_file_says() -> None:
+def test_new_storage_is_kept_unless_the_file_says(write: Write, tmp_path: Path) -> None:
     policies = {each.name: each.deletion_policy for each in managed_storage({"SharedStorage": STORAGE})}
     assert policies == {"plain": "Retain", "kept": "Snapshot", "more": "Delete", "lustre": "Retain"}
     before: dict[str, Any] = {"SharedStorage": STORAGE, "Region": "x"}
@@ -218,9 +219,6 @@ def test_new_storage_is_kept_unless_the_file_says() -> None:
     assert [after[each["Name"]] for each in STORAGE if each["Name"] in ("kept", "mine", "more", "zfs")] == [
         each for each in STORAGE if each["Name"] in ("kept", "mine", "more", "zfs")
     ]
-
-
-def test_lustre_is_made_in_one_subnet_only(write: Write, tmp_path: Path) -> None:
     queues = tmp_path / "queues.yaml"
     queues.write_text("far: {instance_types: c5.large, subnet_ids: subnet-0123456789abcdef0}\n")
     overrides = write(
@@ -269,13 +267,6 @@ FREE = (
     "HeadNode: {Iam: {S3Access: [{BucketName: other}], AdditionalIamPolicies: [{Policy: a}]}}",
     "Tags: [{Key: team, Value: nlp}]",
 )
-
-
-def test_keys_of_flags_are_refused_and_others_taken() -> None:
-    for text, said in CASES.items():
-        (found,) = reserved_keys(yaml.safe_load(text))
-        assert said in found, text
-    assert [text for text in FREE if list(reserved_keys(yaml.safe_load(text)))] == []
 
 
 def test_cores_without_threads_reach_slurm(write: Write) -> None:

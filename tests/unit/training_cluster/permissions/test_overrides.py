@@ -43,28 +43,19 @@ def test_a_key_brings_its_statement(line: str, tmp_path: Path) -> None:
     assert action in found[sid]
 
 
-def test_statements_name_the_resource_where_the_key_does(tmp_path: Path) -> None:
+def test_statements_are_of_what_keys_name(tmp_path: Path) -> None:
     (one,) = granted("CustomS3Bucket: mine", tmp_path)
     assert [each.partition(":s3:::")[2] for each in one.resources] == ["mine", "mine/*"]
     (one,) = granted(f"HeadNode: {{Iam: {{InstanceRole: '{ROLE}'}}}}", tmp_path)
     assert one.resources == [ROLE]
-
-
-def test_a_config_of_flags_alone_needs_nothing_more(tmp_path: Path) -> None:
     secret = {"accounting": "db.example.com", "accounting_secret": SECRET, "login_nodes": "1"}
     for flags in ({}, {"efs_id": "fs-0123456789abcdef0", "home": "efs"}, secret):
         assert list(grants(config_before_deploy(read_settings(flags)))) == []
     assert granted("Monitoring: {Dashboards: {CloudWatch: {Enabled: true}}}", tmp_path) == []
-
-
-def test_policies_of_nodes_and_functions_may_be_attached() -> None:
     assert attachable({"DeploymentSettings": {"LambdaFunctionsVpcConfig": {}}}) == (VPC_ACCESS,)
     mine = "arn:aws:iam::123456789012:policy/mine"
     assert mine in attachable({"HeadNode": {"Iam": {"AdditionalIamPolicies": [{"Policy": mine}]}}})
     assert attachable({}) == ()
-
-
-def test_the_provider_reaches_a_prefix_of_roles() -> None:
     target = Target(cluster_name="training", scripts_bucket_arn="arn:aws:s3:::b", iam_prefix="/team/hpc-")
     roles = next(each for each in scopes(target) if each.name == "Roles")
     assert any(each.endswith(":role/team/hpc-*") for each in roles.resources)

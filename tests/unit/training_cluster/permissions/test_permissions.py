@@ -83,9 +83,6 @@ def test_the_role_allows_the_tables_actions_alone(role: Template, table: list[Ro
     allowed = {(each["Sid"], action) for each in statements(role) for action in listed(each["Action"])}
     managed = {scope.name for scope in scopes(EVERYTHING) if scope.of_types}
     assert allowed == {(scope, row.action) for row in table for scope in {*row.scopes} - managed}
-
-
-def test_every_row_has_scopes_or_a_reason(table: list[Row]) -> None:
     known = json.loads((CFN_LINT / "data" / "AdditionalSpecs" / "Policies.json").read_text())
     assert {scope.name for scope in scopes(EVERYTHING)} == {name for row in table for name in row.scopes}
     assert len({row.action for row in table}) == len(table)
@@ -111,9 +108,6 @@ def test_every_row_has_scopes_or_a_reason(table: list[Row]) -> None:
             assert not is_action, row.action
         else:
             assert row.left_out[0].partition(":")[0] in {"wildcard", "uncalled", "never"}, row.action
-
-
-def test_every_statement_is_bounded_or_says_why_not() -> None:
     for scope in scopes(EVERYTHING):
         assert (bool(scope.conditions) or "*" not in scope.resources) != bool(scope.any_resource), scope.name
 
@@ -214,15 +208,12 @@ def test_a_role_reaches_names_that_cloudformation_shortens(length: int) -> None:
     assert not _reaches(role, "Roles", f"{ROLES}/training/training-RoleHeadNode-1A2B3C")
 
 
-def test_roles_are_passed_to_lambda_and_ec2_alone(role: Template) -> None:
+def test_roles_are_passed_and_bounded(role: Template) -> None:
     (statement,) = allowing(role, "iam:PassRole")
     assert listed(statement["Action"]) == ["iam:PassRole"]
     # EC2 has two names in China; ParallelCluster's own published policy (IamPassRole) has both everywhere.
     services = ["lambda.amazonaws.com", "ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
     assert statement["Condition"] == {"StringEqualsIfExists": {"iam:PassedToService": services}}
-
-
-def test_a_bounded_provider_changes_no_unbounded_role(role: Template) -> None:
     for action in (
         "iam:AttachRolePolicy",
         "iam:CreateRole",
@@ -233,9 +224,6 @@ def test_a_bounded_provider_changes_no_unbounded_role(role: Template) -> None:
     ):
         for statement in allowing(role, action):
             assert statement["Condition"]["StringEquals"] == {"iam:PermissionsBoundary": BOUNDARY}, action
-
-
-def test_without_a_boundary_the_provider_may_set_none() -> None:
     unbounded = render(Target(**{**vars(EVERYTHING), "permissions_boundary": None}))
     allowed = {action for each in statements(unbounded) for action in listed(each["Action"])}
     assert "iam:PutRolePermissionsBoundary" not in allowed

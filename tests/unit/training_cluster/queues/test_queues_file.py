@@ -42,18 +42,12 @@ def test_a_family_alone_is_two_nodes_on_demand(write: Write) -> None:
     )
     assert found.resources[0].name == "p5-48xlarge"
     assert found.tells_slurm_topology
-
-
-def test_several_types_have_efa_if_all_can(write: Write) -> None:
     both = queue(write("a: {instance_types: [g6.12xlarge, g5.12xlarge], allocation_strategy: prioritized}"))
     assert [each.name for each in both.types] == ["g6.12xlarge", "g5.12xlarge"]
     assert both.has_efa
     one = queue(write("a: {instance_types: [g6.4xlarge, g5.4xlarge]}"))
     assert not one.has_efa
     assert not one.wants_new_placement_group
-
-
-def test_queues_in_several_zones_list_their_types(write: Write) -> None:
     path = write("a: {instance_types: c5.4xlarge, subnet_ids: [subnet-0123abcd, subnet-0123abce]}")
     *_, rendered = config_before_deploy(settings(path))["Scheduling"]["SlurmQueues"]
     (resource,) = rendered["ComputeResources"]
@@ -89,10 +83,29 @@ def test_without_efa_every_network_card_has_an_address(write: Write, resource: s
     assert found.most * found.addresses == addresses
 
 
-def test_all_nodes_of_a_capacity_block_run(write: Write) -> None:
+def test_nodes_of_reservations_all_run(write: Write) -> None:
     found = queue(write(f"block: {{family: p5, nodes: 8, capacity: 'capacity-block:{CR}'}}"))
     assert (counts(found), found.reservation_id) == ((8, 8), CR)
     assert not found.wants_new_placement_group
+    reserved = f"{{name: two, instance_types: g5.xlarge, reservation: {CR}}}"
+    text = f"a: {{compute_resources: [{{name: one, instance_types: g5.xlarge}}, {reserved}]}}"
+    _, one, two = compute_nodes(config_before_deploy(settings(write(text))))
+    assert (one.kind, two.kind) == ("ondemand", "reservation")
+    text = f"a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{GROUP}'}}"
+    assert queue(write(text)).reservations == (GROUP,)
+    text = f"""
+a:
+  capacity: reservation:{CR}
+  placement_group: on
+  compute_resources:
+    - {{name: one, instance_types: g5.xlarge, nodes: 3}}
+    - {{name: two, instance_types: g6.xlarge, reservation: '{GROUP}', placement_group: off}}
+    - {{name: three, instance_types: g5.2xlarge, reservation: cr-0123456789abcdef1, placement_group: mine}}
+"""
+    found = queue(write(text))
+    assert found.reservations == (CR, GROUP, "cr-0123456789abcdef1")
+    assert found.wants_new_placement_group
+    assert [each.own_placement_group for each in found.resources] == [None, "off", "mine"]
 
 
 def test_values_of_yaml_are_those_of_slurm(write: Write) -> None:
@@ -100,6 +113,8 @@ def test_values_of_yaml_are_those_of_slurm(write: Write) -> None:
     found = queue(write(text))
     assert dict(found.partition) == {"MaxTime": "12:00:00", "PriorityTier": 10}
     assert (found.placement_group, found.wants_new_placement_group) == ("off", False)
+    found = queue(write("a: {family: p5, efa: false}"))
+    assert (found.has_efa, found.wants_new_placement_group) == (False, False)
 
 
 MISTAKES = """
@@ -159,7 +174,7 @@ def test_a_group_is_not_in_capacitys_way(write: Write, keys: str, group: bool) -
     assert (found.has_efa, found.wants_new_placement_group) == (True, group)
 
 
-def test_queues_of_the_file_come_last(write: Write) -> None:
+def test_queue_name_takes_a_queue_of_the_file(write: Write) -> None:
     found = settings(
         write("z: {family: g5}\na: {family: g6}"), family="p4d", cpu_queue="on", queue_name="train"
     )
@@ -167,9 +182,6 @@ def test_queues_of_the_file_come_last(write: Write) -> None:
     assert sum(each.most_nodes for each in found.all_queues) == 2 + 4 + 2 + 2
     types = zone_needs(found, config_before_deploy(found))["InstanceTypes"]
     assert {"p4d.24xlarge", "m6i.16xlarge", "g5.48xlarge", "g6.48xlarge"} < set(types)
-
-
-def test_queue_name_takes_a_queue_of_the_file(write: Write) -> None:
     text = """
 a: {family: g6, image: ami-0123456789abcdef0}
 b: {instance_types: [g5.12xlarge, g6.12xlarge], nodes: 5}
@@ -182,40 +194,7 @@ b: {instance_types: [g5.12xlarge, g6.12xlarge], nodes: 5}
     assert settings(write(text), queue_name="a").node_image == "ami-0123456789abcdef0"
 
 
-def test_efa_can_be_left_out(write: Write) -> None:
-    found = queue(write("a: {family: p5, efa: false}"))
-    assert (found.has_efa, found.wants_new_placement_group) == (False, False)
-
-
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/mine"
-
-
-def test_compute_resources_have_their_own_reservations(write: Write) -> None:
-    text = f"""
-a:
-  capacity: reservation:{CR}
-  placement_group: on
-  compute_resources:
-    - {{name: one, instance_types: g5.xlarge, nodes: 3}}
-    - {{name: two, instance_types: g6.xlarge, reservation: '{GROUP}', placement_group: off}}
-    - {{name: three, instance_types: g5.2xlarge, reservation: cr-0123456789abcdef1, placement_group: mine}}
-"""
-    found = queue(write(text))
-    assert found.reservations == (CR, GROUP, "cr-0123456789abcdef1")
-    assert found.wants_new_placement_group
-    assert [each.own_placement_group for each in found.resources] == [None, "off", "mine"]
-
-
-def test_what_is_reserved_is_not_on_demand(write: Write) -> None:
-    reserved = f"{{name: two, instance_types: g5.xlarge, reservation: {CR}}}"
-    text = f"a: {{compute_resources: [{{name: one, instance_types: g5.xlarge}}, {reserved}]}}"
-    _, one, two = compute_nodes(config_before_deploy(settings(write(text))))
-    assert (one.kind, two.kind) == ("ondemand", "reservation")
-
-
-def test_a_group_of_reservations_may_have_several_types(write: Write) -> None:
-    text = f"a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{GROUP}'}}"
-    assert queue(write(text)).reservations == (GROUP,)
 
 
 def test_the_zone_suits_all_queues_without_subnets(write: Write) -> None:

@@ -51,37 +51,28 @@ def test_a_built_image_has_all_that_suit() -> None:
     assert settings().node_workloads == ()
     assert settings(image=AMI).node_workloads == ()
     assert settings(image="build", workloads="none").node_workloads == ()
-
-
-@pytest.mark.usefixtures("some_workloads")
-def test_names_come_in_one_order_and_once() -> None:
-    """Another order would be another image."""
-    assert settings(image="build", workloads="quick,compiles,quick").node_workloads == ("compiles", "quick")
-
-
-@pytest.mark.usefixtures("some_workloads")
-def test_an_unknown_workload_is_refused() -> None:
-    said = refusal(image="build", workloads="quick,complies")
-    assert '"complies" is not a workload' in said
-    assert 'Did you mean "compiles"?' in said
-    assert "-c workloads=none" in said
-    assert "not allowed" in refusal(workloads="../etc")
-
-
-@pytest.mark.usefixtures("some_workloads")
-def test_a_workload_of_other_nodes_is_refused() -> None:
-    said = refusal(image="build", workloads="neuron-one,quick")
-    assert "neuron-one has no environment for the recipe gpu of p4d, only for neuron" in said
-    assert "type:    -c workloads=quick" in said
-    assert "type:    -c workloads=none" in refusal(image="build", workloads="neuron-one")
-
-
-def test_a_workload_without_the_systems_python_is_refused() -> None:
     assert "titan" not in settings(image="build", os="ubuntu2204").node_workloads
     assert "titan" in settings(image="build").node_workloads
     said = refusal(image="build", os="ubuntu2204", workloads="titan,gpt2")
     assert "titan needs Python 3.11, 3.12, 3.13, and os=ubuntu2204 has 3.10" in said
     assert "type:    -c os=ubuntu2404 (of a new cluster), or -c workloads=gpt2" in said
+    assert "too long to compile" in refusal(workloads="gpt2-megatron")
+    assert settings(family="m6i", workloads="gpt2-megatron")
+
+
+@pytest.mark.usefixtures("some_workloads")
+def test_workloads_of_an_image_are_checked() -> None:
+    """Another order would be another image."""
+    assert settings(image="build", workloads="quick,compiles,quick").node_workloads == ("compiles", "quick")
+    said = refusal(image="build", workloads="quick,complies")
+    assert '"complies" is not a workload' in said
+    assert 'Did you mean "compiles"?' in said
+    assert "-c workloads=none" in said
+    assert "not allowed" in refusal(workloads="../etc")
+    said = refusal(image="build", workloads="neuron-one,quick")
+    assert "neuron-one has no environment for the recipe gpu of p4d, only for neuron" in said
+    assert "type:    -c workloads=quick" in said
+    assert "type:    -c workloads=none" in refusal(image="build", workloads="neuron-one")
 
 
 @pytest.mark.usefixtures("some_workloads")
@@ -95,18 +86,9 @@ def test_what_does_not_fit_a_start_is_refused() -> None:
     assert settings(image="build", workloads="compiles")
     # An image of one's own may have it.
     assert settings(image=AMI, workloads="compiles")
-
-
-@pytest.mark.usefixtures("some_workloads")
-def test_long_compilations_are_refused_without_an_image() -> None:
     said = refusal(workloads="in-images")
     assert "the packages of in-images take too long to compile" in said
     assert "-c image=build" in said
-
-
-def test_what_gpus_compile_is_no_matter_of_others() -> None:
-    assert "too long to compile" in refusal(workloads="gpt2-megatron")
-    assert settings(family="m6i", workloads="gpt2-megatron")
 
 
 def test_the_steps_leave_time_in_a_start() -> None:
@@ -115,24 +97,18 @@ def test_the_steps_leave_time_in_a_start() -> None:
     assert [step.name for step in load_steps() if step.makes_environments] == ["50-install-workloads"]
 
 
-def test_image_builder_takes_the_tags_keys() -> None:
-    assert 'Image Builder takes no tag with the key "équipe"' in refusal(image="build", tags="équipe=nlp")
-    assert settings(image="build", tags="cost center=équipe")
-    assert settings(image="official", tags="équipe=nlp")
-
-
-def test_rebuilds_are_of_a_built_image() -> None:
+def test_what_a_built_image_needs() -> None:
     assert "builds nothing with image=official" in refusal(image_rebuild="monthly")
     assert f"builds nothing with image={AMI}" in refusal(image_rebuild="monthly", image=AMI)
     assert settings(image_rebuild="monthly", image="build")
     assert settings(image_rebuild="monthly", family="p3dn")
-
-
-def test_the_zone_offers_what_builds_the_image() -> None:
     builds = load_base().image_recipes["gpu"].build_instance_type
     for flags, needed in (({"image": "build"}, True), ({}, False)):
         found = settings(**flags)
         assert (builds in zone_needs(found, config_before_deploy(found))["InstanceTypes"]) is needed
+    assert 'Image Builder takes no tag with the key "équipe"' in refusal(image="build", tags="équipe=nlp")
+    assert settings(image="build", tags="cost center=équipe")
+    assert settings(image="official", tags="équipe=nlp")
 
 
 def test_images_of_all_nodes_are_checked(tmp_path: Path) -> None:

@@ -83,22 +83,19 @@ def test_a_head_node_without_the_memory_is_refused() -> None:
         settings(head_node_type="m6i.large", nodes="182", cpu_queue="on")
 
 
-def test_all_contradictions_are_told_at_once() -> None:
+def test_all_contradictions_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match=r"^3 problems"):
         settings(min_nodes="3", accounting="db.example.com", vpc_id=NETWORK["vpc_id"])
+    monkeypatch.setattr("training_cluster.rules.compute.PCLUSTER_VERSION", "3.14.0")
+    with pytest.raises(ConfigurationError, match=r"p6-b300 needs ParallelCluster 3\.15\.0"):
+        settings(family="p6-b300")
+    assert settings(family="p6-b200")
 
 
 def test_efa_without_a_reservation_wants_a_group() -> None:
     """Other values: cluster/test_config.py."""
     assert not settings(family="m6i").first_queue.wants_new_placement_group
     assert settings(family="m6i", instance_type="m6i.32xlarge").first_queue.wants_new_placement_group
-
-
-def test_a_family_of_a_newer_parallelcluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training_cluster.rules.compute.PCLUSTER_VERSION", "3.14.0")
-    with pytest.raises(ConfigurationError, match=r"p6-b300 needs ParallelCluster 3\.15\.0"):
-        settings(family="p6-b300")
-    assert settings(family="p6-b200")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Image Builder's document, and its commands, run in a folder of this machine."""
+"""Image Builder's document, its commands, run in a folder of this machine, and the plan of an image."""
 
 import hashlib
 import io
@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from tests.unit.stacks.app import EVERYTHING
-from training_cluster.catalog.families import load_base
-from training_cluster.catalog.steps import image_steps
-from training_cluster.catalog.workloads import workloads_of
+from training_cluster.catalog.families import family_names, load_base, load_family
+from training_cluster.catalog.steps import image_steps, load_steps
+from training_cluster.catalog.versions import under
+from training_cluster.catalog.workloads import load_workloads, workloads_of
 from training_cluster.cluster.bundle import build_image_bundle
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.image.content import DOCUMENT
-from training_cluster.image.plan import image_plan
+from training_cluster.image.plan import ImagePlan, image_plan
 from training_cluster.rules.context import read_settings
 
 ONE_OF_EACH = {"gpu": "p4d", "volta": "p3dn", "neuron": "trn1", "cpu": "m6i"}
@@ -80,9 +81,6 @@ def test_recipe_gives_each_parameter(document: dict[str, Any], synthesise: Any) 
     assert [{name} for name in given] == [each.keys() for each in document["parameters"]]
     assert len(DOCUMENT.read_text()) < 16_000, "the limit of a component's data"
     assert yaml.safe_load(stack["Component"]["Data"]) == document
-
-
-def test_it_checks_first_and_cleans_up_last(document: dict[str, Any]) -> None:
     build = list(steps(document, "build"))
     assert build.index("CheckParent") < build.index("FetchBundle") < build.index("UnpackBundle")
     assert build[-1] == "RunSteps"
@@ -90,6 +88,11 @@ def test_it_checks_first_and_cleans_up_last(document: dict[str, Any]) -> None:
     assert list(validate) == ["CheckSteps", "ReleaseSnaps", "CleanUp"]
     assert validate["CleanUp"]["inputs"]["commands"] == ["/usr/local/sbin/ami_cleanup.sh"]
     assert all(0 < step["timeoutSeconds"] <= 6 * 3600 for e in document["phases"] for step in e["steps"])
+    limit_s = steps(document, "build")["RunSteps"]["timeoutSeconds"]
+    for family in ONE_OF_EACH.values():
+        plan = image_plan(read_settings({"family": family, "image": "build"}))
+        assert plan.budget_s < limit_s
+        assert sum(step.budget_s for step in plan.steps) < limit_s
 
 
 def test_no_snap_is_refreshed_during_a_build(document: dict[str, Any], tmp_path: Path) -> None:
@@ -109,14 +112,6 @@ def test_no_snap_is_refreshed_during_a_build(document: dict[str, Any], tmp_path:
         subprocess.run(["/bin/bash", "-ec", command], env={"PATH": str(tmp_path)}, check=True)
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls == ["watch --last=auto-refresh", "refresh --hold", "refresh --unhold"]
-
-
-def test_the_time_limit_is_longer_than_all_budgets(document: dict[str, Any]) -> None:
-    limit_s = steps(document, "build")["RunSteps"]["timeoutSeconds"]
-    for family in ONE_OF_EACH.values():
-        plan = image_plan(read_settings({"family": family, "image": "build"}))
-        assert plan.budget_s < limit_s
-        assert sum(step.budget_s for step in plan.steps) < limit_s
 
 
 def test_a_parent_of_another_version_ends_the_build(document: dict[str, Any], tmp_path: Path) -> None:
@@ -160,3 +155,36 @@ def test_the_bundle_has_every_file_that_steps_source() -> None:
             needed = {each for each in step.reads if "*" not in each}
             needed |= set(re.findall(r"\$BUNDLE/((?:bootstrap|training)/[\w./-]+\.sh)", step.text))
             assert needed <= names, step.name
+
+
+def plan(family: str = "p4d", **flags: str) -> ImagePlan:
+    return image_plan(read_settings({"family": family, "image": "build", **flags}))
+
+
+def test_every_family_has_a_plan_with_its_steps() -> None:
+    of_starts = {step.name for step in load_steps() if step.moment == "start"}
+    for family in family_names():
+        found = plan(family)
+        assert family in found.families
+        assert set(found.steps) == set(image_steps(load_family(family).image_recipe))
+        names = [step.name for step in found.steps]
+        assert names == sorted(names), "the order in which they run"
+        assert not of_starts & {*names}
+        assert found.recipe.usual_min < found.most_min, "the usual build is within its budgets"
+        assert all("==" in each for packages in found.packages.values() for each in packages)
+
+
+def test_environments_take_as_long_as_their_workloads_say() -> None:
+    found = plan()
+    (step,) = [each for each in found.steps if each.makes_environments]
+    assert found.step_budget_s(step) == sum(load_workloads()[each.name].budget_s for each in found.workloads)
+    without = plan(workloads="none")
+    assert without.workloads == ()
+    assert found.budget_s - without.budget_s == found.step_budget_s(step)
+    volta, others = plan("p3dn"), plan("p4d")
+    for pin, ceiling in {"nvidia_driver": "580", "cuda_toolkit": "12.6", "torch_volta": "2.14"}.items():
+        assert under(volta.pins[pin].version, ceiling)
+    assert not {"nvidia_driver", "torch_volta"} & set(others.pins)
+    assert "gpt2" in [each.name for each in volta.workloads]
+    assert volta.compute_capabilities == ("7.0",)
+    assert plan("trn1").compute_capabilities == plan("m6i").compute_capabilities == ()

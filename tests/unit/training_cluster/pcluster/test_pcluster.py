@@ -1,4 +1,4 @@
-"""The schema of cluster configs: the library's own, judged as the library judges, said in sentences."""
+"""The schema of cluster configs, judged as the library judges, and the check at every synth."""
 
 import json
 import re
@@ -7,12 +7,16 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 import yaml
 
+from stacks.composition import add_stacks
 from tests.unit.pcluster_library import library
 from tests.unit.pcluster_library import refusals as library_refusals
 from training_cluster.pcluster.schema import SCHEMA, schema_problems
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("schema_cases.yaml").read_text())
 Case = dict[str, Any]
@@ -86,12 +90,15 @@ def test_the_schema_has_the_librarys_keys(schema: dict[str, Any]) -> None:
     ], "optional to the library's schema, but a TypeError without"
 
 
-def test_every_keyword_of_the_schema_has_a_sentence(schema: dict[str, Any]) -> None:
+def test_keywords_and_rules_have_sentences_and_examples(schema: dict[str, Any]) -> None:
     said = {"additionalProperties", "required", "type", "enum", "pattern"}
     said |= {f"{side}{of}" for side in ("min", "max") for of in ("imum", "Length", "Items")}
     structure = {"$schema", "$id", "$defs", "$ref", "title", "description", "properties", "items"}
     keywords = {keyword for one in schemas_in(schema) for keyword in one if not keyword.startswith("x-")}
     assert keywords == said | structure | {"if", "then", "else"}, "schema.py says what is wrong"
+    rules = {rule for one in schemas_in(schema) for rule in one.get("x-rules-in-code", [])}
+    examples = {case["rule"] for case in CASES["refused_by_the_library_alone"]}
+    assert rules == {rule for rule in examples if "TypeError" not in rule}
 
 
 @pytest.mark.slow
@@ -105,12 +112,6 @@ def test_we_judge_as_the_library(refusals: dict[str, str | None]) -> None:
             assert [each[: len(case.get("says", each))] for each in schema_problems(config)] == expected
 
 
-def test_every_rule_in_code_has_its_example(schema: dict[str, Any]) -> None:
-    rules = {rule for one in schemas_in(schema) for rule in one.get("x-rules-in-code", [])}
-    examples = {case["rule"] for case in CASES["refused_by_the_library_alone"]}
-    assert rules == {rule for rule in examples if "TypeError" not in rule}
-
-
 def test_all_problems_are_told_at_once() -> None:
     config = changed({"path": "Image.Os", "value": "windows"})
     config["HeadNode"] = {"Networking": {"Subnet": "subnet-0aaaaaaaaaaaaaaaa"}}
@@ -120,3 +121,19 @@ def test_all_problems_are_told_at_once() -> None:
         "HeadNode.Networking.SubnetId",
         "Image.Os",
     ]
+
+
+def test_a_refused_config_or_mount_ends_synth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def no_scheduling(**_: object) -> dict[str, Any]:
+        return {"Region": "us-east-1"}
+
+    monkeypatch.setattr("training_cluster.pcluster.check.render_cluster_config", no_scheduling)
+    with pytest.raises(
+        ConfigurationError, match=r"would refuse .* cluster_configs/p5\.yaml(?s:.*)Scheduling"
+    ):
+        add_stacks(cdk.App(), read_settings({"family": "p5"}))
+    file, lustre = tmp_path / "overrides.yaml", "fs-0123456789abcdef0"
+    more = f"{{Name: m, StorageType: FsxLustre, MountDir: /m, FsxLustreSettings: {{FileSystemId: {lustre}}}}}"
+    file.write_text(f"SharedStorage: [{more}]")
+    with pytest.raises(ConfigurationError, match=f"{lustre} is listed 2 times"):
+        add_stacks(cdk.App(), read_settings({"fsx_id": lustre, "overrides": str(file)}))
