@@ -7,10 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-import venv
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -149,24 +147,6 @@ def test_rehearsal_names_what_is_in_its_way(tmp_path: Path) -> None:
             left.kill()
     with workspace.locked(), pytest.raises(RehearsalError, match="Wait for it, or end it: make stop"):
         run_alone(workspace, lambda: pytest.fail("it runs"))
-
-
-def test_python_3_14_gets_an_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tools").mkdir()
-    script = (ROOT / "tools" / "setup.sh").read_text().removesuffix("main\n")
-    (tmp_path / "tools" / "setup.sh").write_text(f"{script}make_event_loop venv\n")
-    venv.create(tmp_path / "venv.new", with_pip=False)
-    subprocess.run(["bash", "tools/setup.sh"], cwd=tmp_path, check=True)
-    (line,) = next((tmp_path / "venv.new").rglob("event_loop.pth")).read_text().splitlines()
-    assert line.startswith("import ")  # site executes only such lines
-    made: list[str] = []
-    loops = SimpleNamespace(set_event_loop=made.append, new_event_loop=lambda: "loop")
-    monkeypatch.setitem(sys.modules, "asyncio", loops)
-
-    for version, expected in (((3, 13), []), ((3, 14), ["loop"])):
-        monkeypatch.setattr(sys, "version_info", version)
-        exec(line)
-        assert made == expected
 
 
 def test_make_refuses_what_it_would_ignore(tmp_path: Path) -> None:
