@@ -35,6 +35,19 @@ rank_environment() {
   export WORLD_SIZE="$EXPECTED_WORLD_SIZE" LOCAL_WORLD_SIZE="$NPROC_PER_NODE"
 }
 
+# Prints this node's place in NODES, whose first node is the rendezvous: its order may be another than that of SLURM_NODEID
+# (in_tree_order of nodes.sh).
+node_rank() {
+  local before=",${NODES:-},"
+  if [[ $before != *",${SLURMD_NODENAME:-},"* ]]; then
+    printf '%s\n' "$SLURM_NODEID"
+    return
+  fi
+  before="${before%%",$SLURMD_NODENAME,"*}"
+  before="${before//[^,]/}"
+  printf '%s\n' "${#before}"
+}
+
 # Prints the number of all cores of the node, including those to which this rank is not pinned. Reads files, since otherwise
 # each rank of a large job would start lscpu and other programs. Without these files it uses nproc.
 cores_of_node() {
@@ -86,7 +99,7 @@ torchrun_logs() {
   local rank shown=2
   launch_options=()
   if [[ -z ${RUN_DIR:-} ]]; then return; fi
-  if [[ $SLURM_NODEID == 0 ]]; then
+  if [[ $(node_rank) == 0 ]]; then
     # torchrun accepts only single-digit ranks in this list. On larger nodes (Trainium) the first node shows all its ranks.
     shown=3
     if ((NPROC_PER_NODE <= 10)); then
@@ -182,7 +195,7 @@ start_ranks() {
     # Not with -m, which would search the current folder first for every module.
     torchrun=(
       "$(dirname "$python")/torchrun" "${launch_options[@]}"
-      --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE"
+      --nnodes "$NNODES" --node-rank "$(node_rank)" --nproc-per-node "$NPROC_PER_NODE"
       --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT"
     )
   fi

@@ -33,8 +33,22 @@ use_nodes() {
 # the last one may still hold its port. It stays below the range of outgoing ports (32768 up).
 set_port() { export MASTER_PORT=$((12000 + (SLURM_JOB_ID + 1009 * START_NUMBER) % 10000)); }
 
-# members: sets `all` to the nodes that the job has, without those that Slurm holds for lost or that drain, in Slurm's order, by which it
-# numbers the nodes of a step, and `bad` to the reasons of the others, by their names. Asks again while slurmctld does not answer. Returns 1 if this script's start of the job is over:
+# in_tree_order: prints the nodes that it reads, one a line, in the order of Slurm's tree of the network, whose leaves are in
+# EC2's order (services/topology.py); without a tree, as they come. The file is read, since slurmctld reads it at most every ten
+# minutes. srun and mpirun number their ranks themselves, by Slurm's own order. TopologyParam=SwitchAsNodeRank would change that
+# order under running jobs.
+in_tree_order() {
+  local -r tree="$(dirname "${SLURM_CONF:-/opt/slurm/etc/slurm.conf}")/topology.conf"
+  local names
+  names="$(cat)"
+  if [[ ${LAUNCHER:-torchrun} == torchrun && -r $tree ]]; then
+    names="$(sed -n 's/^SwitchName=[^ ]* Nodes=//p' "$tree" | tr , '\n' | grep -Fx -- "$names" || true)"$'\n'"$names"
+  fi
+  awk 'NF && !seen[$0]++' <<<"$names"
+}
+
+# members: sets `all` to the nodes that the job has, without those that Slurm holds for lost or that drain, in the order of its tree,
+# and `bad` to the reasons of the others, by their names. Asks again while slurmctld does not answer. Returns 1 if this script's start of the job is over:
 # this node was out of reach, and Slurm has queued the job again.
 members() {
   local state nodes listed node word reason
@@ -52,7 +66,7 @@ members() {
   while read -r node word reason; do
     if [[ $word =~ down|drain|fail|\* ]]; then bad[$node]="$reason"; fi
   done <<<"$listed"
-  for node in $(scontrol show hostnames "$nodes"); do
+  for node in $(scontrol show hostnames "$nodes" | in_tree_order); do
     if [[ ! -v bad[$node] ]]; then all+=("$node"); fi
   done
 }

@@ -305,6 +305,13 @@ def test_a_left_process_delays_no_end(node: Node) -> None:
     os.kill(int(node.file_of(1)), signal.SIGKILL)
 
 
+def test_a_node_ranks_by_the_order_of_nodes(node: Node) -> None:
+    output = node.run(LAUNCHER="torchrun", SLURM_NODEID="1", NODES="train-dy-p4d-2,train-dy-p4d-1")[0]
+    lines = output.splitlines()
+    assert lines[lines.index("--node-rank") + 1] == "0"
+    assert lines[lines.index("--tee") + 1] == "0:3"
+
+
 def test_torchrun_shows_errors_and_rank_0(node: Node) -> None:
     folder = str(node.run_dir / "logs" / "17-1" / "train-dy-p4d-2")
     for node_id, ranks, shown in (
