@@ -11,6 +11,7 @@
 # BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
 # training-cluster-blocks, on the head node, reserves the nodes of Capacity Blocks in Slurm before EC2 takes them.
 # training-cluster-qos, on the head node, gives waiting jobs the QOS that their account has now.
+# training-cluster-topology, on the head node, tells Slurm where new nodes are in EC2's network (79-apply-topology.sh).
 # training-cluster-health, on compute nodes, checks an idle node once an hour.
 # training-cluster-node, the root service of compute nodes (services/node_service.py), hears that EC2 takes the node, and
 # where several people share the cluster, gives them credentials.
@@ -159,6 +160,16 @@ Environment="PATH=/opt/slurm/bin:$PATH"
 ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/services/renew-qos.sh
 TimeoutStartSec=110
 END
+  if grep -qx auto "$TRAINING_STATE/topology" 2>/dev/null; then
+    timer training-cluster-topology '*:*' "tell Slurm where nodes are in EC2's network" <<END
+Environment="PATH=/opt/slurm/bin:$PATH"
+ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/services/topology.py $stack_name $cfn_region
+TimeoutStartSec=420
+END
+  elif [[ -e $UNITS/training-cluster-topology.timer ]]; then
+    timeout 10 systemctl disable --now training-cluster-topology.timer
+    rm -f "$UNITS/training-cluster-topology".{timer,service}
+  fi
 fi
 timeout 10 systemctl daemon-reload
 timeout 10 systemctl enable --now "${timers[@]}"

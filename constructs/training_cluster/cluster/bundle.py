@@ -76,13 +76,14 @@ def build_bundle(*, settings: Settings, config: Rendered, assets: Path = ASSETS)
 
 
 def render_metrics(settings: Settings) -> str:
-    """Render the settings of assets/bootstrap/steps/85 to 88 as `export NAME=value` lines."""
+    """Render the settings of assets/bootstrap/steps/79 to 88 as `export NAME=value` lines."""
     variables = {
         "METRICS": settings.metrics,
         "METRICS_WORKSPACE": remote_write_url(settings.metrics_workspace),
         "METRICS_TOPIC": rules_topic(settings.cluster_name) if settings.alarm_email else "",
         "METRICS_WEBHOOK_SECRET": settings.alert_webhook_secret or "",
         "METRICS_BUDGET_USD": settings.budget_usd or "",
+        "TOPOLOGY": settings.topology or "",
     }
     return "".join(f"export {name}='{value}'\n" for name, value in variables.items())
 

@@ -167,7 +167,7 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
         "Ssh": {"KeyName": ids.key_name},
         "LocalStorage": root_volume(settings.head_root_gib or settings.family_facts.head_root_gib),
         "Imds": {"Secured": True},
-        "Iam": iam(name, ids, *_metrics_policies(settings, ids)),
+        "Iam": iam(name, ids, *_head_policies(settings, ids)),
         "CustomActions": {
             "OnNodeConfigured": bootstrap_action(name, ids),
             # A live change: another checksum runs the script again on the head node, nothing else.
@@ -177,8 +177,10 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
     }
 
 
-def _metrics_policies(settings: Settings, ids: ResourceIds) -> list[str]:
-    return [ids.metrics_policy_arn] if settings.head_node_sends and ids.metrics_policy_arn else []
+def _head_policies(settings: Settings, ids: ResourceIds) -> list[str]:
+    metrics = ids.metrics_policy_arn if settings.head_node_sends else None
+    topology = ids.topology_policy_arn if settings.topology != "off" else None
+    return [arn for arn in (metrics, topology) if arn]
 
 
 def _login_pool(settings: Settings, ids: ResourceIds) -> Rendered:

@@ -152,6 +152,12 @@ class Rights:
         }
         return [_allow(action, arn) for action, arn in allowed.items() if arn]
 
+    @property
+    def topology(self) -> list[iam.PolicyStatement]:
+        """Right of the head node to ask where instances are (services/topology.py)."""
+        asks = iam.PolicyStatement(actions=["ec2:DescribeInstanceTopology"], resources=["*"])
+        return [] if self.settings.topology == "off" else [asks]
+
 
 def attach_to_own_roles(
     scope: Construct, rights: Rights, roles: Mapping[str, Collection[str]]
@@ -163,14 +169,17 @@ def attach_to_own_roles(
     """
     jobs = [*rights.scripts, *rights.datasets]
     more = {
-        HEAD: ([*rights.scripts, *rights.metrics], [arn for arn, of in roles.items() if HEAD in of]),
+        HEAD: (
+            [*rights.scripts, *rights.metrics, *rights.topology],
+            [arn for arn, of in roles.items() if HEAD in of],
+        ),
         LOGIN: (rights.scripts, [arn for arn, of in roles.items() if LOGIN in of]),
         COMPUTE: (
             [*jobs, *rights.fleet],
             [arn for arn, of in roles.items() if COMPUTE in of and HEAD not in of],
         ),
         # The daemon of the head node writes the fleet's status with its role.
-        "Shared": (jobs, [arn for arn, of in roles.items() if {HEAD, COMPUTE} <= {*of}]),
+        "Shared": ([*jobs, *rights.topology], [arn for arn, of in roles.items() if {HEAD, COMPUTE} <= {*of}]),
     }
     imported = {
         arn: iam.Role.from_role_arn(scope, f"OwnRole{number}", arn) for number, arn in enumerate(roles)
@@ -211,6 +220,7 @@ def own_policy_arns(scope: Construct, rights: Rights) -> dict[str, Any]:
         ),
         "Buckets": (rights.buckets, "read_buckets and write_buckets name them"),
         "Metrics": (rights.metrics, "each names one resource"),
+        "Topology": (rights.topology, "EC2 has no resource for this call"),
     }
     found = {}
     for purpose, (statements, why) in policies.items():

@@ -64,6 +64,8 @@ class ResourceIds:
     """Policy that lets login nodes read their scripts; None without login nodes."""
     metrics_policy_arn: str | None = None
     """Policy that lets the head node send metrics and alerts; None if it sends none."""
+    topology_policy_arn: str | None = None
+    """Policy that lets the head node ask EC2 where nodes are; None with topology=off."""
     buckets_policy_arn: str | None = None
     """Policy of read_buckets and write_buckets; None without them."""
     users_role_name: str = ""
@@ -112,6 +114,7 @@ PLACEHOLDERS = ResourceIds(
     users_role_name="users",
     login_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-login",
     metrics_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-metrics",
+    topology_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-topology",
     buckets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-buckets",
     database=Database(
         uri=f"database.example.com:{MYSQL_PORT}",

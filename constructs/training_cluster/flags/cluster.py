@@ -48,6 +48,15 @@ class ClusterFlags(BaseModel):
         description="A second queue without accelerators, for data preparation: off, on, or its instance "
         "type.",
     )
+    topology: Literal["auto", "off"] | None = flag(
+        None,
+        example="auto",
+        description="auto: Slurm knows where EC2 has placed the nodes in its network, gives a job nodes that "
+        "are near each other, and ranks follow (docs/scale.md). Default: auto for a cluster that this "
+        "release creates, off for an older one.",
+        on_change="live: when EC2 has placed a node, slurmctld and slurmd start again with the new settings "
+        "(scontrol reconfigure), and jobs continue; off: at once",
+    )
     login_nodes: int = flag(
         0,
         ge=0,

@@ -46,9 +46,10 @@ def test_own_roles_get_their_nodes_rights() -> None:
     }
     everywhere = {"ssmmessages:OpenDataChannel", "s3:GetObject", "s3:ListBucket", "s3:PutObject"}
     assert all(everywhere <= actions for _, actions in found.values())
-    sends = {"aps:RemoteWrite", "sns:Publish", "not dynamodb:UpdateItem"}
+    asks = "ec2:DescribeInstanceTopology"
+    sends = {"aps:RemoteWrite", "sns:Publish", "not dynamodb:UpdateItem", asks}
     assert {kind: sends & actions for kind, (_, actions) in found.items()} == {
-        "head": {"aps:RemoteWrite", "sns:Publish"},
+        "head": {"aps:RemoteWrite", "sns:Publish", asks},
         "compute": {"sns:Publish", "not dynamodb:UpdateItem"},
         "login": set(),
     }
