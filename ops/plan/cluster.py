@@ -1,7 +1,7 @@
 """Finds the changes of a deployed cluster, by the rules of the real library and of the provider."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ops.account.session import ClientOf
@@ -12,6 +12,7 @@ from ops.plan.deployed import Deployed
 from ops.plan.flags import changed_flags, with_flag
 from ops.plan.ids import Rendered, render_config
 from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.flags.flag import facts_of
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.config_diff import covers, differences, shown
 from training_cluster.problems import ConfigurationError
@@ -139,13 +140,18 @@ def _decide(each: _Judged, judged: list[_Judged], *, busy: bool, after: Settings
         return Change(**named, verdict="impossible", why=_NO_LOGIN_NODES, mend="-c login_nodes=1")
     # If one change stops the fleet, draining is not enough for the others either.
     stops = each.policy == "drain" and any(other.policy == "stop" for other in judged)
-    return decide(
+    change = decide(
         "stop" if stops else each.policy,
         **named,
         busy=busy,
         on_busy=after.on_busy,
         cluster_name=after.cluster_name,
     )
+    declared = (
+        facts_of(Settings.model_fields[each.what]).on_change if each.what in Settings.model_fields else ""
+    )
+    effect = (declared or "").partition("live: ")[2] if change.verdict == "live" else ""
+    return replace(change, why=effect) if effect else change
 
 
 def _version(deployed: Deployed, after: Settings) -> Iterator[Change]:

@@ -1,6 +1,7 @@
 """Checks on the head node, by one script that only reads."""
 
 import datetime
+import re
 
 from ops.verify.check import Check
 from ops.verify.scene import Scene, UnseenError
@@ -55,6 +56,12 @@ def _containers_are_enabled(scene: Scene) -> tuple[bool, str]:
     return has["pyxis"] == "no" or has["pyxis-enabled"] == "yes", shown
 
 
+def _tree_is_read(scene: Scene) -> tuple[bool, str]:
+    shown = _fact(scene, "topology")
+    written, read = (int(number) for number in re.findall(r"(\d+) ", shown))
+    return written == read, shown
+
+
 CHECKS = (
     Check(
         id="lustre-mounted",
@@ -102,6 +109,14 @@ CHECKS = (
         expected="pyxis-enabled: yes, if pyxis: yes",
         not_in_rehearsal="Pyxis and Enroot: this machine has neither.",
         look=_containers_are_enabled,
+        only_on_aws=True,
+    ),
+    Check(
+        id="topology",
+        claim="Slurm has read the tree of EC2's network that the head node wrote, if EC2 has placed nodes.",
+        expected="as many leaves read as written, ten minutes after the last new place; 0 without a tree",
+        not_in_rehearsal="EC2's answer: the nodes are processes.",
+        look=_tree_is_read,
         only_on_aws=True,
     ),
 )

@@ -24,6 +24,16 @@ lines_with() { grep --count --extended-regexp -- "$1" "$2" || true; }
 # time_of: prints the time at the beginning of a line of cfn-init's log.
 time_of() { grep --only-matching --extended-regexp '^[0-9-]{10} [0-9:]{8}' || true; }
 
+# Prints the flag topology, and the leaves of the tree that the head node has written and that slurmctld has read.
+topology() {
+  local wanted=off
+  local -i written
+  if [[ -r $ROOT/var/lib/training-cluster/topology ]]; then wanted="$(<"$ROOT/var/lib/training-cluster/topology")"; fi
+  written="$(lines_with '^SwitchName=.* Nodes=' "$ROOT/opt/slurm/etc/topology.conf" 2>/dev/null)"
+  printf 'topology %s, %s leaves written, %s read\n' "$wanted" "$written" \
+    "$({ timeout "$WAIT_S" scontrol show topology 2>/dev/null || true; } | lines_with ' Level=0 ' /dev/stdin)"
+}
+
 has() { if [[ -e $ROOT$1 ]]; then printf 'yes\n'; else printf 'no\n'; fi; }
 
 bootstrap() {
@@ -52,3 +62,4 @@ cfn_init
 printf 'pyxis %s\n' "$(has /usr/local/lib/slurm/spank_pyxis.so)"
 printf 'pyxis-enabled %s\n' "$(has /opt/slurm/etc/plugstack.conf.d/pyxis.conf)"
 printf 'enroot %s\n' "$(has /usr/bin/enroot)"
+topology

@@ -55,6 +55,7 @@ CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
     ({}, {"budget_usd": "500", "alarm_email": "a@example.com", "capacity": "spot"}, "budget_usd", "live"),
     ({}, {"family": "g5", "instance_type": "g5.12xlarge"}, "instance_type", "fleet stops"),
     ({}, {"endpoints": "private"}, "endpoints", "live"),
+    ({}, {"topology": "auto"}, "topology", "live"),
     ({}, {"fsx_gib": "2400"}, "fsx_gib", "live"),
     ({"fsx_gib": "2400"}, {}, "fsx_gib", "impossible"),
     ({}, {"fsx_type": "scratch2"}, "fsx_type", "impossible"),
