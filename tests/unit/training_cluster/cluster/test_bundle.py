@@ -48,7 +48,7 @@ def test_the_bundle_has_the_settings_of_the_steps() -> None:
         read_settings(
             {
                 **{"metrics": "amp", "metrics_workspace": WORKSPACE},
-                **{"alarm_email": "me@example.com", "budget_usd": "500"},
+                **{"alarm_email": "me@example.com", "budget_usd": "500", "topology": "off"},
             }
         )
     )
@@ -59,6 +59,7 @@ def test_the_bundle_has_the_settings_of_the_steps() -> None:
         f"export METRICS_TOPIC='{rules_topic(DEFAULT_CLUSTER)}'",
         "export METRICS_WEBHOOK_SECRET=''",
         "export METRICS_BUDGET_USD='500'",
+        "export TOPOLOGY='off'",
     ]
 
 
