@@ -16,8 +16,8 @@ compile() {
   shift
   {
     printf '# Made by "make lock" from %s.\n' "$*"
-    grep -hv '^-e' "$@" | .venv/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras \
-      --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file=- - 2>.cache/lock.log
+    grep -hv '^-e' "$@" | .venv/bin/uv pip compile --quiet --no-config --generate-hashes \
+      --no-header --no-annotate - 2>.cache/lock.log
   } >".cache/lock.txt" || {
     tail -n 20 .cache/lock.log >&2
     exit 1

@@ -1,40 +1,50 @@
 """`make lock`, of workloads: requirements.lock beside each requirements.txt, all packages with their hashes.
 
-For each Python of nodes, pip resolves the packages, mostly without downloads, from PyPI alone, whose torch is
-the build for CUDA. environment.sh reads the locks; where torch is another build (rehearsals, V100), it leaves
-torch and its CUDA libraries unchecked. Names of workloads as arguments: it writes only theirs.
+For each Python and processor architecture of nodes, uv resolves the packages from PyPI alone, whose torch is
+the build for CUDA. It requires neither that Python nor such a machine, and downloads little but metadata.
+environment.sh reads the locks; where torch is another build (rehearsals, V100), it leaves torch and its CUDA
+libraries unchecked. Names of workloads as arguments: it writes only theirs.
 """
 
 import hashlib
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from packaging.utils import canonicalize_name
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import parse_wheel_filename
 
 from training_cluster.paths import ROOT, TRAINING
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """Versions that environment.sh takes: nodes have 3.10 or 3.12."""
+MACHINES = ("x86_64", "aarch64")
+"""Processor architectures of nodes, as Python's platform.machine() and bash's HOSTTYPE name them."""
 LOCK = "requirements.lock"
 GLIBC_MINOR = 34
 """Minor version of Amazon Linux 2023's glibc 2.34, the oldest of all nodes."""
-_OTHER_SOURCES = ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CONSTRAINT")
+_OTHER_SOURCES = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_CONSTRAINT", "UV_OVERRIDE")
 _TIMEOUT_S = 600
 
 
 class LockError(Exception):
     """A lock that cannot be made. The message has the reason and the remedy."""
+
+
+class Target(NamedTuple):
+    """Nodes for which packages are locked."""
+
+    python: str
+    machine: str
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
@@ -63,87 +73,102 @@ def content_sum(requirements: str) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in kept).encode()).hexdigest()
 
 
-def render(requirements: str, resolved: Mapping[str, list[Locked]]) -> str:
-    """Render the lock of a requirements.txt: one line a package, with a marker where not all Pythons take it.
+def render(requirements: str, resolved: Mapping[Target, list[Locked]]) -> str:
+    """Render the lock of a requirements.txt: one line a package, with a marker where not all nodes take it.
 
     Args:
         requirements: text of the requirements.txt.
-        resolved: packages by version of Python.
+        resolved: packages by nodes.
     """
-    pythons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    takers: dict[tuple[str, str], list[Target]] = defaultdict(list)
     hashes: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for python, packages in resolved.items():
+    for target, packages in resolved.items():
         for each in packages:
-            pythons[each.name, each.version].append(python)
+            takers[each.name, each.version].append(target)
             hashes[each.name, each.version].add(each.sha256)
+    pythons, machines = (tuple(dict.fromkeys(part)) for part in zip(*resolved, strict=True))
     lines = [
-        '# Made by "make lock" from requirements.txt: for Linux on x86_64, from PyPI.',
-        f"# Pythons: {' '.join(resolved)}",
+        '# Made by "make lock" from requirements.txt: for Linux, from PyPI.',
+        f"# Pythons: {' '.join(pythons)}",
+        f"# Machines: {' '.join(machines)}",
         f"# Of: {content_sum(requirements)}",
+        *_kinds(requirements),
     ]
-    for (name, version), takers in sorted(pythons.items()):
-        marker = "" if takers == list(resolved) else f' ; python_version in "{" ".join(takers)}"'
+    for (name, version), targets in sorted(takers.items()):
+        marker = _marker(targets, pythons, machines)
         sums = "".join(f" --hash=sha256:{each}" for each in sorted(hashes[name, version]))
-        lines.append(f"{name}=={version}{marker}{sums}")
-    return "\n".join([*lines[:3], *_kinds(requirements), *lines[3:]]) + "\n"
+        lines.append(f"{name}=={version}{marker and ' ; '}{marker}{sums}")
+    return "\n".join(lines) + "\n"
+
+
+def _marker(targets: Collection[Target], pythons: tuple[str, ...], machines: tuple[str, ...]) -> str:
+    """Return the condition that is true on these nodes alone; "" for all nodes."""
+    conditions: dict[str, str | None] = {}
+    for machine in machines:
+        named = [python for python in pythons if Target(python, machine) in targets]
+        some = f'python_version in "{" ".join(named)}"' if len(named) < len(pythons) else ""
+        conditions[machine] = some if named else None
+    if len(set(conditions.values())) == 1:
+        return conditions[machines[0]] or ""
+    return " or ".join(
+        f'platform_machine == "{machine}"{some and " and "}{some}'
+        for machine, some in conditions.items()
+        if some is not None
+    )
+
+
+def _sources(requirements: str) -> list[str]:
+    """Return the packages of which nodes compile the source archive (`# Source archives:`)."""
+    named = re.search(r"^# Source archives: (.+)$", requirements, re.MULTILINE)
+    return named[1].split() if named else []
 
 
 def _kinds(requirements: str) -> list[str]:
-    """Return pip's options, also for the lock: wheels only, except for `# Source archives:`."""
-    sources = re.search(r"^# Source archives: (.+)$", requirements, re.MULTILINE)
-    return [
-        "--only-binary :all:",
-        *(f"--no-binary {each}" for each in (sources[1].split() if sources else ())),
-    ]
+    """Return pip's options, also for the lock: wheels only, except for source archives."""
+    return ["--only-binary :all:", *(f"--no-binary {each}" for each in _sources(requirements))]
 
 
-def resolve(file: Path, python: str) -> list[Locked]:
-    """Ask pip which wheels it would install for one Python.
+def resolve(file: Path, target: Target) -> list[Locked]:
+    """Ask uv for the packages of these nodes, and choose the file of each that pip would install there.
 
     Raises:
-        LockError: this Python is not installed, or pip finds no compatible wheels.
+        LockError: there are no compatible wheels.
     """
-    interpreter = shutil.which(f"python{python}")
-    if (
-        not interpreter
-        or subprocess.run([interpreter, "-c", ""], capture_output=True, check=False).returncode
-    ):
-        raise LockError(
-            f"python{python} is not on PATH, and the workloads' locks are for {', '.join(PYTHONS)}.\n"
-            f"  Install it, for example: pyenv install {python} && pyenv global 3.11 {python}"
-        )
+    requirements = file.read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "pip", "--python", interpreter, "install", "--dry-run", "--quiet"]
-        command += ["--ignore-installed", "--use-feature", "fast-deps"]
-        command += [word for option in _kinds(file.read_text("utf-8")) for word in option.split()]
+        lock = Path(folder) / "pylock.toml"
+        command = [sys.executable, "-m", "uv", "pip", "compile", str(file), "--output-file", str(lock)]
+        command += ["--quiet", "--no-config", "--format=pylock.toml", f"--python-version={target.python}"]
+        command += [f"--python-platform={target.machine}-manylinux_2_{GLIBC_MINOR}"]
+        command += [word for option in _kinds(requirements) for word in option.split()]
         environment = {name: value for name, value in os.environ.items() if name not in _OTHER_SOURCES}
         done = subprocess.run(
-            [*command, "--report", str(report), "--requirement", str(file)],
-            env=environment | {"PIP_CONFIG_FILE": os.devnull},
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
+            command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
         if done.returncode:
-            raise LockError(f"{file}: pip finds no wheels for Python {python}:\n{done.stderr.strip()}")
-        return list(_locked(json.loads(report.read_text(encoding="utf-8"))))
+            raise LockError(f"{file}: no packages for {' on '.join(target)}:\n{done.stderr.strip()}")
+        return list(_locked(tomllib.loads(lock.read_text("utf-8")), _sources(requirements), target))
 
 
-def _locked(report: Mapping[str, list[dict[str, dict[str, object]]]]) -> Iterator[Locked]:
-    for each in report["install"]:
-        name, version = str(each["metadata"]["name"]), str(each["metadata"]["version"])
-        found = re.search(r"sha256['=: ]+([0-9a-f]{64})", str(each["download_info"].get("archive_info")))
-        if not found:
-            raise LockError(f"the index gives no SHA-256 of {name} {version}")
-        url = str(each["download_info"]["url"])
-        minors = [int(minor) for minor in re.findall(r"manylinux_2_(\d+)_", url)]
-        if minors and min(minors) > GLIBC_MINOR:
-            raise LockError(
-                f"{name} {version}: its wheel needs glibc 2.{min(minors)}, and nodes have 2.{GLIBC_MINOR}"
-            )
-        yield Locked(name=canonicalize_name(name), version=version, sha256=found[1])
+def _locked(lock: Mapping[str, Any], sources: Collection[str], target: Target) -> Iterator[Locked]:
+    tags = list(_tags(target))
+    for each in lock["packages"]:
+        name, version = each["name"], each["version"]
+        names = {file["url"].rpartition("/")[2]: file for file in each.get("wheels", ())}
+        wheels = {tag: file for wheel, file in names.items() for tag in parse_wheel_filename(wheel)[3]}
+        found = next((wheels[tag] for tag in tags if tag in wheels), None)
+        if not (found := each["sdist"] if name in sources else found):
+            raise LockError(f"{name} {version} has no wheel for {' on '.join(target)}, glibc 2.{GLIBC_MINOR}")
+        yield Locked(name=name, version=version, sha256=found["hashes"]["sha256"])
+
+
+def _tags(target: Target) -> Iterator[Tag]:
+    """Yield the tags of wheels for these nodes, in pip's order."""
+    levels = [*(f"manylinux_2_{minor}" for minor in range(GLIBC_MINOR, 4, -1)), "manylinux2014", "manylinux1"]
+    platforms = [f"{each}_{target.machine}" for each in levels]
+    python = tuple(map(int, target.python.split(".")))
+    yield from cpython_tags(python, platforms=platforms)
+    yield from compatible_tags(python, f"cp{target.python.replace('.', '')}", platforms)
 
 
 def main(names: Collection[str]) -> int:
@@ -155,11 +180,10 @@ def main(names: Collection[str]) -> int:
         return 2
     try:
         for file in files:
-            pythons = pythons_of(file.read_text("utf-8"))
-            with ThreadPoolExecutor(len(pythons)) as threads:
-                found = threads.map(partial(resolve, file), pythons)
-                resolved = dict(zip(pythons, found, strict=True))
-            file.with_name(LOCK).write_text(render(file.read_text("utf-8"), resolved), encoding="utf-8")
+            requirements = file.read_text("utf-8")
+            targets = [Target(*each) for each in product(pythons_of(requirements), MACHINES)]
+            resolved = {target: resolve(file, target) for target in targets}
+            file.with_name(LOCK).write_text(render(requirements, resolved), encoding="utf-8")
             print(f"wrote {file.with_name(LOCK).relative_to(ROOT)}", file=sys.stderr)
     except LockError as error:
         print(f"make lock: {error}", file=sys.stderr)

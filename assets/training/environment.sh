@@ -293,7 +293,7 @@ install_packages() {
 # and in a rehearsal on a machine that the lock does not support.
 environment_lock_of() {
   local -r environment_lock_file="$1/requirements.lock"
-  local environment_sum environment_version
+  local environment_sum environment_version environment_pythons environment_machines
   if [[ ! -f $environment_lock_file ]]; then
     environment_log "$1 has no requirements.lock, so its packages are installed unchecked; make lock writes it"
     return
@@ -305,15 +305,17 @@ environment_lock_of() {
     return 1
   fi
   environment_version="$("$2/bin/python" -I -c 'import sys; print("%d.%d" % sys.version_info[:2])')" || return 1
-  if [[ " $(sed -n 's/^# Pythons: //p' "$environment_lock_file") " == *" $environment_version "* &&
-  $HOSTTYPE == x86_64 ]]; then
+  environment_pythons="$(sed -n 's/^# Pythons: //p' "$environment_lock_file")"
+  environment_machines="$(sed -n 's/^# Machines: //p' "$environment_lock_file")"
+  : "${environment_machines:=x86_64}" # of a lock that an older release made
+  if [[ " $environment_pythons " == *" $environment_version "* && " $environment_machines " == *" $HOSTTYPE "* ]]; then
     printf '%s\n' "$environment_lock_file"
   elif [[ ${TRAINING_REHEARSAL:-0} == 1 ]]; then
     environment_log "$environment_lock_file is not for Python $environment_version on $HOSTTYPE: no hash is checked"
   else
-    printf '%s is not for Python %s on %s. Allowed, on x86_64: %s.\n  %s\n' "$environment_lock_file" \
-      "$environment_version" "$HOSTTYPE" "$(sed -n 's/^# Pythons: //p' "$environment_lock_file")" \
-      'Name another Python: TRAINING_PYTHON=/usr/bin/python3.12 sbatch ...' >&2
+    printf '%s is not for Python %s on %s. Allowed: %s on %s.\n  %s\n' "$environment_lock_file" \
+      "$environment_version" "$HOSTTYPE" "$environment_pythons" "$environment_machines" \
+      'Name another Python: TRAINING_PYTHON=/usr/bin/python3.12 sbatch ..., or type "make lock" and deploy' >&2
     return 1
   fi
 }

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.assets.bootstrap.step_machine import Machine, succeeds
 from tests.unit.assets.training.shell import bash
-from tools.workload_locks import Locked, render
+from tools.workload_locks import Locked, Target, render
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 REQUIREMENTS = "torch==1.0\ntinything==1.0\n"
@@ -29,13 +29,16 @@ class Tiny:
         (self.folder / "requirements.txt").write_text(f"# Recipes: all\n# Budget: 600 s\n{REQUIREMENTS}")
         self.lock()
 
-    def lock(self, *, python: str = HERE, requirements: str = REQUIREMENTS, **sums: str) -> None:
+    def lock(
+        self, *, python: str = HERE, machine: str = "x86_64", requirements: str = REQUIREMENTS, **sums: str
+    ) -> None:
         packages = [
             Locked(name=name, version="1.0", sha256=value)
             for name, value in (self.sums | sums).items()
             if value
         ]
-        (self.folder / "requirements.lock").write_text(render(requirements, {python: packages}))
+        lock = render(requirements, {Target(python, machine): packages})
+        (self.folder / "requirements.lock").write_text(lock)
 
     def make(self, **environment: str) -> subprocess.CompletedProcess[str]:
         return self.machine.run("50", **{"WORKLOADS": "tiny", "RECIPE": "gpu", **environment})
@@ -122,5 +125,17 @@ def test_another_pythons_lock_is_refused_on_nodes(tiny: Tiny) -> None:
     # An environment that exists keeps its Python.
     tiny.lock(python="3.1")
     done = tiny.make()
-    allowed = f"requirements.lock is not for Python {HERE} on x86_64. Allowed, on x86_64: 3.1."
+    allowed = f"requirements.lock is not for Python {HERE} on x86_64. Allowed: 3.1 on x86_64."
     assert (done.returncode != 0, allowed in done.stderr) == (True, True)
+
+
+@pytest.mark.slow
+def test_arm_nodes_take_a_lock_for_them(tiny: Tiny) -> None:
+    """bash has the processor architecture in HOSTTYPE, and keeps one that is set."""
+    allowed = f"requirements.lock is not for Python {HERE} on aarch64. Allowed: {HERE} on x86_64."
+    tiny.assert_refused(allowed, HOSTTYPE="aarch64")
+    lock = tiny.folder / "requirements.lock"
+    lock.write_text(lock.read_text().replace("# Machines: x86_64\n", ""))  # of an older release
+    tiny.assert_refused(allowed, HOSTTYPE="aarch64")
+    tiny.lock(machine="aarch64")
+    succeeds(tiny.make(HOSTTYPE="aarch64"))
