@@ -66,9 +66,12 @@ check_launcher() {
   [[ -z ${NUMA_BINDING:-} || $LAUNCHER == torchrun ]] ||
     die "NUMA_BINDING has no effect with LAUNCHER=$LAUNCHER: torchrun alone binds its ranks." \
       "Leave NUMA_BINDING out$([[ " $takes " != *" torchrun "* ]] || printf ', or give LAUNCHER=torchrun')."
-  if [[ $LAUNCHER == mpirun ]] && ! grep -qs '^impi-rt' "$1/requirements.txt"; then
-    die "$name has no Intel MPI: its requirements.txt does not name impi-rt." \
-      "Add it there, or take another launcher: LAUNCHER=srun sbatch ..."
+  if [[ $LAUNCHER == mpirun ]]; then
+    [[ $HOSTTYPE == x86_64 ]] ||
+      die "Intel MPI is for x86_64, and these nodes are $HOSTTYPE." "Take another launcher: LAUNCHER=srun sbatch ..."
+    grep -qs '^impi-rt' "$1/requirements.txt" ||
+      die "$name has no Intel MPI: its requirements.txt does not name impi-rt." \
+        "Add it there, or take another launcher: LAUNCHER=srun sbatch ..."
   fi
 }
 

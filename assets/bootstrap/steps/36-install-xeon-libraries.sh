@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
-# Installs libraries that make training on Xeon faster: a memory allocator for many threads (tcmalloc, else jemalloc),
-# and Intel's OpenMP runtime. Their names are stable, and a job preloads them if it asks for them:
+# Installs libraries that make training on CPUs faster: a memory allocator for many threads (tcmalloc, else jemalloc),
+# and, on x86_64, Intel's OpenMP runtime. Their names are stable, and a job preloads them if it asks for them:
 #   /opt/training-cluster/lib/liballocator.so
 #   /opt/training-cluster/lib/libiomp5.so
 #
@@ -64,4 +64,4 @@ if ! allocator="$(find_allocator)"; then
   allocator="$(find_allocator)"
 fi
 ln -sfn "${allocator#"$TRAINING_ROOT"}" "$lib/liballocator.so"
-install_openmp
+if [[ $HOSTTYPE == x86_64 ]]; then install_openmp; fi

@@ -23,8 +23,8 @@ source "$BUNDLE/bootstrap/lib/repository.sh"
 install_gpu_tool() {
   if command -v nvidia-container-cli >/dev/null; then return; fi
   local -r repository=nvidia-container
-  local source="$NVIDIA_CONTAINER_URL/deb/amd64 /" equals='='
-  if ! uses_apt; then source="$NVIDIA_CONTAINER_URL/rpm/x86_64" equals=-; fi
+  local source="$NVIDIA_CONTAINER_URL/rpm/$HOSTTYPE" equals=-
+  if uses_apt; then source="$NVIDIA_CONTAINER_URL/deb/$(dpkg --print-architecture) /" equals='='; fi
   add_repository "$repository" "$NVIDIA_CONTAINER_KEY_URL" "$NVIDIA_CONTAINER_KEY_FINGERPRINT" repo_gpgcheck \
     "$source" || return 1
   local status=0

@@ -52,6 +52,11 @@ class Row(Strict):
 COLUMNS = tuple(Row.model_fields)
 
 _BF16_SINCE = 8.0
+# CUDA 13 in PyTorch's pull requests 182849 and 197555; its wheels for x86_64 begin with 7.5.
+_OLD_ARM_GPU = (
+    ". torch's wheels for arm64 have no code for its GPUs, only from compute capability 8.0 on: run the "
+    "workloads in a container whose torch has it"
+)
 _RECIPES = {"gpu": "gpu", "neuron": "neuron", "none": "cpu"}
 """Image recipe of nodes, by the kind of their accelerators."""
 # Inferentia's first generation has no software to train with.
@@ -59,10 +64,12 @@ _TRAINS = re.compile(r"AWS (Trainium\d*|Inferentia2)")
 
 
 _ULTRASERVERS: Mapping[str, str] = {
-    # ULTRASERVER_CAPACITY_BLOCK_ALLOWED_SIZE_DICT, UNSUPPORTED_OSES_FOR_P6E_GB200 of ParallelCluster.
-    "p6e-gb200": "ParallelCluster takes them only in Capacity Blocks of 9 or 18 nodes, and joins their "
-    "GPUs by NVIDIA's IMEX with a block topology of Slurm; EC2's table here lacks the type, as does the "
-    "local AWS, so it cannot be checked before a deploy, and the workloads' packages are for x86_64",
+    # ULTRASERVER_CAPACITY_BLOCK_ALLOWED_SIZE_DICT of ParallelCluster; pull request 3017 of its cookbook and
+    # AWS PCS's guide ("Configure UltraServer instances") leave IMEX to a prolog.
+    "p6e-gb200": "missing are (1) the type in EC2's table here and in the local AWS, so that nothing can be "
+    "checked before a deploy; (2) a prolog that gives NVIDIA's IMEX the nodes of each job, whose GPUs it "
+    "joins; (3) image=build for arm64. ParallelCluster takes them in Capacity Blocks of 9 or 18 nodes, and "
+    "the workloads' packages are locked for arm64, too",
     **dict.fromkeys(
         ("p6e-gb300", "trn2u"),
         "this version of ParallelCluster does not know them (its UltraServers are p6e-gb200)",
@@ -129,6 +136,7 @@ def make_family(name: str) -> Family | None:
     accelerator, precision = _accelerator(largest)
     sizes = {type_: _size(row, has_accelerators=accelerator.kind != "none") for type_, row in rows.items()}
     is_arm = largest.architecture == "arm64"
+    old = _OLD_ARM_GPU if is_arm and precision == "fp16" else ""
     unknown = ["sockets", "cores_per_socket", "usd_per_hour"]
     unknown += ["accelerator.peak_bf16_tflops"] if accelerator.kind != "none" else []
     family = {
@@ -138,7 +146,7 @@ def make_family(name: str) -> Family | None:
         "accelerator": accelerator,
         "mixed_precision": precision,
         "notice": f"cluster_configs/ has no file of it: the facts are EC2's ({table_source()}), jobs get no "
-        "settings of its own, and its price is unknown",
+        f"settings of its own, and its price is unknown{old}",
         "architecture": largest.architecture,
         "image_recipe": _RECIPES[accelerator.kind],
         "capacity": _capacity(rows.values()),

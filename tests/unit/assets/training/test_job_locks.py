@@ -160,6 +160,8 @@ def test_mpirun_needs_intel_mpi(cluster: Cluster) -> None:
     code, output = cluster.run(LAUNCHER="mpirun")
     assert "tiny has no Intel MPI: its requirements.txt does not name impi-rt" in output
     assert code == 1
+    output = cluster.run(LAUNCHER="mpirun", HOSTTYPE="aarch64")[1]
+    assert "Intel MPI is for x86_64, and these nodes are aarch64" in output
 
 
 def test_a_spot_notice_requeues_a_preparation(cluster: Cluster) -> None:

@@ -145,6 +145,7 @@ def test_a_family_without_a_file_has_conservative_settings() -> None:
         assert (family.job_environment, family.nccl_floors) == ((), ())
         assert family.notice
         assert table_source() in family.notice
+        assert ("no code for its GPUs" in family.notice) == (name == "g5g")
 
 
 def test_an_instance_type_decides_the_family() -> None:
