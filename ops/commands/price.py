@@ -90,8 +90,8 @@ def price(
     config = checked_config(settings)  # what a deploy refuses has no price
     expected = None
     if workload:
+        from ops.jobs.request import read_settings as read_job
         from ops.jobs.settings import check_job_settings
-        from ops.jobs.submit import read_settings as read_job
         from ops.price.expected import expect
 
         given = read_job(job or [], run=None)

@@ -83,10 +83,11 @@ def submit(
     from ops.account.session import account_clients
     from ops.jobs.hub import check_weights
     from ops.jobs.lookup import cluster_option
+    from ops.jobs.request import JobRequest, read_nodes, read_settings, sbatch_command
     from ops.jobs.secrets import refuse_secret_arguments
     from ops.jobs.settings import check_job_settings
     from ops.jobs.slurm import check_job_id, check_time_limit
-    from ops.jobs.submit import JobRequest, check, read_nodes, read_settings, sbatch_command
+    from ops.jobs.submit import check
     from ops.jobs.submit import submit as submit_job
     from ops.jobs.watch import watch
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from ops.account.head_node import CommandError, HeadNode
 from ops.jobs.lookup import cluster_option, find_partition, read_facts
 from ops.jobs.nodes import Partition
-from ops.jobs.submit import RUN_NAME, JobRequest, Submitted, submit
+from ops.jobs.request import RUN_NAME, JobRequest
+from ops.jobs.submit import Submitted, submit
 from ops.printable import printable
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base

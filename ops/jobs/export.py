@@ -5,7 +5,8 @@ from pathlib import PurePosixPath
 
 from ops.account.head_node import HeadNode
 from ops.jobs.lookup import cluster_option
-from ops.jobs.submit import JobRequest, Submitted, submit
+from ops.jobs.request import JobRequest
+from ops.jobs.submit import Submitted, submit
 from ops.report.record import Run
 from ops.report.source import read_on_cluster
 from ops.usage import OpsError, UsageError

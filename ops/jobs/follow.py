@@ -10,8 +10,8 @@ from ops.account.head_node import HeadNode
 from ops.jobs.lookup import cluster_option, find_job
 from ops.jobs.output import Output
 from ops.jobs.reasons import plain_reason
+from ops.jobs.request import output_path
 from ops.jobs.slurm import Job
-from ops.jobs.submit import output_path
 from ops.usage import OpsError
 
 POLL_S = 2.0

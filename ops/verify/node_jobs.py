@@ -11,8 +11,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ops.account.head_node import HeadNode
 from ops.jobs.follow import find_log, follow
 from ops.jobs.lookup import find_job
+from ops.jobs.request import RUN_NAME, JobRequest
 from ops.jobs.slurm import Job
-from ops.jobs.submit import RUN_NAME, JobRequest, submit
+from ops.jobs.submit import submit
 from ops.usage import OpsError
 from ops.verify.interruption import held
 from ops.verify.links import links_of, remove_versions

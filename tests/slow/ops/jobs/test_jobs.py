@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.jobs.submit import JobRequest, sbatch_command
+from ops.jobs.request import JobRequest, sbatch_command
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 

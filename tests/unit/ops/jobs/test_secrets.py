@@ -2,8 +2,8 @@
 
 import pytest
 
+from ops.jobs.request import read_settings
 from ops.jobs.secrets import refuse_secret_arguments
-from ops.jobs.submit import read_settings
 from ops.usage import UsageError
 
 TOKEN = "hf_abcdefghijklmnopqrst0123456789"

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from ops.account.head_node import HeadNode
+from ops.jobs.request import JobRequest
 from ops.jobs.settings import check_job_settings
 from ops.jobs.slurm import Job
-from ops.jobs.submit import JobRequest, Submitted, submit
+from ops.jobs.submit import Submitted, submit
 from ops.report.record import Run, Summary, Use
 from ops.verify import people
 from ops.verify.check import Result
