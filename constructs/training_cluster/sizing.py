@@ -61,6 +61,8 @@ class Saves(BaseModel):
     """Checkpoints that exist at the same time: those kept, and one that is being written."""
     every_s: float = Field(ge=0)
     """Estimated seconds of training between two saves; 0 if they are not known."""
+    every_steps: int = Field(0, ge=0)
+    """Steps between two saves, CHECKPOINT_EVERY; 0 if they are not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +122,12 @@ def expected_saves(settings: Settings) -> Saves | None:
     return Saves(bytes=round(_STATE_BYTES * parameters), most=_MOST, every_s=_SAVE_EVERY_S)
 
 
+def estimated_save_s(settings: Settings, saves: Saves | None) -> float:
+    """Return the seconds of a save, of the expected one without a job's; 0 if they are not known."""
+    storage, saves = lustre_of(settings), saves or expected_saves(settings)
+    return storage.save_s(saves) if storage and saves else 0.0
+
+
 def about_expected(settings: Settings, saves: Saves) -> str:
     """Return the sentence that says which model is assumed."""
     return (
@@ -141,13 +149,18 @@ def sufficient_flags(saves: Saves, settings: Settings) -> str:
     return f"{durable}-c fsx_gib={gib} -c fsx_mbps_per_tib={speed} ({usd:,.0f} USD a month{doubt})"
 
 
-def grown_gib(saves: Saves, storage: Lustre) -> int:
+def efa_step_gib(fsx_efa: object, fsx_mbps_per_tib: object) -> int:
+    """Return the step of the capacity that these flags require; 0 without EFA."""
+    return EFA_STEPS_GIB.get(str(fsx_mbps_per_tib), 0) if fsx_efa == "on" else 0
+
+
+def grown_gib(saves: Saves, storage: Lustre, efa_step: int = 0) -> int:
     """Return the capacity to which a deployed file system has to grow; its speed grows with it.
 
     It can only grow, and another speed is another deploy (assets/guard/transitions.py).
     """
     own = _rounded_up(storage.bytes / GIB)  # df counts without Lustre's own data
-    return max(own, _capacity_gib(saves, storage.write_mbps / own))
+    return max(own, _capacity_gib(saves, storage.write_mbps / own, efa_step))
 
 
 def grow_command(saves: Saves, storage: Lustre, id_: str = "...") -> str:
@@ -188,6 +201,13 @@ def about_saves(saves: Saves, storage: Lustre, mend: str) -> Iterator[str]:
     if not storage.suffices(saves):
         aim = f"saves in {SAVING_SHARE:.0%} of the time" if saves.every_s else f"{saves.most} checkpoints"
         yield f"for {aim}: {mend}"
+    if storage.can_keep(saves) and not storage.suffices(saves):
+        longer_s = took / SAVING_SHARE
+        steps = math.ceil(saves.every_steps * longer_s / saves.every_s) or "..."
+        yield (
+            f"or, at no cost, CHECKPOINT_EVERY={steps}: a save each {duration(longer_s)}, so that an "
+            "interruption loses more"
+        )
 
 
 def about_image(nodes: int, storage: Lustre) -> str:

@@ -74,7 +74,7 @@ def price(
     from ops.usage import UsageError
     from training_cluster.pcluster.check import checked_config
     from training_cluster.rules.context import read_settings
-    from training_cluster.sizing import about_storage
+    from training_cluster.sizing import about_storage, estimated_save_s
 
     if run and tokens_per_s:
         raise UsageError("price: --run and --tokens-per-s both give the speed of the run: give one of them.")
@@ -101,7 +101,14 @@ def price(
     else:
         speeds = known_speeds(settings, run=run, tokens_per_s=tokens_per_s)
     ahead = (
-        forecast(rates_for(settings), nodes=settings.nodes, days=days, save_s=save_s, restart_s=restart_s)
+        forecast(
+            rates_for(settings),
+            nodes=settings.nodes,
+            days=days,
+            save_s=save_s,
+            restart_s=restart_s,
+            estimated_s=estimated_save_s(settings, expected.saves if expected else None),
+        )
         if days
         else None
     )

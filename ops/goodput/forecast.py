@@ -103,16 +103,25 @@ def rates_for(settings: Settings) -> list[Rate]:
 
 
 def forecast(
-    rates: Sequence[Rate], *, nodes: int, days: float, save_s: float | None, restart_s: float | None
+    rates: Sequence[Rate],
+    *,
+    nodes: int,
+    days: float,
+    save_s: float | None,
+    restart_s: float | None,
+    estimated_s: float = 0.0,
 ) -> Forecast:
     """Forecast a run on so many nodes with these rates.
 
     Args:
         save_s, restart_s: measured seconds of a save and of a restart; None for the assumption.
+        estimated_s: seconds of a save by its size, in place of the assumption; 0 if they are not known.
     """
     per_node_day = sum(rate.per_node_day for rate in rates)
     between_s = _DAY_S / (nodes * per_node_day)
-    save, restart = save_s or SAVE_S, restart_s or RESTART_S
+    save, restart = save_s or estimated_s or SAVE_S, restart_s or RESTART_S
+    by_size = "estimated from its size, shorter where training continues meanwhile"
+    how = "measured" if save_s else f"{by_size if estimated_s else 'assumed'}: --save-s"
     every_s = best_interval(save_s=save, between_s=between_s)
     trains = train_share(every_s=every_s, save_s=save, between_s=between_s, restart_s=restart)
     # The best interval is longer than between_s only if d > M / 2, and then the share is 0, too.
@@ -127,7 +136,7 @@ def forecast(
         train_share=trains,
         sources=tuple(rate.source for rate in rates),
         facts=(
-            f"a save takes {save:.4g} s ({'measured' if save_s else 'assumed: --save-s'})",
+            f"a save takes {save:.4g} s ({how})",
             f"a restart takes {restart:.4g} s ({'measured' if restart_s else 'assumed: --restart-s'})",
             f"a lost node is replaced after {REPLACE_S:g} s (assumed)",
             f"an interruption comes every {between_s:,.0f} s{limit}",

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from ops.account.deploy_command import deploy_command
+from ops.account.deployed_flags import flags_or_none
 from ops.account.head_node import HeadNode
 from ops.usage import OpsError
 from training_cluster.catalog.families import load_base
@@ -15,6 +16,7 @@ from training_cluster.sizing import (
     about_image,
     about_room,
     about_saves,
+    efa_step_gib,
     grow_command,
     grown_gib,
 )
@@ -44,8 +46,10 @@ def check_sizes(
     storage = Lustre(bytes=size, write_mbps=write, read_mbps=sent)
     # Of an existing file system (fsx_id) the facts have no speed.
     mend = grow_command(saves, storage)
-    if write:
-        mend = deploy_command(head_node.cluster_name, f"fsx_gib={grown_gib(saves, storage)}")
+    if write and not storage.suffices(saves):
+        flags = flags_or_none(head_node.cluster_name, head_node.client) or {}
+        step = efa_step_gib(flags.get("fsx_efa"), flags.get("fsx_mbps_per_tib"))
+        mend = deploy_command(head_node.cluster_name, f"fsx_gib={grown_gib(saves, storage, step)}")
     if not storage.can_keep(saves):
         fewer = "--set KEEP_CHECKPOINTS=1, or " if storage.fits(saves) > 1 else ""
         raise OpsError(f"The run could not save: {about_room(saves, storage)}.\n  type:    {fewer}{mend}")

@@ -132,7 +132,7 @@ def _checks(
     yield "quota of gp3 volumes", partial(check_volume_quota, settings, client)
     yield "quota of Lustre", partial(check_lustre_quota, settings, existing, client)
     yield "storage", partial(check_storage, settings, existing, client)
-    yield "sizes of the storage", partial(check_sizes, settings, client)
+    yield "sizes of the storage", partial(check_sizes, settings, existing, client)
     yield "key of the root volumes", partial(check_volume_key, account, client)
     yield "image", partial(check_image, settings, existing, client)
     yield "key_name", partial(check_key, settings, ec2)

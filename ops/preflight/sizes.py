@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ops.account.session import ClientOf, unless
+from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
 from training_cluster.flags.settings import Settings
 from training_cluster.pcluster.check import config_before_deploy
@@ -14,21 +15,27 @@ from training_cluster.sizing import (
     about_head_node,
     about_image,
     about_saves,
+    efa_step_gib,
     expected_saves,
     grow_command,
+    grown_gib,
     lustre,
     lustre_of,
     sufficient_flags,
 )
+from training_cluster.stack_names import STORAGE_STACK
 
 
-def check_sizes(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+def check_sizes(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
     """Check that the nodes' checkpoints fit and are written in time, and what all nodes read at once."""
     storage, saves = lustre_of(settings) or _existing(settings, client), expected_saves(settings)
     if storage and saves:
         mend = sufficient_flags(saves, settings)
         if settings.fsx_id:
             mend = grow_command(saves, storage, settings.fsx_id)
+        elif existing.has(STORAGE_STACK):
+            step = efa_step_gib(settings.fsx_efa, settings.fsx_mbps_per_tib)
+            mend = f"-c fsx_gib={grown_gib(saves, storage, step)}"
         yield finding(
             "Lustre: checkpoints",
             "; ".join((about_expected(settings, saves), *about_saves(saves, storage, mend))),

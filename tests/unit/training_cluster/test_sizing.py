@@ -13,8 +13,10 @@ from training_cluster.sizing import (
     SCRATCH,
     Saves,
     about_head_node,
+    about_saves,
     about_storage,
     duration,
+    efa_step_gib,
     expected_saves,
     grown_gib,
     lustre,
@@ -61,6 +63,16 @@ def test_recommended_flags_suffice_and_are_accepted(
     assert storage.suffices(saves)
 
 
+def test_a_longer_interval_costs_nothing() -> None:
+    """It is no way out for checkpoints without room."""
+    saves = SAVES.model_copy(update={"every_steps": 500})
+    (found,) = (each for each in about_saves(saves, lustre(9600, "250"), "") if each.startswith("or, "))
+    # 846 GB at 2,344 MB/s: 361 s, 5 % of 7,220 s. 500 steps take 2,160 s.
+    assert found.startswith("or, at no cost, CHECKPOINT_EVERY=1672: a save each 2.0 h")
+    for storage in (lustre(1200, "250"), lustre(16800, "500")):
+        assert not [each for each in about_saves(saves, storage, "") if each.startswith("or, ")]
+
+
 def test_the_cheapest_flags_are_recommended() -> None:
     # 7.8 GB/s: 9600 GiB at 1000 MB/s a TiB cost 5,760 USD, 16,800 at 500 some less.
     assert sufficient_flags(SAVES, flags()).startswith(
@@ -81,6 +93,8 @@ def test_a_deployed_file_system_keeps_its_speed() -> None:
         assert lustre(grown, speed).suffices(SAVES)
     assert grown_gib(SAVES, lustre(9600, "unknown")) == 9600
     assert grown_gib(Saves(bytes=10**9, most=3, every_s=0), lustre(1200, "125")) == 1200
+    step = efa_step_gib("on", "500")
+    assert grown_gib(SAVES, lustre(9600, "500"), step) == 19200, "FSx refuses 16,800 with EFA"
 
 
 def test_the_expected_model_grows_with_the_nodes() -> None:
@@ -112,10 +126,11 @@ def test_storage_is_described_without_a_job() -> None:
         settings = flags(**given)
         return [each.split(":")[0] for each in about_storage(settings, config_before_deploy(settings))]
 
-    model, room, save, aim, image = said()
+    model, room, save, aim, free, image = said()
     assert (model, room) == ("no model is given", "a checkpoint has 140.3 GB")
     assert save.startswith("a save takes 8 min at 293 MB/s, 27% of the 30 min")
     assert aim == "for saves in 5% of the time"
+    assert free == "or, at no cost, CHECKPOINT_EVERY=..."
     assert image.startswith("2 nodes that each read an image or environment of 20 GB (assumed)")
     assert said(fsx_id="fs-0123456789abcdef0") == ["fsx_id=fs-0123456789abcdef0"]
     assert [duration(each) for each in (119, 121, 7199, 7201)] == ["119 s", "2 min", "120 min", "2.0 h"]

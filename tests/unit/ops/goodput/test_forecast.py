@@ -37,6 +37,16 @@ def test_price_prints_llamas_forecast(call: Call) -> None:
     assert "\n  a save takes 60 s (measured); a restart takes 600 s (assumed: --restart-s); " in output
 
 
+def test_price_forecasts_with_the_saves_size(call: Call) -> None:
+    for given, took in (
+        ("-c family=p5 -c nodes=64", "2709 s (estimated from its size"),
+        ("titan --set SIZE=70B -c family=p5 -c nodes=64", "2890 s (estimated from its size"),
+        ("-c family=p5 -c fsx_id=fs-0123456789abcdef0", "60 s (assumed: --save-s)"),
+    ):
+        output = call("price", "--offline", "--days", "30", *given.split())[1]
+        assert f"\n  a save takes {took}" in output
+
+
 def test_rates_and_spares_grow_with_nodes() -> None:
     whole, small = (rates_of("p5", accelerators=each, is_spot=True) for each in (8, 1))
     assert small[0].source.endswith("; scaled from 8 accelerators a node to 1")

@@ -46,9 +46,19 @@ def test_a_slow_save_is_a_note(of_p5: PlayedCluster, call: Call) -> None:
     assert "a save takes 48 min at 292 MB/s" in said
     assert "for saves in 5% of the time: trainctl deploy --cluster traincluster -c fsx_gib=" in said
     assert "fsx_mbps_per_tib" not in said, "the guard refuses two changes of Lustre at once"
+    assert "or, at no cost, CHECKPOINT_EVERY=" in said
     assert "free: make room" not in said
     has_disk(of_p5, 4, 1)
     assert "Lustre has 1,024 GiB free: make room" in call(*JOB)[1]
+
+
+def test_lustre_with_efa_grows_by_its_step(
+    of_p5: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = {"fsx_efa": "on", "fsx_mbps_per_tib": "125"}
+    monkeypatch.setattr("ops.jobs.sizes.flags_or_none", lambda *_: flags)
+    has_disk(of_p5, 4, 4)
+    assert "-c fsx_gib=38400" in call(*JOB)[1]
 
 
 def test_an_existing_file_system_grows_by_its_owner(of_p5: PlayedCluster, call: Call) -> None:

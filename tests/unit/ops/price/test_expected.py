@@ -66,4 +66,5 @@ def test_the_command_says_days_and_usd(call: Call) -> None:
         "bytes": 12 * 8_030_261_248,
         "most": 2,
         "every_s": pytest.approx(533, rel=0.01),
+        "every_steps": 500,
     }
