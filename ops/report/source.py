@@ -22,8 +22,8 @@ def read_folder(folder: Path) -> Run:
     """Read a run's folder. Raises UsageError if it is not one."""
     if not any((folder / name).is_file() for name in ("metrics.jsonl", "starts")):
         raise UsageError(
-            f"report: {folder} is not a run: it has neither metrics.jsonl nor starts.\n"
-            "  type:   trainctl report FOLDER/runs/WORKLOAD/RUN, or WORKLOAD/RUN of a cluster"
+            f"{folder} is not a run: it has neither metrics.jsonl nor starts.\n"
+            "  allowed: FOLDER/runs/WORKLOAD/RUN, or WORKLOAD/RUN of a cluster"
         )
     done = subprocess.run(
         [sys.executable, *_MODULE[1:], str(folder.resolve()), "--record"],
@@ -34,7 +34,7 @@ def read_folder(folder: Path) -> Run:
     )
     if done.returncode:
         said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        raise OpsError(f"report: {folder} cannot be read: {said}")
+        raise OpsError(f"{folder} cannot be read: {said}")
     return unpack(done.stdout)
 
 
@@ -67,11 +67,10 @@ def _only(run: str, found: list[str], newest: list[str], cluster_name: str) -> s
         return found[0]
     if found:
         raise UsageError(
-            f'report: "{run}" names {len(found)} runs of {cluster_name}.\n'
-            f"  allowed: {', '.join(sorted(found))}"
+            f'"{run}" names {len(found)} runs of {cluster_name}.\n  allowed: {", ".join(sorted(found))}'
         )
     there = f"\n  allowed: {', '.join(newest)}" if newest else " There is none yet."
-    raise UsageError(f'report: there is no run "{run}" on {cluster_name}, and no such folder here.{there}')
+    raise UsageError(f'There is no run "{run}" on {cluster_name}, and no such folder here.{there}')
 
 
 def read_runs(runs: Sequence[str], cluster_name: str) -> list[Run]:
@@ -90,8 +89,8 @@ def read_runs(runs: Sequence[str], cluster_name: str) -> list[Run]:
             continue
         if run.startswith(("/", "./", "../", "~")):
             raise UsageError(
-                f"report: {run} {'is not a folder' if Path(run).is_file() else 'does not exist'}.\n"
-                "  type:   trainctl report FOLDER/runs/WORKLOAD/RUN, or WORKLOAD/RUN of a cluster"
+                f"{run} {'is not a folder' if Path(run).is_file() else 'does not exist'}.\n"
+                "  allowed: FOLDER/runs/WORKLOAD/RUN, or WORKLOAD/RUN of a cluster"
             )
         head_node = head_node or find_head_node(cluster_name, account_clients())
         found.append(read_on_cluster(run, head_node))

@@ -35,10 +35,18 @@ def capacity(
     from ops.account.session import account_clients, account_session
     from ops.capacity.search import Wanted, search
     from ops.price.price_list import pricing_client
+    from ops.usage import UsageError
+    from training_cluster.problems import ConfigurationError
     from training_cluster.rules.context import read_settings
 
     typed = {"instance_type": family} if "." in family else {"family": family}
-    wanted = Wanted(settings=read_settings(typed | {"nodes": str(nodes)}), days=days)
+    try:
+        wanted = Wanted(settings=read_settings(typed | {"nodes": str(nodes)}), days=days)
+    except ConfigurationError as error:
+        words = str(error).partition("\n")[2]
+        for flag, option in {**dict.fromkeys(typed, "--family"), "nodes": "--nodes"}.items():
+            words = words.replace(f"-c {flag}=", f"{option} ").replace(f"  {flag}=", f"  {option} ")
+        raise UsageError(f"capacity: {words.strip()}") from None
     asked = [each.strip() for each in (regions or "").split(",") if each.strip()]
     asked = (
         asked or [*wanted.settings.family_facts.zones] or [str(account_session().region_name or "us-east-1")]

@@ -52,6 +52,9 @@ WRONG = {
     "price --dataset-tokens nan --offline": "Invalid value for '--dataset-tokens'",
     "price --run {d}/none": "{d}/none does not exist",
     "price --run {d}/folder": "{d}/folder is not a run",
+    "capacity --family p9": "capacity: --family p9: no such instance family.",
+    "capacity --family p5.50xlarge": "type: --family p5.48xlarge",
+    "capacity --family p5 --nodes 5000": "capacity: --nodes 5000: not allowed",
     # import, lint, new-workload, rehearse
     "import": "give a file, or --cluster NAME type: trainctl import config.yaml",
     "import {d}/none.yaml": "{d}/none.yaml is not a ParallelCluster 3 cluster config: No such file",
@@ -151,7 +154,7 @@ WRONG = {
     "report": "Missing argument",
     "report {d}/folder --html {d}/none/run.html": "there is no folder {d}/none",
     "report {d}/none": "{d}/none does not exist",
-    "report {d}/bytes": "{d}/bytes is not a folder. type: trainctl report",
+    "report {d}/bytes": "{d}/bytes is not a folder. allowed: FOLDER/runs/WORKLOAD/RUN",
     "report {d}/folder": "{d}/folder is not a run: it has neither metrics.jsonl nor starts",
     "export run --checkpoint newest": "Invalid value for '--checkpoint'",
     "diagnose {d}/none.log": "There is no file or folder {d}/none.log. type: ls {d}",
@@ -182,6 +185,7 @@ def test_wrong_input_is_one_message(
     assert (code, out) == (2, "")
     said = " ".join(re.sub("[╭─╮│╰╯]", " ", err).split())
     assert WRONG[line].replace("{d}", str(tmp_path)) in said
+    assert not said.startswith(("report: ", "-c ")), "the words of another command"
     assert len(err.strip().splitlines()) <= 8, "one message"
     assert _files(tmp_path) == before, "nothing is made"
 

@@ -50,7 +50,7 @@ def test_a_checkpoint_is_exported_by_a_job(run: PlayedCluster, call: Call) -> No
 @pytest.mark.slow
 def test_what_cannot_be_exported_is_not_submitted(run: PlayedCluster, call: Call) -> None:
     for arguments, code, sentence in (
-        (("nothing",), 2, 'there is no run "nothing" on '),
+        (("nothing",), 2, 'There is no run "nothing" on '),
         (("my-titan", "--checkpoint", "7"), 2, "has no checkpoint of step 7.\n  allowed: 5, 10"),
         (("my-titan", "--checkpoint", "0"), 2, "Invalid value"),
         (("my-titan", "--out", "weights"), 2, "not a folder of the cluster's file system"),
