@@ -9,6 +9,7 @@ from aws_cdk.assertions import Template
 
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.deployed_ids import Existing, deployed_ids, without_unmade
+from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
 
 Synthesise = Callable[..., dict[str, Template]]
@@ -45,3 +46,13 @@ def test_rendered_policies_are_the_deployed_ones(flags: dict[str, str], synthesi
     rendered = render_cluster_config(settings=settings, ids=deployed_ids(settings, existing))
     assert _rights(rendered) == _rights(_deployed_config(template))
     assert without_unmade(rendered)[1] == ()
+
+
+def test_only_groups_of_the_deploy_are_left_out() -> None:
+    """A user's group can have any name, such as group."""
+    for name, unmade in (("group", ()), ("auto", ("the placement group of gpu",))):
+        config = config_before_deploy(read_settings({"family": "p4d", "placement_group": name}))
+        left, found = without_unmade(config)
+        assert tuple(each for each in found if "group" in each) == unmade
+        queue = left["Scheduling"]["SlurmQueues"][0]
+        assert (queue["Networking"]["PlacementGroup"].get("Name") == name) == (not unmade)
