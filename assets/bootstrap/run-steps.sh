@@ -90,10 +90,11 @@ read_header() {
 # has LIST WORD: true if a list of words is `all` or contains the word.
 has() { [[ $1 == all || " $1 " == *" $2 "* ]]; }
 
-# applies: true if the step whose header was read runs at this moment, on a node of this type.
+# applies: true if the step whose header was read runs at this moment, on a node of this type. Clusters of all stores of metrics
+# share an image.
 applies() {
   has "${header[Nodes]}" "${NODE_TYPE/Image/ComputeFleet}" && has "${header[Recipes]}" "$RECIPE" &&
-    has "${header[Metrics]:-all}" "$METRICS" &&
+    { [[ $NODE_TYPE == Image ]] || has "${header[Metrics]:-all}" "$METRICS"; } &&
     [[ $MOMENT == start || $MOMENT == refresh || ${header[Moment]} != start ]]
 }
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 #
-# Sourced by steps 86 to 88, after lib/packages.sh and lib/put.sh: services of Prometheus's programs, from the
-# distribution's packages.
+# Sourced by steps 38 and 86 to 88, with what it uses of lib/packages.sh and lib/put.sh: Prometheus's programs, from the
+# distribution's packages, and their services.
 # Environment: TRAINING_ROOT.
 
 readonly UNITS="$TRAINING_ROOT/etc/systemd/system"

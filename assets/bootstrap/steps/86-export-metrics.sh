@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
 #
-# Starts node_exporter, from the distribution's package, which serves this node's metrics and the text files of metrics/
+# Starts node_exporter (38-install-exporter.sh), which serves this node's metrics and the text files of metrics/
 # to the Prometheus of the head node. On the head node it also installs the prolog and the epilog that record which job
 # runs on a node.
 #
 # node_exporter listens on the node's first address, which only the nodes' security group can reach; on the head node, on
-# 127.0.0.1. The package's service is masked before the installation, since it would start at once on all addresses.
+# 127.0.0.1.
 #
-# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, MOMENT, TRAINING_ROOT. Safe to run again. A node works
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ROOT. Safe to run again. A node works
 #   without it: Prometheus then shows the node as down.
 # Nodes: HeadNode ComputeFleet
 # Where: any
 # Required: no
 # Budget: 60 s
 # Metrics: prometheus amp
-# Reads: bootstrap/lib/packages.sh bootstrap/lib/service.sh
+# Reads: bootstrap/lib/service.sh
 set -euo pipefail
 shopt -s inherit_errexit
-source "$BUNDLE/bootstrap/lib/packages.sh"
 source "$BUNDLE/bootstrap/lib/put.sh"
 source "$BUNDLE/bootstrap/lib/service.sh"
 
@@ -41,11 +40,10 @@ first_address() { ip -4 route get 192.0.2.1 | sed -n 's/.* src \([0-9.]*\).*/\1/
 if [[ $NODE_TYPE == HeadNode ]]; then install_job_files; fi
 if [[ ! -e $TRAINING_ROOT/etc/parallelcluster/cfnconfig ]]; then exit 0; fi # a rehearsal starts its own
 
-if ! command -v prometheus-node-exporter >/dev/null && [[ ${MOMENT:-} == refresh ]]; then
-  printf 'a job waits: the next node that starts has the exporter\n' >&2
-  exit 0
-fi
-install_program prometheus-node-exporter
+command -v prometheus-node-exporter >/dev/null || {
+  printf 'node_exporter is not installed: see step 38-install-exporter above, which the next node that starts runs\n' >&2
+  exit 1
+}
 address=127.0.0.1
 if [[ $NODE_TYPE == ComputeFleet ]]; then address="$(first_address 2>/dev/null)" || true; fi
 [[ -n $address ]] || {

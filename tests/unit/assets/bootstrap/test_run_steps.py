@@ -156,6 +156,8 @@ def test_a_step_runs_where_its_header_says(bundle: Bundle) -> None:
     assert list(bundle.said()) == ["21-gpu", "22-cpu", "30-cloudwatch"]
     (bundle.assets / "metrics.env").write_text("export METRICS='amp'\n")
     assert list(bundle.said()) == ["21-gpu", "22-cpu", "31-prometheus"]
+    of_image = ["21-gpu", "22-cpu", "30-cloudwatch", "31-prometheus"]
+    assert list(bundle.said("image", "--recipe", "gpu")) == of_image
 
 
 def test_only_a_required_step_ends_all(bundle: Bundle) -> None:

@@ -125,3 +125,20 @@ def test_steps_read_what_their_headers_say(machine: Machine) -> None:
             assert list(ASSETS.glob(pattern)) or "install.sh" in pattern
         pins = re.findall(r"\$\{?#?([A-Z_0-9]+_(?:VERSION|SHA256|URL|COMMIT|FINGERPRINT))\b", text)
         assert set(pins) <= set(machine.environment), step
+
+
+FETCHES = (
+    "install_packages|install_program|apt|apt-get|dnf|yum|snap|pip3?|curl|wget|git|add_repository|fetch_key|"
+    "download|checkout|unpack_wheel"
+)
+
+
+def test_no_start_step_of_compute_nodes_installs() -> None:
+    """Thousands of nodes would each fetch the same package, and those that fail would lack it."""
+    starts = [step for step in load_steps() if step.moment == "start" and "ComputeFleet" in step.nodes]
+    assert len(starts) > 10
+    for step in starts:
+        code = re.sub(r"^ *#.*| # .*", "", step.text, flags=re.M)
+        found = re.findall(rf"(?<![\w./-])(?:{FETCHES})(?![\w./=-])", code)
+        found += re.findall("lib/(?:packages|download|repository)", code)
+        assert not found, f"{step.name}: {found}"
