@@ -6,7 +6,7 @@
 #   and die, and its variables training, RUN_DIR, TRAINING_SHARED, TRAINING_VENVS. Defines functions and does nothing by
 #   itself. Without CONTAINER_IMAGE, steps run on the nodes themselves.
 # Reads: CONTAINER_IMAGE, CONTAINER_MOUNTS (more folders: SRC:DST[:FLAGS],...), ACCELERATOR_KIND, SCRATCH, TRAINING_EFS;
-#   ~/.config/enroot/.credentials; the node's enroot, unsquashfs, and Pyxis in its Slurm.
+#   ~/.config/enroot/.credentials; the node's enroot, unsquashfs, and Pyxis in its Slurm, whose settings are in TRAINING_ETC.
 # Writes: $TRAINING_SHARED/images/USER/IMAGE.sqsh, and beside each image that the user may write to IMAGE.sqsh.digest;
 #   exports CONTAINER_FILE, CONTAINER_DIGEST (sha256:...) and CONTAINER_BYTES, which reports show.
 
@@ -27,18 +27,28 @@ find_container() {
   CONTAINER_DIGEST="sha256:$(digest_of "$CONTAINER_FILE")" || die "the image $CONTAINER_FILE cannot be read." \
     "Look at it: ls -l $CONTAINER_FILE"
   export CONTAINER_FILE CONTAINER_BYTES CONTAINER_DIGEST JOB_OMP_NUM_THREADS="${OMP_NUM_THREADS:-}"
-  CONTAINER_MARKS="$RUN_DIR/containers/$(container_name)" # inside.sh
-  export CONTAINER_MARKS
-  mkdir -p "$CONTAINER_MARKS"
   log "container $CONTAINER_FILE, $((CONTAINER_BYTES >> 20)) MiB, $CONTAINER_DIGEST"
   check_container_environment
   set_container_options
+  if is_mounted; then
+    log "its image is mounted; what a step writes outside of the mounted folders is lost at the step's end"
+    return
+  fi
+  log "each node unpacks its image, since Enroot mounts none here (it needs squashfuse, Enroot 4 and Pyxis 0.22)"
+  container_options+=(--container-name="$(container_name)")
+  CONTAINER_MARKS="$RUN_DIR/containers/$(container_name)" # inside.sh
+  export CONTAINER_MARKS
+  mkdir -p "$CONTAINER_MARKS"
 }
+
+# is_mounted: true if Pyxis mounts images instead of unpacking them (72-enable-containers.sh), as it does for containers without
+# a name.
+is_mounted() { grep -qs ' use_squashfuse=1' "$TRAINING_ETC/pyxis.conf"; }
 
 # remove_partial_containers: before a restart on the same nodes, removes containers in which no program has begun: their
 # unpacking may have been killed, and Pyxis would use what is there.
 remove_partial_containers() {
-  if ((${#container_options[@]} == 0)); then return; fi
+  if [[ -z ${CONTAINER_MARKS:-} ]]; then return; fi
   step_on "${well[@]}"
   # shellcheck disable=SC2016 # the node's shell expands it
   "${each_node[@]}" /bin/bash -c '[[ -e $1/$SLURMD_NODENAME ]] || enroot remove --force "pyxis_$2"' remove \
@@ -199,8 +209,7 @@ set_container_options() {
     "${TRAINING_OPT:-/opt/training-cluster}/bundles/current/versions.env" 2>/dev/null | tr -d "'\"")" || true
   export EFA_FLOOR
   container_options=(
-    --container-image="$CONTAINER_FILE" --container-name="$(container_name)"
-    --container-mounts="${mounts%,}"
+    --container-image="$CONTAINER_FILE" --container-mounts="${mounts%,}"
     --container-workdir="$RUN_DIR" --container-writable --no-container-mount-home --no-container-remap-root
   )
 }

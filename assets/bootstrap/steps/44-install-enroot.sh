@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 #
-# Installs Enroot if it is missing, and NVIDIA's nvidia-container-cli, with which Enroot gives containers access to GPUs.
+# Installs Enroot if it is missing, NVIDIA's nvidia-container-cli, with which Enroot gives containers access to GPUs, and
+# squashfuse, with which Enroot mounts an image instead of unpacking it, where Pyxis can ask for that (0.22 or newer).
 #
 # ParallelCluster's AMI has Enroot, disabled (a start step enables it), and no nvidia-container-cli: every image that
 # sets NVIDIA_VISIBLE_DEVICES, as all of NVIDIA's do, then fails in Enroot's hook 98-nvidia.sh. An AMI of
@@ -51,7 +52,13 @@ install_enroot() {
   rm -f "$TRAINING_OPT/src/enroot.deb"
 }
 
+install_squashfuse() {
+  if ! uses_apt || command -v squashfuse >/dev/null; then return; fi # Amazon Linux has no package of it
+  if grep -qs use_squashfuse "$TRAINING_ROOT/usr/local/lib/slurm/spank_pyxis.so"; then install_packages squashfuse; fi
+}
+
 status=0
 install_gpu_tool || status=1
 install_enroot || status=1
+install_squashfuse || status=1
 exit "$status"

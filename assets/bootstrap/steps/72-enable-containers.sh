@@ -18,6 +18,8 @@
 # makes sure that no such node exists. Pyxis's container_scope=job is not set: its epilog would call Enroot after every
 # job, and Slurm drains a node whose epilog fails, such as a node without Enroot.
 #
+# Where Pyxis and Enroot can mount an image (squashfuse) instead of unpacking it, Pyxis does so for containers without a name.
+#
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
 #   TRAINING_ROOT. Safe to run again.
 # Required: no
@@ -108,10 +110,18 @@ allow_user_namespaces() {
 has_enroot() { [[ -e $TRAINING_ROOT/usr/bin/enroot ]]; }
 has_pyxis() { [[ -e $TRAINING_ROOT$PLUGIN ]]; }
 
+# Enroot 3 would need fuse-overlayfs, too. An older Pyxis refuses the setting, and every step with it.
+can_mount() {
+  local version
+  command -v squashfuse >/dev/null && grep -qs use_squashfuse "$TRAINING_ROOT$PLUGIN" &&
+    version="$(enroot version 2>/dev/null)" && [[ $version != [0-3].* ]]
+}
+
 configure_node() {
   local pyxis
   pyxis="$(example pyxis/pyxis.conf)"
   pyxis="${pyxis:-required $PLUGIN runtime_path=/run/pyxis}"
+  if [[ $pyxis != *use_squashfuse=* ]] && can_mount; then pyxis+=" use_squashfuse=1"; fi
   if has_pyxis; then put "$OWN" <<<"$pyxis"; else rm -f "$OWN"; fi
 }
 

@@ -61,6 +61,7 @@ class Job:
             "RUN_DIR": str(root / "run"),
             "TRAINING_SHARED": str(self.shared),
             "TRAINING_VENVS": str(self.shared / "venvs"),
+            "TRAINING_ETC": str(root),
             "TRAINING_REHEARSAL": "1",
             "SLURM_JOB_ID": "7",
             "SLURM_JOB_NUM_NODES": "2",
@@ -119,6 +120,15 @@ def test_two_jobs_import_an_image_once(job: Job) -> None:
     image.write_bytes(b"hsqs another one")
     assert "computing the digest" in job.run()[1]
     assert job.options()[1] == f"sha256:{hashlib.sha256(image.read_bytes()).hexdigest()}"
+
+
+def test_a_mounted_image_has_no_name(job: Job) -> None:
+    """Pyxis unpacks the image of a container with a name, and mounts that of another."""
+    for setting, says in (("", "each node unpacks its image"), (" use_squashfuse=1", "its image is mounted")):
+        (job.root / "pyxis.conf").write_text(f"required spank_pyxis.so{setting}\n")
+        code, output = job.run()
+        assert (code, says in output) == (0, True), output
+        assert any("--container-name" in option for option in job.options()) == (not setting)
 
 
 def test_a_cancelled_import_blames_no_image(job: Job) -> None:
