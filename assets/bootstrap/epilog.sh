@@ -107,7 +107,8 @@ clean() {
   mkdir -p "$RUN/view"
   for folder in /dev/shm /tmp /var/tmp; do remove_files "$folder" "$before"; done
   if [[ -n $disk ]]; then
-    remove_files "$disk" "$before" ! -path "./venvs-$SLURM_JOB_UID/*" ! -path './enroot/data/*' ! -path './enroot/cache/*'
+    remove_files "$disk" "$before" '(' ! -path "./venvs-$SLURM_JOB_UID/*" -o -name '*.sbcast' ')' \
+      ! -path './enroot/data/*' ! -path './enroot/cache/*'
   fi
   remove_ipc "$before"
   for folder in "$TRAINING_ROOT/var" ${disk:+"$disk"}; do (shrink_kept "$folder"); done

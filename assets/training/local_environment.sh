@@ -7,8 +7,8 @@
 # Reads: LOCAL_ENVIRONMENT (auto: jobs of LOCAL_FROM_NODES nodes or more; yes; no), SLURM_JOB_NUM_NODES, SLURM_JOB_ID,
 #   START_NUMBER, SCRATCH (the folder of the local disks, from the partition's file; without it the environment
 #   stays shared).
-# Writes: ENVIRONMENT.SUM.tar beside the shared environment; $SCRATCH/venvs-UID/NAME.SUM, once a node for each content;
-#   $SCRATCH/venvs-UID/scripts/JOB-START, once a node for each start.
+# Writes: ENVIRONMENT.SUM.tar beside the shared environment, and its path to $RUN_DIR/archives (broadcast.sh);
+#   $SCRATCH/venvs-UID/NAME.SUM, once a node for each content; $SCRATCH/venvs-UID/scripts/JOB-START, once a node for each start.
 
 readonly LOCAL_FROM_NODES=16
 
@@ -35,13 +35,23 @@ archive_environment() {
   local environment_archive
   if ! local_environment_is_wanted; then return; fi
   environment_archive="$(local_environment_archive "$1")" || return 1
-  if [[ -f $environment_archive ]]; then return; fi
+  if [[ -f $environment_archive ]]; then
+    note_archive "$environment_archive"
+    return
+  fi
   environment_log "packing $1 for the local disks of ${SLURM_JOB_NUM_NODES:-1} nodes"
   rm -f "$1".*.tar "$1".tar.partial
-  if ! tar --create --file "$1.tar.partial" --directory "$1" . || ! mv "$1.tar.partial" "$environment_archive"; then
+  if tar --create --file "$1.tar.partial" --directory "$1" . && mv "$1.tar.partial" "$environment_archive"; then
+    note_archive "$environment_archive"
+  else
     rm -f "$1.tar.partial"
     environment_log "$1 could not be packed, so the nodes use the shared folder"
   fi
+}
+
+# note_archive ARCHIVE: tells job.slurm what its nodes will unpack; this may be a container.
+note_archive() {
+  if [[ -n ${RUN_DIR:-} ]]; then printf '%s\n' "$1" >>"$RUN_DIR/archives"; fi
 }
 
 # local_environment VENV: prints the environment on this node's disk, and unpacks it if it is missing. Prints VENV if this
@@ -54,6 +64,7 @@ local_environment() {
     return
   fi
   environment_folder="$(local_folder)/$(basename "$environment_archive" .tar)"
+  if [[ -f $environment_folder.tar ]]; then environment_archive="$environment_folder.tar"; fi # broadcast.sh
   # The folder of the local disks is open to all users.
   if environment_is_safe "$environment_folder" && environment_paths_are_safe inside "$environment_archive" &&
     unpack_environment "$1" "$environment_archive" "$environment_folder"; then
@@ -119,7 +130,7 @@ unpack_environment() {
       tar --extract --file "$2" --directory "$3.partial" --no-same-owner &&
       # Programs start with the path of the environment's Python.
       find "$3.partial/bin" -type f -size -64k -exec sed -i "1,3s|$1/bin/|$3/bin/|" {} + &&
-      mv -T "$3.partial" "$3" && exit
+      mv -T "$3.partial" "$3" && rm -f "$3.tar" && exit
     rm -rf "$3.partial"
     exit 1
   ) 9>"$3.lock" >&2

@@ -21,7 +21,7 @@ export THIS_JOB="${SLURM_JOB_ID:-}"
 if [[ -n $THIS_JOB && ${SLURM_ARRAY_JOB_ID:-} == "$THIS_JOB" ]]; then THIS_JOB+="_$SLURM_ARRAY_TASK_ID"; fi
 
 # A job has the job.slurm of its submission, and the other files of the newest deploy.
-if [[ ${job_script:-} != 3 ]]; then
+if [[ ${job_script:-} != 4 ]]; then
   printf 'job.slurm of this job is of another version than %s: it continues as %s/job.slurm\n' "${BASH_SOURCE[0]}" "$training" >&2
   exec bash "$training/job.slurm" "$@"
 fi

@@ -75,13 +75,13 @@ leave "$A"; leave "$B"
 install -d -m 1777 "$disk/enroot/"{,cache,tmp}
 as "$B" mkdir -p "$disk/venvs-$B/in-use"
 as "$A" mkdir -p "$disk/venvs-$A/oldest/bin" "$disk/enroot/"{cache,tmp}/"user-$A"
-sleep 0.02; as "$A" mkdir "$disk/venvs-$A/kept"
+sleep 0.02; as "$A" mkdir "$disk/venvs-$A/kept"; as "$A" touch "$disk/venvs-$A/image.sqsh.17.sbcast"
 run epilog 17 "$A"; run epilog 18 "$A"
 left "$B" | cat "$ROOT/judged" - | paste -s -d " "
 find "$disk" /tmp -xdev -uid "$A" -printf '%P '
 """
     counts, rest = run(node, script).splitlines()
-    assert counts == "28 3 6 0 22 3"  # after the first job, after the last, of the other user
+    assert counts == "29 3 6 0 22 3"  # after the first job, after the last, of the other user
     kept = "enroot/cache/user-54321 venvs-54321 venvs-54321/kept next shared shared/checkpoint"
     assert sorted(rest.split()) == sorted(kept.split())
 

@@ -16,7 +16,7 @@ START = f"""\
 {JOB}
 NNODES=2 NODES=n-1,n-2 training="$1" workload=mine start_step=0
 source {TRAINING}/job_settings.sh
-job_script=3
+job_script=4
 source {TRAINING}/restarts.sh
 source "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
 note_start

@@ -220,3 +220,24 @@ def test_large_jobs_run_scripts_of_local_disks(tmp_path: Path) -> None:
     assert (own / "tiny" / "beside.py").read_text() == "", "a start keeps the scripts with which it began"
     again = job.run(STARTED, **RANK, START_NUMBER="1")
     assert str(job.local / "scripts" / "7-1" / "tiny") in again.stdout
+
+
+def test_a_node_says_whether_it_takes_a_file(tmp_path: Path) -> None:
+    """It completes what sbcast has sent; an environment that was unpacked stands for its archive."""
+    job = Job(tmp_path)
+
+    def said(name: str = "tiny.1.tar", size: int = 5) -> str:
+        take = f'bash "{TRAINING}/broadcast.sh" take {name} {size}'
+        return job.run(take, SLURM_JOB_ID="7", SLURMD_NODENAME="n1").stdout
+
+    assert said() == "n1 lacks\n"
+    (job.local / "tiny.1.tar.7.sbcast").write_text("half")
+    assert said() == "n1 lacks\n"
+    (job.local / "tiny.1.tar.7.sbcast").write_text("whole")
+    assert said() == said() == "n1 has\n"
+    assert [path.name for path in job.local.iterdir()] == ["tiny.1.tar"]
+    (job.local / "tiny.1").mkdir()
+    assert said(size=10**15) == "n1 has\n"
+    assert said("image.sqsh", 10**15) == f"n1 has no room for it in {job.scratch}\n"
+    job.local.chmod(0o777)
+    assert said("image.sqsh") == f"n1 has no folder of yours in {job.scratch}\n"

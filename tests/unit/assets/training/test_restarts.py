@@ -19,7 +19,7 @@ report() {{ log "the report"; }}
 find_python() {{ command -v python3; }}
 scontrol() {{ if [[ $2 == hostlist ]]; then echo "$3"; else log "scontrol $*"; fi; }}
 squeue() {{ :; }}
-training=/fsx/training job_script=3 workload=tiny run=mine MAX_RESTARTS=${{MAX_RESTARTS:-3}}
+training=/fsx/training job_script=4 workload=tiny run=mine MAX_RESTARTS=${{MAX_RESTARTS:-3}}
 SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=7 SLURMD_NODENAME=n1
 source "{TRAINING}/restarts.sh"
 well=(n1 n2) wanted=2 least=2 NODES=n1,n2

@@ -230,7 +230,7 @@ def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
         log() { echo "$*"; }
         run=mine workload=tiny SLURM_JOB_NUM_NODES=2
         source "$training/environment.sh"
-        job_script=3
+        job_script=4
         source "$training/restarts.sh"
         check_restart
         echo "starts from step $START_STEP"
