@@ -210,11 +210,24 @@ def about_saves(saves: Saves, storage: Lustre, mend: str) -> Iterator[str]:
         )
 
 
-def about_image(nodes: int, storage: Lustre) -> str:
-    """Return the sentence about an image that each node reads."""
+def image_readers(nodes: int, *, have_disks: bool) -> int:
+    """Return how many nodes read an image: with local disks one, and Slurm passes it on to the others."""
+    return 1 if have_disks else nodes
+
+
+def readers_of(settings: Settings) -> int:
+    """Return how many nodes of the first queue read an image from shared storage."""
+    return image_readers(settings.nodes, have_disks=bool(settings.size.nvme_gb))
+
+
+def about_image(readers: int, storage: Lustre) -> str:
+    """Return the sentence about an image that so many nodes read from the file system."""
+    took = f"{duration(storage.image_s(readers))} at the {storage.read_mbps:,.0f} MB/s of Lustre's network"
+    image = f"an image or environment of {IMAGE_BYTES / 1e9:.0f} GB (assumed)"
+    if readers == 1:
+        return f"one node reads {image} in {took}, and Slurm passes it on to the local disks of the others"
     return (
-        f"{nodes} nodes that each read an image or environment of {IMAGE_BYTES / 1e9:.0f} GB (assumed) take "
-        f"{duration(storage.image_s(nodes))} at the {storage.read_mbps:,.0f} MB/s of Lustre's network; "
+        f"{readers} nodes without local disks that each read {image} take {took}; "
         "-c image=build brings environments in the AMI"
     )
 
@@ -254,7 +267,7 @@ def about_storage(
             said.append(about_expected(settings, saves))
         if saves:
             said += about_saves(saves, storage, sufficient_flags(saves, settings))
-        said.append(about_image(settings.nodes, storage))
+        said.append(about_image(readers_of(settings), storage))
     return (*said, *filter(None, (about_head_node(settings, config),)))
 
 

@@ -19,6 +19,7 @@ from training_cluster.sizing import (
     efa_step_gib,
     grow_command,
     grown_gib,
+    image_readers,
 )
 
 
@@ -31,7 +32,7 @@ def check_sizes(
         answer: JSON that the workload's check_job returned: its checkpoints, or null.
         facts: environment of the jobs of these nodes (cluster/job_environment.py).
         nodes: number of nodes of the job.
-        reads_image: True if each node reads a container image.
+        reads_image: True if the nodes run a container image.
 
     Raises:
         OpsError: the file system is too small.
@@ -58,6 +59,7 @@ def check_sizes(
         notes.append(
             f"Lustre has {free / GIB:,.0f} GiB free: make room, or a new run ends before its first step"
         )
-    if reads_image and storage.image_s(nodes) > LONG_START_S:
-        notes.append(about_image(nodes, storage))
+    readers = image_readers(nodes, have_disks=bool(facts.get("SCRATCH")))
+    if reads_image and storage.image_s(readers) > LONG_START_S:
+        notes.append(about_image(readers, storage))
     return tuple(notes)

@@ -21,6 +21,7 @@ from training_cluster.sizing import (
     grown_gib,
     lustre,
     lustre_of,
+    readers_of,
     sufficient_flags,
 )
 from training_cluster.stack_names import STORAGE_STACK
@@ -43,8 +44,8 @@ def check_sizes(settings: Settings, existing: ExistingNetwork, client: ClientOf)
             otherwise="warning",
             mend=mend,
         )
-    if storage and storage.image_s(settings.nodes) > LONG_START_S:
-        mend, words = "-c image=build", about_image(settings.nodes, storage)
+    if storage and storage.image_s(readers_of(settings)) > LONG_START_S:
+        mend, words = "-c image=build", about_image(readers_of(settings), storage)
         yield Finding(check="Lustre: images", found=words, verdict="warning", mend=mend)
     if words := about_head_node(settings, config_before_deploy(settings)):
         found, _, mend = words.partition(" type ")

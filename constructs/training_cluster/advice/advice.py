@@ -22,6 +22,7 @@ from training_cluster.sizing import (
     about_saves,
     expected_saves,
     lustre_of,
+    readers_of,
     sufficient_flags,
 )
 
@@ -66,6 +67,17 @@ def _image(settings: Settings) -> Iterator[Advice]:
             "clusters of this recipe and os share it, so give each the same workloads. The AMI's id is in "
             f"the SSM parameter {image_parameter(settings)}. What it will hold: trainctl image-plan "
             f"{family.name}. To use your own AMI: -c image=ami-...",
+            warns=False,
+        )
+
+
+def _metrics(settings: Settings) -> Iterator[Advice]:
+    if settings.metrics != "cloudwatch" and settings.node_image != "build":
+        yield Advice(
+            id="exporter-at-start",
+            text=f"metrics={settings.metrics} with image={settings.node_image}: a node whose image lacks "
+            "node_exporter installs it over the internet at its start, and has no metrics if it cannot. To "
+            "have it in the image: -c image=build",
             warns=False,
         )
 
@@ -200,8 +212,8 @@ def _sizes(settings: Settings, config: Rendered) -> Iterator[Advice]:
             text=f"{'; '.join(said)}. For your own model: trainctl price titan --set SIZE=...",
             warns=not storage.suffices(saves, share=1),  # the next save comes before this one ends
         )
-    if storage and storage.image_s(settings.nodes) > LONG_START_S:
-        yield Advice(id="lustre-starts", text=about_image(settings.nodes, storage))
+    if storage and storage.image_s(readers_of(settings)) > LONG_START_S:
+        yield Advice(id="lustre-starts", text=about_image(readers_of(settings), storage))
 
 
 def _spot(settings: Settings, config: Rendered) -> Iterator[Advice]:
@@ -290,7 +302,7 @@ def _idle_cost(settings: Settings, config: Rendered) -> Iterator[Advice]:
 
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
-    *(_flags_file, _image, _placement_group, _system, _zone),
+    *(_flags_file, _image, _metrics, _placement_group, _system, _zone),
     *(_scratch, _lustre_efa, _login),
 )
 _OF_CONFIG = (_sizes, _head_node, _spot, _static_fleet, _own_roles, _closed_ports, _idle_cost)

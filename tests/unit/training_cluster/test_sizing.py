@@ -131,6 +131,6 @@ def test_storage_is_described_without_a_job() -> None:
     assert save.startswith("a save takes 8 min at 293 MB/s, 27% of the 30 min")
     assert aim == "for saves in 5% of the time"
     assert free == "or, at no cost, CHECKPOINT_EVERY=..."
-    assert image.startswith("2 nodes that each read an image or environment of 20 GB (assumed)")
+    assert image.startswith("one node reads an image or environment of 20 GB (assumed) in 27 s")
     assert said(fsx_id="fs-0123456789abcdef0") == ["fsx_id=fs-0123456789abcdef0"]
     assert [duration(each) for each in (119, 121, 7199, 7201)] == ["119 s", "2 min", "120 min", "2.0 h"]

@@ -50,7 +50,7 @@ def test_a_large_model_says_what_to_type(call: Call) -> None:
     assert "trainctl submit refuses it" in said
     assert "a save takes 48 min at 293 MB/s, " in said
     assert "for saves in 5% of the time: -c fsx_gib=" in said
-    assert "64 nodes that each read an image or environment of 20 GB (assumed) take 28 min" in said
+    assert "one node reads an image or environment of 20 GB (assumed) in 27 s" in said
 
 
 def test_the_command_says_days_and_usd(call: Call) -> None:

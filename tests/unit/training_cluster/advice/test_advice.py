@@ -28,6 +28,9 @@ family=trn1 os=ubuntu2204
 family=trn1n
 family=trn2
 nodes=600
+family=m6i nodes=600
+metrics=prometheus
+metrics=prometheus image=build
 nodes=600 head_node_type=m6i.8xlarge
 nodes=4096 cpu_queue=on home=efs fsx_id=fs-0123456789abcdef0
 family=p5 nodes=1250
