@@ -5,12 +5,12 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log and use_nodes and step_on of nodes.sh, and its
 #   variables RUN_DIR, CONTAINER_FILE, CONTAINER_DIGEST, container_options. Run by: job.slurm through srun, on each node:
-#   broadcast.sh take NAME BYTES
+#   broadcast.sh take NAME BYTES | send FILE NAME
 # Reads: $RUN_DIR/archives, which local_environment.sh writes; SCRATCH (the folder of the local disks).
 # Writes: $SCRATCH/venvs-UID/NAME: ENVIRONMENT.SUM.tar, IMAGE.DIGEST.sqsh; until it is whole, NAME.JOB.sbcast (epilog.sh removes
 #   what is left of it).
 #
-# sbcast sends to all nodes of the allocation, writes as the user, and ends at the first block that a node does not take. A copy of
+# sbcast sends to all nodes of a step, writes as the user, and ends at the first block that a node does not take. A copy of
 # the right size is whole, since blocks come in order, and Slurm checks a hash of each message (hash/k12).
 
 declare -A given=() # "NAME NODE" for each node that has a file
@@ -45,11 +45,11 @@ broadcast() {
   if [[ -z $why ]]; then
     clock
     began=now
-    if said="$(sbcast --force --send-libs=no "$1" "$SCRATCH/venvs-$EUID/$2.$SLURM_JOB_ID.sbcast" 2>&1 </dev/null)"; then
+    if said="$("${each_node[@]}" bash "$training/broadcast.sh" send "$1" "$2" 2>&1 </dev/null)"; then
       take "$2" "$bytes"
       clock
     else
-      why="${said##*$'\n'}"
+      why="${said%%$'\n'*}"
     fi
   fi
   if [[ -z $why ]] && all_have "$2"; then
@@ -86,7 +86,7 @@ take_here() {
   local -r part="$1.$SLURM_JOB_ID.sbcast"
   local said=lacks
   if ! cd "$(local_folder)" || ! environment_is_safe "$PWD"; then
-    said="has no folder of yours in $SCRATCH"
+    said="has no folder of your own in $SCRATCH"
   else
     if [[ $(stat --format %s "$part" 2>/dev/null) == "$2" ]]; then mv -T "$part" "$1"; fi
     if [[ -d ${1%.tar} || $(stat --format %s "$1" 2>/dev/null) == "$2" ]]; then
@@ -98,8 +98,18 @@ take_here() {
   printf '%s %s\n' "$SLURMD_NODENAME" "$said"
 }
 
-if [[ ${1:-} == take && ${BASH_SOURCE[0]} == "$0" ]]; then
+# send FILE NAME: sends a file to the nodes of this step, from one of them. A node of the job that is silent, and that Slurm
+# does not yet hold for lost, is not among them.
+send() {
+  if ((SLURM_PROCID)); then return; fi
+  sbcast --force --send-libs=no "--jobid=$SLURM_JOB_ID.$SLURM_STEP_ID" "$1" "$SCRATCH/venvs-$EUID/$2.$SLURM_JOB_ID.sbcast"
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   # shellcheck source=assets/training/environment.sh
   source "$(dirname "$0")/environment.sh"
-  take_here "${@:2}"
+  case $1 in
+    take) take_here "${@:2}" ;;
+    send) send "${@:2}" ;;
+  esac
 fi

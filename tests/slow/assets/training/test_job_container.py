@@ -68,7 +68,9 @@ def settings(training: Training, run: str) -> dict[str, str]:
 
 
 def test_a_workload_trains_in_a_container(training: Training, image: Path) -> None:
-    said = training.run("inside", MAX_STEPS="8")
+    said = training.run("inside", MAX_STEPS="8", SCRATCH="/tmp")
+    digest = hashlib.sha256(image.read_bytes()).hexdigest()
+    assert f"copied {image} (" in said, "each node has a /tmp of its own, and finds the image there"
     seen = (training.run_dir("inside") / "seen").read_text().splitlines()
     # The root is the image's; all owners but the user are nobody, of whom root is none here.
     assert seen[0] == str(os.getuid())
@@ -82,7 +84,6 @@ def test_a_workload_trains_in_a_container(training: Training, image: Path) -> No
     rows = training.metrics("inside")
     assert [row["step"] for row in rows] == list(range(1, 9))
     assert {row["world_size"] for row in rows} == {2}
-    digest = hashlib.sha256(image.read_bytes()).hexdigest()
     kept = settings(training, "inside")
     assert kept["CONTAINER_IMAGE"] == kept["CONTAINER_FILE"] == str(image)
     assert kept["CONTAINER_DIGEST"] == f"sha256:{digest}"

@@ -240,4 +240,4 @@ def test_a_node_says_whether_it_takes_a_file(tmp_path: Path) -> None:
     assert said(size=10**15) == "n1 has\n"
     assert said("image.sqsh", 10**15) == f"n1 has no room for it in {job.scratch}\n"
     job.local.chmod(0o777)
-    assert said("image.sqsh") == f"n1 has no folder of yours in {job.scratch}\n"
+    assert said("image.sqsh") == f"n1 has no folder of your own in {job.scratch}\n"
