@@ -45,7 +45,7 @@ broadcast() {
   if [[ -z $why ]]; then
     clock
     began=now
-    if said="$("${each_node[@]}" bash "$training/broadcast.sh" send "$1" "$2" 2>&1 </dev/null)"; then
+    if said="$("${each_node[@]}" --wait=0 bash "$training/broadcast.sh" send "$1" "$2" 2>&1 </dev/null)"; then
       take "$2" "$bytes"
       clock
     else
@@ -91,7 +91,7 @@ take_here() {
     if [[ $(stat --format %s "$part" 2>/dev/null) == "$2" ]]; then mv -T "$part" "$1"; fi
     if [[ -d ${1%.tar} || $(stat --format %s "$1" 2>/dev/null) == "$2" ]]; then
       said=has
-    elif (($(df --output=avail --block-size=1 . | tail -n 1) < $2)); then
+    elif (($(df --output=avail --block-size=1 . | tail -n 1) < 4 * $2)); then # an image unpacks to two to three times its size
       said="has no room for it in $SCRATCH"
     fi
   fi

@@ -70,6 +70,9 @@ def test_prices_and_time_are_as_asked() -> None:
     assert [line[:2] for line in words] == [["head", "-"], ["gpu", "p4d"], ["cpu", "m6i-16xlarge"]]
     assert all(float(usd) > 0 for *_, usd in words)
     default, prometheus = read_settings({}), read_settings({"metrics": "prometheus"})
-    assert bootstrap_budget_s(prometheus) == bootstrap_budget_s(default) + 60
+    assert bootstrap_budget_s(prometheus) == bootstrap_budget_s(default) + 110 + 60
+    built = {"image": "build"}
+    of_built = bootstrap_budget_s(read_settings(built))
+    assert bootstrap_budget_s(read_settings(built | {"metrics": "prometheus"})) == of_built + 60
     assert not default.head_node_sends and not prometheus.head_node_sends, "its alerts go nowhere"
     assert read_settings({"metrics": "prometheus", "alarm_email": "me@example.com"}).head_node_sends
