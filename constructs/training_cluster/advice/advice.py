@@ -9,6 +9,7 @@ from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.family import Family
 from training_cluster.cluster.fleet import compute_nodes
+from training_cluster.cluster.lustre_client import lustre_interfaces, usual_interfaces
 from training_cluster.cluster.nodes import Rendered, login_pools
 from training_cluster.flags.file import replaced_flags
 from training_cluster.flags.settings import Settings
@@ -180,24 +181,29 @@ def _scratch(settings: Settings) -> Iterator[Advice]:
         )
 
 
-# EFA to Lustre requires Nitro v4 or later, and no trn2 (FSx for Lustre guide, "Configuring EFA clients").
-# These are Nitro v3 (EC2's instance types guide, "Instance family summary"); p3dn is older, unconfirmed.
-_LUSTRE_OVER_TCP = frozenset({"p3dn", "p4d", "p4de", "g5", "trn2"})
-
-
-def _lustre_efa(settings: Settings) -> Iterator[Advice]:
+def _lustre_efa(settings: Settings, config: Rendered) -> Iterator[Advice]:
     if settings.fsx_efa == "off":
         return
-    able = settings.size.efa and settings.family not in _LUSTRE_OVER_TCP
-    why = (
-        "nodes reach it over EFA when each has run AWS's configure-efa-fsx-lustre-client (FSx for Lustre "
-        'guide, "Configuring EFA clients"; on Ubuntu with Linux 6.8 or later) before /fsx is mounted, which '
-        "this app does not do: they reach it over TCP"
-        if able
-        else f"{settings.compute_type} reaches it over TCP only: EFA to Lustre requires an EFA instance type "
-        "of Nitro v4 or later, and no trn2"
-    )
-    yield Advice(id="lustre-efa", text=f"fsx_efa=on: {why}")
+    usual, limits = usual_interfaces(config, settings), load_base().lustre_efa
+    for queue, count in lustre_interfaces(config, settings).items():
+        if not usual[queue]:
+            why = (
+                "over TCP only: EFA to Lustre requires an instance type with EFA of Nitro v4 or later, no "
+                "trn2, in the zone of the file system"
+            )
+        else:
+            of = f" of {usual[queue]}" if count < usual[queue] else ""
+            why = (
+                f"with {count}{of} EFA interfaces a node, if the image has Lustre's module for EFA (Ubuntu: "
+                f"with Linux 6.8 or later), else over TCP. FSx accepts {limits.most_connections} interfaces "
+                "of all nodes. It has not run on AWS: trainctl verify --nodes 1 shows what a node uses"
+            )
+        yield Advice(
+            id=f"lustre-efa-{queue}",
+            text=f"fsx_efa=on: queue {queue} reaches Lustre {why}",
+            # A queue without EFA, such as that for data, in addition to one with it.
+            warns=bool(usual[queue]) or not any(usual.values()),
+        )
 
 
 def _sizes(settings: Settings, config: Rendered) -> Iterator[Advice]:
@@ -303,6 +309,6 @@ def _idle_cost(settings: Settings, config: Rendered) -> Iterator[Advice]:
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
     *(_flags_file, _image, _metrics, _placement_group, _system, _zone),
-    *(_scratch, _lustre_efa, _login),
+    *(_scratch, _login),
 )
-_OF_CONFIG = (_sizes, _head_node, _spot, _static_fleet, _own_roles, _closed_ports, _idle_cost)
+_OF_CONFIG = (_lustre_efa, _sizes, _head_node, _spot, _static_fleet, _own_roles, _closed_ports, _idle_cost)

@@ -80,6 +80,14 @@ class LoginNode(Strict):
     grace_min: int = Field(ge=3, le=120, description="minutes that people have when a login node goes")
 
 
+class LustreEfa(Strict):
+    """Limits of EFA between nodes and Lustre."""
+
+    without: tuple[str, ...] = Field(description="families with EFA that reach Lustre over TCP only")
+    most_connections: int = Field(gt=0, description="of all clients to one file system; one an interface")
+    most_interfaces: int = Field(gt=0, description="of one node")
+
+
 class AccountingDatabase(Strict):
     """Smallest and largest size of Slurm's accounting database, in Aurora capacity units."""
 
@@ -102,6 +110,7 @@ class Base(Strict):
     shared_dir: str
     efs_dir: str
     links: dict[str, str]
+    lustre_efa: LustreEfa
     accounting_database: AccountingDatabase
     prices: Prices
     quotas: Quotas
@@ -129,7 +138,7 @@ def _facts(path: Path) -> dict[str, Any]:
 _MODELS = (
     *(Accelerator, Size, EnvironmentVariable, NcclFloor, Family),
     *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, ImageRecipe),
-    *(AccountingDatabase, Price, Prices, Quota, VcpuQuota, Quotas, Base),
+    *(LustreEfa, AccountingDatabase, Price, Prices, Quota, VcpuQuota, Quotas, Base),
 )
 _KEYS = sorted({field.alias or name for model in _MODELS for name, field in model.model_fields.items()})
 

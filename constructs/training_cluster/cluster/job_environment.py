@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.family import EnvironmentVariable
+from training_cluster.cluster.lustre_client import lustre_interfaces
 from training_cluster.cluster.nodes import USERS_PREFIX, Rendered, has_users
 from training_cluster.cluster.queues import capacity_of, scratch_of, types_of
 from training_cluster.flags.settings import Settings
@@ -17,7 +18,7 @@ def render_job_environments(config: Rendered, settings: Settings) -> dict[str, s
 
     Args:
         config: the final cluster config.
-        settings: flags, for what the config lacks: workloads, the new Lustre's throughput, mail.
+        settings: flags, for what the config lacks: workloads, the new Lustre's throughput and EFA, mail.
     """
     shared = lustre_of(settings)
     of_all = {
@@ -25,11 +26,14 @@ def render_job_environments(config: Rendered, settings: Settings) -> dict[str, s
         "SHARED_READ_MBPS": int(shared.read_mbps) if shared else "",
     }
     workloads = {each.name: " ".join(each.workloads) for each in settings.all_queues}
+    interfaces = lustre_interfaces(config, settings)
     more = f"export JOB_TOPIC='{jobs_topic(settings.cluster_name)}'\n" if settings.job_emails else ""
     if has_users(config):
         more += f'export TRAINING_UPLOADS="{USERS_PREFIX}/${{SLURM_JOB_USER-}}"\n'
     return {
-        name: _render(queue, of_all | {"WORKLOADS": workloads[name]})
+        name: _render(
+            queue, of_all | {"WORKLOADS": workloads[name], "LUSTRE_EFA_INTERFACES": interfaces[name]}
+        )
         + more
         + (_SHARED if queue.get("CustomSlurmSettings", {}).get(ONE_USER) == "NO" else "")
         for queue in config["Scheduling"]["SlurmQueues"]
@@ -73,7 +77,7 @@ FACTS = (
     *("ACCELERATOR_MEMORY_GIB", "ACCELERATOR_PEAK_TFLOPS", "MIXED_PRECISION", "COMPUTE_CAPABILITY"),
     *("NETWORK_GBPS", "NCCL_FLOORS"),
     *("CAPACITY", "SHARED_MBPS", "SHARED_READ_MBPS", "PLACEMENT_GROUP", "IMAGE_RECIPE", "WORKLOADS"),
-    *("EFA_INTERFACES", "SCRATCH"),
+    *("EFA_INTERFACES", "LUSTRE_EFA_INTERFACES", "SCRATCH"),
 )
 """Variables of every partition, in their order; they replace a job's own, except MIXED_PRECISION."""
 

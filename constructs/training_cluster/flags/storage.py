@@ -52,9 +52,10 @@ class StorageFlags(BaseModel):
     )
     fsx_efa: Literal["off", "on"] = flag(
         "off",
-        description="on: the Lustre file system can be reached over EFA, too. Nodes of this app reach it "
-        "over TCP: they do not run AWS's configure-efa-fsx-lustre-client. For its life; a multiple of 4800 "
-        "GiB at 1000 MB/s a TiB, 9600 at 500, 19200 at 250, 38400 at 125.",
+        description="on: nodes reach the Lustre file system over EFA, others over TCP: with an EFA type of "
+        "Nitro v4 or later, no trn2, and an image with Lustre's module for EFA. At most 1024 interfaces of "
+        "all nodes. It has not run on AWS. For its life; a multiple of 4800 GiB at 1000 MB/s a TiB, 9600 at "
+        "500, 19200 at 250, 38400 at 125.",
         refused_with="fsx_id",
     )
     efs_id: str | None = id_flag(
