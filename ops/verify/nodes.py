@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ops.report.record import Run
 from ops.report.source import read_on_cluster
-from ops.verify import people
+from ops.verify import lustre, people
 from ops.verify.check import Check, Result
 from ops.verify.node_jobs import JobSeen, remove_runs, run_job
 from ops.verify.scene import Scene, UnseenError
@@ -208,6 +208,7 @@ NODE_CHECKS = (
         look=_gives_gpus_to_containers,
         only_on_aws=True,
     ),
+    *lustre.CHECKS,
     *people.CHECKS,
     Check(
         id="ssh-needs-job",

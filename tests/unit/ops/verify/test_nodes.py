@@ -12,7 +12,7 @@ from ops.jobs.settings import check_job_settings
 from ops.jobs.slurm import Job
 from ops.jobs.submit import Submitted, submit
 from ops.report.record import Run, Summary, Use
-from ops.verify import people
+from ops.verify import lustre, people
 from ops.verify.check import Result
 from ops.verify.node_jobs import JobSeen, run_job
 from ops.verify.nodes import NODE_CHECKS, run_node_checks
@@ -26,7 +26,9 @@ GOOD = "2 ranks\nNCCL INFO via NET/Libfabric/0\nNET/OFI Selected provider is efa
 GOOD += "all-reduce as it should be: 2 nodes, 16 ranks: 45 GB/s at 1 GiB\n"
 
 
-UNSEEN = dict.fromkeys(("scaled-down-later", *(each.id for each in people.CHECKS)), "could not look")
+UNSEEN = dict.fromkeys(
+    ("scaled-down-later", *(each.id for each in (*lustre.CHECKS, *people.CHECKS))), "could not look"
+)
 
 
 def scene_of(cluster: PlayedCluster) -> Scene:
