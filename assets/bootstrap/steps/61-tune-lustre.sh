@@ -6,9 +6,9 @@
 # there and of the EKS guide, "Optimize Amazon FSx for Lustre performance on nodes (EFA)". It has not run on Lustre.
 #
 # Options of modules and EFA interfaces apply when the modules are loaded, and ParallelCluster has mounted Lustre by now.
-# A compute node that starts runs no job yet: the step unmounts Lustre, loads the modules again, and mounts it. If that
-# fails, the node uses Lustre untuned or over TCP. Without the mount the step fails. A reboot loses parameters and
-# interfaces: units apply them after and before the mount.
+# A node that starts runs no job yet: the step unmounts Lustre, loads the modules again, and mounts it. If that fails, the
+# node uses Lustre untuned or over TCP. Without the mount the step fails. A reboot loses parameters and interfaces: units
+# apply them after and before the mount.
 #
 #   61-tune-lustre.sh               does all this
 #   61-tune-lustre.sh reload        unmounts Lustre, loads its modules, adds interfaces
@@ -16,8 +16,9 @@
 #   61-tune-lustre.sh parameters    sets the parameters
 #   61-tune-lustre.sh check         prints `NAME WANTED SEEN` for each module's option, parameter, and the interfaces
 #
-# Called by: run-steps.sh, as root; the units; `trainctl verify` (check). Environment: BUNDLE, NODE_TYPE, MOMENT, PARTITION,
+# Called by: run-steps.sh, as root; the units; `trainctl verify` (check). Environment: BUNDLE, MOMENT, PARTITION,
 #   TRAINING_ETC, TRAINING_ROOT. Safe to run again. A running node reloads nothing.
+# Nodes: ComputeFleet
 # Budget: 150 s
 set -euo pipefail
 shopt -s inherit_errexit nullglob
@@ -25,10 +26,7 @@ shopt -s inherit_errexit nullglob
 readonly ROOT="${TRAINING_ROOT:-}" ETC="${TRAINING_ETC:-/etc/training-cluster}"
 cpus="$(nproc)"
 memory_kib="$(awk '/^MemTotal:/ {print $2}' "$ROOT/proc/meminfo")"
-wanted=0 # EFA interfaces; head and login nodes use TCP
-if [[ -n ${PARTITION:-} ]]; then
-  wanted="$(source "$ETC/partitions/$PARTITION.env" && printf '%s' "${LUSTRE_EFA_INTERFACES:-0}")"
-fi
+wanted="$(source "$ETC/partitions/$PARTITION.env" && printf '%s' "${LUSTRE_EFA_INTERFACES:-0}")"
 readonly cpus memory_kib wanted
 
 # Prints options of modules, as modprobe reads them.
@@ -154,7 +152,7 @@ Description=Training Cluster: %i of the Lustre client
 [Service]
 Type=oneshot
 Environment="PATH=$PATH"
-ExecStart=/usr/bin/env PARTITION=${PARTITION:-} TRAINING_ETC=$ETC bash $BUNDLE/bootstrap/steps/61-tune-lustre.sh %i
+ExecStart=/usr/bin/env PARTITION=$PARTITION TRAINING_ETC=$ETC bash $BUNDLE/bootstrap/steps/61-tune-lustre.sh %i
 END
 for mount in "${mounts[@]}"; do
   put "$UNITS/$(systemd-escape --path --suffix=mount "$mount").d/training-cluster.conf" <<END
@@ -167,7 +165,7 @@ done
 # shellcheck disable=SC2154  # of put.sh
 if [[ $changed == yes ]]; then timeout 10 systemctl daemon-reload; fi
 
-if [[ $NODE_TYPE == ComputeFleet && ${MOMENT:-start} == start && -n "$(loaded | awk '$2 != $3')" ]]; then
+if [[ $MOMENT == start && -n "$(loaded | awk '$2 != $3')" ]]; then
   # A process of its own ends at its first error.
   if ! timeout 60 bash "${BASH_SOURCE[0]}" reload; then
     printf 'the options or interfaces of Lustre could not be applied: see the line above\n' >&2

@@ -64,7 +64,7 @@ def lustre_efa(**flags: str) -> dict[str, tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(("type_", "interfaces"), AWS["interfaces"].items())
-def test_nodes_have_as_many_efa_interfaces_as_aws_gives(type_: str, interfaces: int) -> None:
+def test_nodes_have_the_efa_interfaces_of_aws(type_: str, interfaces: int) -> None:
     found = lustre_efa(family=type_.partition(".")[0], instance_type=type_, nodes="2")
     assert found["gpu"] == (str(interfaces), True)
 
