@@ -22,6 +22,7 @@ from saving import Saving, resume
 from settings import Prepared, Settings, Shape, highest_learning_rate
 from trainkit import network
 from trainkit.data.shards import Manifest
+from trainkit.local_checkpoints import LocalCheckpoints
 from trainkit.run import outcome, process_group, stacks
 from trainkit.run.finite import check_finite
 from trainkit.run.mfu import flops_per_token
@@ -98,8 +99,9 @@ def train_steps(
     stop = Stop()
     tokens_a_step = run.world_size * settings.gradient_accumulation * settings.batch_size * rank.shape.context
     highest = highest_learning_rate(settings, rank.prepared.weights)
-    first, tokens = resume(rank, model, optimizer)
-    saving = Saving(rank, model, optimizer)
+    local = LocalCheckpoints(run, every=settings.checkpoint_local_every, is_sharded=False)
+    first, tokens = resume(rank, model, optimizer, local)
+    saving = Saving(rank, model, optimizer, local)
     rows = Steps(run=run, settings=settings, after=first, device=accelerator.device, flops_per_token=flops)
     record = partial(record_step, rank, rows, saving=saving, tokens_a_step=tokens_a_step)
     behind = Behind(record, ranks=run.world_size)
@@ -126,8 +128,8 @@ def train_steps(
             sums=sums,
         )
         is_due, validates = saves.due(number), settings.validates_after(number)
-        compares = sentinel.due(number)
-        stopping = behind.add(step, at_once=is_due or validates or compares)
+        compares, is_local = sentinel.due(number), local.due(number)
+        stopping = behind.add(step, at_once=is_due or validates or compares or is_local)
         if compares and not stopping:
             sentinel.compare(number)
         if is_due or stopping:
@@ -138,10 +140,15 @@ def train_steps(
             rows.saved(time.perf_counter() - started)
         if stopping:
             return number
+        if is_local:
+            started = time.perf_counter()
+            saving.save_locally(step=number, tokens=tokens)
+            rows.saved(time.perf_counter() - started, "local_save_s")
         if validates:
             validate(rank, model, rows, step=number)
     validate(rank, model, rows, step=max(first, settings.max_steps))
     saving.finish()
+    local.close()
     return None
 
 

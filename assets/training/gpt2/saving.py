@@ -19,6 +19,7 @@ from behind import Mark
 from rank import Rank
 from safetensors.torch import load_file, save_file
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from trainkit.local_checkpoints import LocalCheckpoints
 from trainkit.resuming import own_options
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import die
@@ -31,15 +32,18 @@ BY_ACCELERATE = "optimizer.bin"
 class Saving:
     """Saves during the steps, one at a time; ranks other than the first do nothing."""
 
-    def __init__(self, rank: Rank, model: Any, optimizer: Any) -> None:
+    def __init__(self, rank: Rank, model: Any, optimizer: Any, local: LocalCheckpoints) -> None:
         self._rank, self._model, self._optimizer = rank, rank.accelerator.unwrap_model(model), optimizer
         self._on_gpu = gpu = rank.accelerator.device.type == "cuda"
-        self._stager = DefaultStager(
-            StagingOptions(use_pinned_memory=gpu, use_shared_memory=False, use_non_blocking_copy=gpu)
-        )
+        options = StagingOptions(use_pinned_memory=gpu, use_shared_memory=False, use_non_blocking_copy=gpu)
+        self._stager = DefaultStager(options)
+        self._local = local
+        # A copy of its own, since a save to the shared file system may take minutes.
+        self._local_stager = DefaultStager(options)
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._copied: Future[Any] = self._thread.submit(dict)
         self._written: Future[Any] = self._copied
+        self._local_copied: Future[Any] = self._copied
         optimizer.optimizer.register_step_pre_hook(self._before_update)
 
     def save(self, *, step: int, tokens: int) -> None:
@@ -49,15 +53,28 @@ class Saving:
             if self._rank.run.is_first:
                 self._begin(step, tokens)
 
+    def save_locally(self, *, step: int, tokens: int) -> None:
+        """Begin to save the state to the nodes' own disks; every rank calls it."""
+        if self._local.writes:
+            self._local_copied = self._copy(self._local_stager)
+        progress = self._progress(step, tokens)
+        self._local.save(step, self._local_copied, lambda folder, state: write_state(folder, state, progress))
+
     def finish(self) -> None:
         """Wait until what was saved has its name, or die if that fails; every rank calls it."""
         with process_group.patient(self._rank.run, "saving"):
             self._written.result()
+            self._local.finish()
 
     def _begin(self, step: int, tokens: int) -> None:
+        progress = self._progress(step, tokens)
+        self._copied = self._copy(self._stager)
+        self._written = self._thread.submit(self._write, self._copied, progress)
+
+    def _progress(self, step: int, tokens: int) -> dict[str, Any]:
         rank = self._rank
         scaler = rank.accelerator.scaler
-        progress = {
+        return {
             "step": step,
             "tokens": tokens,
             "shape": dataclasses.asdict(rank.shape),
@@ -65,16 +82,19 @@ class Saving:
             "order": rank.order("train").note(),
             "scaler": scaler.state_dict() if scaler else None,
         }
+
+    def _copy(self, stager: DefaultStager) -> Future[Any]:
         # The copy has a stream of its own, which does not wait for the step.
-        Mark(rank.accelerator.device).wait()
-        self._copied = self._stager.stage(state_of(self._model, self._optimizer))
+        Mark(self._rank.accelerator.device).wait()
+        copied: Future[Any] = stager.stage(state_of(self._model, self._optimizer))
         if not self._on_gpu:  # the next step would only compete with the copy for the cores
-            self._copied.result()
-        self._written = self._thread.submit(self._write, self._copied, progress)
+            copied.result()
+        return copied
 
     def _before_update(self, *_: object) -> None:
         """Wait until the state is copied, which an update changes; dies if the save has failed."""
         self._copied.result()
+        self._local_copied.result()
         if self._written.done():
             self._written.result()
 
@@ -83,11 +103,16 @@ class Saving:
         with checkpoints.saving(rank.run), checkpoints.writing(rank.run, step, settings=settings) as folder:
             self._model.config.save_pretrained(str(folder))
             shutil.copyfile(rank.prepared.shards / "tokenizer.json", folder / "tokenizer.json")
-            (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
-            for name, tensors in copied.result().items():
-                save_file(tensors, folder / name, metadata={"format": "pt"})
-                # safetensors lets the owner alone read it; a colleague may start from these weights.
-                shutil.copymode(folder / PROGRESS, folder / name)
+            write_state(folder, copied.result(), progress)
+
+
+def write_state(folder: Path, state: dict[str, Any], progress: dict[str, Any]) -> None:
+    """Write what a start continues from."""
+    (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
+    for name, tensors in state.items():
+        save_file(tensors, folder / name, metadata={"format": "pt"})
+        # safetensors lets the owner alone read it; a colleague may start from these weights.
+        shutil.copymode(folder / PROGRESS, folder / name)
 
 
 def state_of(model: Any, optimizer: Any) -> dict[str, dict[str, torch.Tensor]]:
@@ -97,12 +122,13 @@ def state_of(model: Any, optimizer: Any) -> dict[str, dict[str, torch.Tensor]]:
     return {WEIGHTS: {name: each.detach() for name, each in own.items()}, OPTIMIZER: state}
 
 
-def resume(rank: Rank, model: Any, optimizer: Any) -> tuple[int, int]:
+def resume(rank: Rank, model: Any, optimizer: Any, local: LocalCheckpoints) -> tuple[int, int]:
     """Load the newest checkpoint; return its step and tokens, or (0, 0)."""
-    found = checkpoints.resume_from(rank.run)
+    shared = checkpoints.resume_from(rank.run)
+    found = local.restore(shared) or shared
     if found is None:
         return 0, 0
-    with checkpoints.loading(found):
+    with local.loading(found):
         progress = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
         step, tokens = int(progress["step"]), int(progress["tokens"])
         if progress["shape"] != dataclasses.asdict(rank.shape):

@@ -15,6 +15,7 @@ from trainkit.run.settings import (
     MAY_BE_ZERO,
     VALIDATION_SHARES,
     AccumulatingSettings,
+    LocalSettings,
     check_number,
     check_variable,
     family_device,
@@ -30,7 +31,7 @@ VOCAB_SIZES = range(300, 65_537)
 
 
 @dataclass(frozen=True)
-class Settings(AccumulatingSettings):
+class Settings(AccumulatingSettings, LocalSettings):
     """Settings of a run. The defaults are GPT-2 124M as nanoGPT trains it."""
 
     gpt2_layers: int = 12

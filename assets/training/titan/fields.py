@@ -10,7 +10,7 @@ from typing import Literal
 
 from texts import STREAM
 from trainkit.data.mixture import Part, parse_mixture
-from trainkit.run.settings import TrainSettings
+from trainkit.run.settings import LocalSettings, TrainSettings
 from trainkit.sizes import Choice
 from trainkit.source import ExportSettings
 
@@ -19,7 +19,7 @@ FILE = "titan.json"
 
 
 @dataclass(frozen=True)
-class Settings(TrainSettings, ExportSettings):
+class Settings(TrainSettings, LocalSettings, ExportSettings):
     """Settings that may differ between runs. Degrees of parallelism are numbers of ranks."""
 
     model: str = "llama3"

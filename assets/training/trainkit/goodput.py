@@ -21,13 +21,16 @@ class Stretch:
     first: float | None = None
     last: float | None = None
     save_s: float = 0.0
+    local_save_s: float = 0.0
     saves: int = 0
+    """Number of the shared saves, which save_s is of."""
 
-    def add(self, at: float, *, spent_s: float, save_s: float) -> None:
+    def add(self, at: float, *, spent_s: float, save_s: float, local_save_s: float = 0.0) -> None:
         """Add a row that was written at a time, after so many seconds of a step, a validation and a save."""
         self.first = at - spent_s if self.first is None else self.first
         self.last = at
         self.save_s += save_s
+        self.local_save_s += local_save_s
         self.saves += save_s > 0
 
 
@@ -47,10 +50,10 @@ def split(starts: Sequence[dict[str, Any]], stretches: Sequence[Stretch]) -> dic
         since = last_end if stays else max(begin - start["held_s"], last_end)
         first = begin if stretch.first is None else min(max(stretch.first, begin), end)
         kept = min(max(stretch.last or 0.0, first), end)
-        saving_s = min(stretch.save_s, kept - first)
+        saving_s = min(stretch.save_s + stretch.local_save_s, kept - first)
         parts["training"] += nodes * (kept - first - saving_s)
         parts["saving"] += nodes * saving_s
-        saved_s += saving_s
+        saved_s += min(stretch.save_s, saving_s)
         parts["idle nodes"] += (start["held"] - nodes) * (kept - first)
         parts["checking" if stays else "starting"] += start["held"] * (begin - since)
         parts["restarts" if stays else "starting"] += start["held"] * (first - begin)

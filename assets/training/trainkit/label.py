@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trainkit import sums
 from trainkit.sums import LABEL
 
 # File of a checkpoint with other bytes, or that ranks could not load, with the reason; no start takes it.
@@ -53,6 +54,14 @@ def noted(checkpoint: Path) -> dict[str, Any]:
         return _label(checkpoint)
     except (OSError, ValueError):
         return {}
+
+
+def content_of(written: Path) -> dict[str, Any]:
+    """Return sizes and sums of the files of a checkpoint that has no label yet; removes the ranks' notes."""
+    own = sums.collect_sums(written)
+    files = sorted(path for path in written.rglob("*") if path.is_file())
+    sizes = {path.relative_to(written).as_posix(): path.stat().st_size for path in files}
+    return {"files": sizes, "sums": own}
 
 
 def sum_of_label(label: Mapping[str, Any]) -> str:

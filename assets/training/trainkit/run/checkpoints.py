@@ -25,7 +25,7 @@ from stat import S_ISREG
 from typing import Any, NoReturn
 
 from trainkit import sums
-from trainkit.label import DAMAGED, fault_of, noted, sum_of_label
+from trainkit.label import DAMAGED, content_of, fault_of, noted, sum_of_label
 from trainkit.run import metrics
 from trainkit.run.files import sync, write_whole
 from trainkit.run.run import Run, die, reason
@@ -259,10 +259,7 @@ def publish(
     """
     folder = written.parent
     final = path_of(folder, step)
-    own = sums.collect_sums(written)
-    files = sorted(path for path in written.rglob("*") if path.is_file())
-    sizes = {path.relative_to(written).as_posix(): path.stat().st_size for path in files}
-    label: dict[str, Any] = {"step": step, "run": str(run.run_dir), "files": sizes, "sums": own}
+    label: dict[str, Any] = {"step": step, "run": str(run.run_dir), **content_of(written)}
     if settings:
         label["settings"] = dataclasses.asdict(settings)
     sync_files(written)

@@ -2,6 +2,7 @@
 
 A validation has a line of its own after its step's, with val_loss and no loss. The seconds that a save
 kept the steps waiting, save_s, are in the line behind it, of a step or a validation; they belong to neither.
+local_save_s are those of a checkpoint on the nodes' own disks.
 
 Lines are read one at a time, and damaged ones (NULs, half a line, another encoding, no row) are left out and
 counted. Only the standard library, and Python 3.9: the head node's python3 runs the reading part.
@@ -35,6 +36,7 @@ NUMBERS = {
     "step_s",
     "data_s",
     "save_s",
+    "local_save_s",
     "memory_bytes",
     "world_size",
     "mfu",
@@ -96,7 +98,7 @@ class Metrics:
     """File of one run; a resume first removes the steps that it will repeat, and damaged rows."""
 
     def __init__(self, file: Path, *, after_step: int) -> None:
-        self._save_s = 0.0
+        self._waited = dict[str, float]()
         rows, damaged, last = Rows(file), 0, 0
         with whole_file(file) as kept:
             for line, row in rows.lines():
@@ -150,13 +152,13 @@ class Metrics:
         self._write({"step": step, "val_loss": loss, "val_s": seconds})
         return f"step {step}: validation loss {loss:.4f} ({seconds:.1f} s)"
 
-    def saved(self, seconds: float) -> None:
+    def saved(self, seconds: float, name: str = "save_s") -> None:
         """Note the seconds for which a save has just kept the steps waiting; the next row has them."""
-        self._save_s += seconds
+        self._waited[name] = self._waited.get(name, 0.0) + seconds
 
     def _write(self, row: dict[str, Any]) -> None:
-        if self._save_s:
-            row["save_s"], self._save_s = self._save_s, 0.0
+        row |= self._waited
+        self._waited.clear()
         now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.9 and 3.10 have no UTC)
         self._rows.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))
         self._rows.flush()

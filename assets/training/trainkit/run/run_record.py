@@ -67,10 +67,12 @@ class Reading:
     def add(self, row: Row) -> None:
         """Add the next row of the run."""
         values = values_of(row)
-        seconds = {name: max(0.0, _finite(row.get(name)) or 0.0) for name in ("step_s", "val_s", "save_s")}
+        names = ("step_s", "val_s", "save_s", "local_save_s")
+        seconds = {name: max(0.0, _finite(row.get(name)) or 0.0) for name in names}
         at = run_files.seconds(str(row["time"])) if "time" in row else None
         if at is not None and (start := bisect.bisect_right(self._begins, at)):
-            self.stretches[start - 1].add(at, spent_s=sum(seconds.values()), save_s=seconds["save_s"])
+            saves = {name: seconds[name] for name in names[2:]}
+            self.stretches[start - 1].add(at, spent_s=sum(seconds.values()), **saves)
         if metrics.is_validation(row):
             # A validation belongs to the previous step, and has its place on the axes.
             self.validations = [*self.validations[:1], row]

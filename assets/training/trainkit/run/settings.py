@@ -70,8 +70,24 @@ class AccumulatingSettings(TrainSettings):
     """Micro-steps of a step, unless the global batch decides: GLOBAL_BATCH, or that of the run so far."""
 
 
-MAY_BE_ZERO = frozenset({"warmup_steps", "global_batch", "eval_every", "eval_sequences", "seed"})
+@dataclass(frozen=True)
+class LocalSettings:
+    """Settings of a trainer that also saves to its nodes' own disks."""
+
+    checkpoint_local_every: int = 0
+    """Steps between two checkpoints on the nodes' own disks (trainkit/local_checkpoints.py); 0 for none."""
+
+
+MAY_BE_ZERO = frozenset(
+    {"warmup_steps", "global_batch", "eval_every", "eval_sequences", "seed", "checkpoint_local_every"}
+)
 """Shared whole numbers that may be 0; all others begin at 1."""
+
+OF_SOME = {
+    "SENTINEL_EVERY": "gpt2 and roberta alone have a sentinel",
+    "CHECKPOINT_LOCAL_EVERY": "gpt2 and titan alone save to the nodes' own disks",
+}
+"""Settings that some workloads have, with the reason to refuse them elsewhere."""
 
 PREPARE_WORKERS = range(1, 1025)
 VALIDATION_SHARES = range(2, 10**6)
@@ -118,8 +134,9 @@ def fill_settings(
         if (words := get_args(hint)) and (value := getattr(settings, name)) not in words:
             die(f'{name.upper()} is "{value}"; allowed: {", ".join(filter(None, words))}.')
     check_number("PREPARE_WORKERS", PREPARE_WORKERS)
-    if not hasattr(settings, "sentinel_every") and os.environ.get("SENTINEL_EVERY", "0") not in {"", "0"}:
-        die("SENTINEL_EVERY has no effect here, since gpt2 and roberta alone have a sentinel: leave it out.")
+    for name, only in OF_SOME.items():
+        if not hasattr(settings, name.lower()) and os.environ.get(name, "0") not in {"", "0"}:
+            die(f"{name} has no effect here, since {only}: leave it out.")
     # A job that runs while a newer version is deployed continues.
     if os.environ.get("EVAL_BATCHES", "0") != "0" and os.environ.get("START_STEP", "0") == "0":
         die("EVAL_BATCHES is replaced by EVAL_SEQUENCES, the sequences of a validation over all ranks.")

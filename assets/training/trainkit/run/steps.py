@@ -75,10 +75,10 @@ class Steps:
         if self._metrics:
             print(self._metrics.add_validation(step=step, loss=loss, seconds=seconds))
 
-    def saved(self, seconds: float) -> None:
+    def saved(self, seconds: float, name: str = "save_s") -> None:
         """Note the seconds for which a save has just kept the steps waiting."""
         if self._metrics:
-            self._metrics.saved(seconds)
+            self._metrics.saved(seconds, name)
 
 
 def peak_bytes(device: Any) -> int:

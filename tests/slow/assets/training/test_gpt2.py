@@ -54,12 +54,22 @@ def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[s
     assert [row["step"] for row in rows if "save_s" in row] == [SAVED_EVERY + 1, 2 * SAVED_EVERY + 1, STEPS]
 
 
-def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
-    said = check_that_a_killed_run_resumes(training, SENTINEL_EVERY="4")
+def test_a_killed_run_gives_the_same_losses(
+    training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """The run continues from the nodes' own disks, between two checkpoints on the shared file system."""
+    with training.settings.open("a") as settings:
+        settings.write(f"export SCRATCH={tmp_path}\n")
+    said = check_that_a_killed_run_resumes(training, SENTINEL_EVERY="4", CHECKPOINT_LOCAL_EVERY="1")
+    found = re.search(rf"\n0: resuming from {tmp_path}/checkpoints-\d+/\S+/step-(\d+)\.0/all\n", said)
+    assert found, said
+    begin = int(found[1]) + 1
+    assert begin not in {1, SAVED_EVERY + 1, 2 * SAVED_EVERY + 1}
+    assert list(tmp_path.glob("checkpoints-*/*")) == [], "a run that has finished leaves none"
     assert said.count("sentinel: 2 ranks agree, compared every 4 steps\n") == said.count("sentinel:") == 2
     assert "\n0: step 1: loss " in said
     # Each start has a folder, and a folder in it for each node.
-    for restart, step in ((0, 1), (1, SAVED_EVERY + 1)):
+    for restart, step in ((0, 1), (1, begin)):
         (logs,) = (training.run_dir("kill") / "logs").glob(f"*-{restart}")
         assert sorted(each.name for each in logs.iterdir()) == list(NODES)
         first, other = (next((logs / name).glob("*/attempt_0/0/stdout.log")).read_text() for name in NODES)

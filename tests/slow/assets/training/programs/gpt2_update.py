@@ -21,6 +21,7 @@ import torch
 from accelerate import Accelerator
 from model import make_model, make_optimizer
 from settings import Prepared, Settings, Shape
+from trainkit.local_checkpoints import LocalCheckpoints
 from trainkit.run.checkpoints import START_STEP, path_of
 from trainkit.run.run import Run
 
@@ -153,6 +154,11 @@ def alone(folder: Path) -> str:
     return refusal(lambda: loop.train(run, scene.settings, SHAPE, prepared, None))
 
 
+def shared_only(rank: loop.Rank) -> LocalCheckpoints:
+    """Return no checkpoints on the nodes' own disks."""
+    return LocalCheckpoints(rank.run, every=0, is_sharded=False)
+
+
 def other_data(folder: Path) -> str:
     """Resume from a checkpoint that was trained on other data."""
     checkpoint = path_of(folder, 4)
@@ -161,7 +167,7 @@ def other_data(folder: Path) -> str:
     (checkpoint / "progress.json").write_text(json.dumps(progress), encoding="utf-8")
     os.environ[START_STEP] = "4"
     rank = dataclasses.replace(Scene(folder).rank, manifest=SimpleNamespace(sum_of_tokens="this"))
-    return refusal(lambda: loop.resume(rank, None, None))
+    return refusal(lambda: loop.resume(rank, None, None, shared_only(rank)))
 
 
 def copied(folder: Path) -> dict[str, Any]:
@@ -170,7 +176,7 @@ def copied(folder: Path) -> dict[str, Any]:
     model, optimizer = scene.accelerator.prepare(scene.model, make_optimizer(scene.model, scene.settings))
     weight = next(model.parameters())
     before = weight.detach().clone()
-    save = saving.Saving(scene.rank, model, optimizer)
+    save = saving.Saving(scene.rank, model, optimizer, shared_only(scene.rank))
     save._copied = SimpleNamespace(result=lambda: found.update(copied=torch.equal(weight, before)))
     loop.update(scene.accelerator, model, optimizer, [IDS])
     return found | {"updated": not torch.equal(weight, before)}

@@ -233,15 +233,15 @@ def test_paid_time_is_split_into_parts(tmp_path: Path) -> None:
     )
     seconds = {1: 120, 2: 130, 3: 140, 4: 152, 5: 210, 6: 220, 7: 230, 8: 240, 9: 620, 10: 630}
     rows = [row(at) | {"step": step, "step_s": 10} for step, at in seconds.items()]
-    rows[3]["save_s"] = 2
+    rows[3]["save_s"], rows[5]["local_save_s"] = 2, 3
     run_dir = write(tmp_path / "runs" / "gpt2" / "job-7", rows, starts)
     # Steps 9 and 10 of the second start were repeated; the last start still runs.
     (run_dir / "ends").write_text("7 0 2026-03-02T09:02:50Z 1 ranks\n7 1 2026-03-02T09:05:00Z 1 slurm\n")
     run = recorded(run_dir)
     assert run.goodput
     parts = {
-        "training": 2 * (40 + 40 + 20),
-        "saving": 2 * 2,
+        "training": 2 * (40 + 37 + 20),
+        "saving": 2 * (2 + 3),
         "starting": 3 * (100 + 10) + 2 * (30 + 10),
         "checking": 3 * 10,
         "restarts": 3 * 20,
@@ -249,7 +249,7 @@ def test_paid_time_is_split_into_parts(tmp_path: Path) -> None:
         "idle nodes": 42 + 40,
     }
     assert run.goodput.paid_s == run.use[0].node_s == 3 * (100 + 200) + 2 * (30 + 30)
-    assert f", {200 / 1020:.1%} of the paid node time trained, " in tell(run_dir)
+    assert f", {194 / 1020:.1%} of the paid node time trained, " in tell(run_dir)
     others = {"waiting_s": 270, "save_s": 2, "restart_s": 35, "unseen_ends": 0}
     assert run.goodput.model_dump() == {"node_s": parts, **others}
 

@@ -117,6 +117,7 @@ def test_a_wrong_setting_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
         ("PREPARE_WORKERS", "two", "PREPARE_WORKERS is 'two': give a whole number"),
         ("EVAL_BATCHES", "4", "EVAL_BATCHES is replaced by EVAL_SEQUENCES, the sequences of a validation"),
         ("SENTINEL_EVERY", "9", "SENTINEL_EVERY has no effect here, since gpt2 and roberta alone have a"),
+        ("CHECKPOINT_LOCAL_EVERY", "9", "CHECKPOINT_LOCAL_EVERY has no effect here, since gpt2 and titan"),
     ):
         with monkeypatch.context() as given, pytest.raises(SystemExit) as ended:
             given.setenv(name, value)
