@@ -187,6 +187,7 @@ def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]
         enable=True,
         folder=str(run.checkpoint_dir),
         interval=settings.checkpoint_every,
+        local_every=settings.checkpoint_local_every,
         keep_latest_k=0,
         last_save_model_only=False,
         initial_load_path=str(weights) if weights else None,

@@ -136,9 +136,9 @@ class Rows(MetricsProcessor):
             {"loss": global_avg_loss, "grad_norm": grad_norm, "tokens_per_s": rate, **extra}, step
         )
 
-    def saved(self, seconds: float) -> None:
+    def saved(self, seconds: float, name: str = "save_s") -> None:
         """Note the seconds for which a save has just kept the steps waiting."""
-        self._steps.saved(seconds)
+        self._steps.saved(seconds, name)
 
     def log_validation(
         self,

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from batches import check_place
+from torch.distributed.checkpoint import FileSystemWriter
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from torch.distributed.checkpoint.stateful import Stateful
 from torch.distributed.tensor import DTensor
-from torchtitan.components.checkpointer.base import LR_SCHEDULER, OPTIMIZER
+from torchtitan.components.checkpointer.base import LR_SCHEDULER, MODEL, OPTIMIZER
 from torchtitan.components.checkpointer.dcp import AsyncMode, CheckpointManager
 from torchtitan.tools import utils
+from trainkit.local_checkpoints import LocalCheckpoints
 from trainkit.resuming import own_options
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die, reason
@@ -34,17 +39,19 @@ from trainkit.sums import note_sums
 if TYPE_CHECKING:
     from rows import Rows
 
+# A rank's part on its node's disk is a checkpoint of one process, of which torch warns.
+warnings.filterwarnings("ignore", "torch.distributed is disabled, unavailable or uninitialized")
 SAVE_ERRORS = (OSError, RuntimeError, CheckpointException)
 PINNED_SHARE = 0.5
 """Most of a node's memory that its ranks pin, which the system can then use for nothing else."""
 
 
 class Stager(DefaultStager):
-    """The copy of the state, in pinned memory, which stays for the next save."""
+    """The copy of the state, which stays for the next save, in pinned memory by default."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_pinned: bool = True) -> None:
         # A CPU build of torch neither pins nor copies without waiting.
-        is_pinned = utils.device_type == "cuda"
+        is_pinned &= utils.device_type == "cuda"
         super().__init__(
             StagingOptions(
                 use_pinned_memory=is_pinned,
@@ -65,7 +72,9 @@ class Checkpoints(CheckpointManager):
 
     @dataclass(kw_only=True, slots=True)
     class Config(CheckpointManager.Config):
-        """torchtitan's options."""
+        """torchtitan's options, and CHECKPOINT_LOCAL_EVERY."""
+
+        local_every: int = 0
 
     pg: dist.ProcessGroup | None
     save_future: Future[Any] | None
@@ -82,20 +91,26 @@ class Checkpoints(CheckpointManager):
         self.is_stopping = False
         if self.pg is not None:
             self.pg = process_group.background_group()
+        self.local = LocalCheckpoints(self._run, every=config.local_every, is_sharded=True)
+        # A copy of its own, since a save to the shared file system may take minutes.
+        self._local_stager = Stager()
+        self._local_copied: Future[Any] | None = None
+        self._restored: Path | None = None
         if self.async_mode == AsyncMode.ASYNC_WITH_PINNED_MEM:
-            self._pin(parts["model_parts"])
+            self._pin(parts["model_parts"], copies=1 + self.local.writes)
         if self._run.is_first:
             checkpoints.clear_partials(self._run.checkpoint_dir)
         dist.barrier()
 
-    def _pin(self, models: list[torch.nn.Module]) -> None:
-        """Prepare the copy into pinned memory, or choose another way if the host has too little memory."""
-        needed = ranks_of_node() * state_bytes(models, own=True)
+    def _pin(self, models: list[torch.nn.Module], *, copies: int) -> None:
+        """Prepare the copies into pinned memory, or choose another way if the host has too little memory."""
+        needed = copies * ranks_of_node() * state_bytes(models, own=True)
         host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         if needed <= PINNED_SHARE * host:
             self.stager = Stager()
             return
         self.async_mode = AsyncMode.ASYNC
+        self._local_stager = Stager(is_pinned=False)
         if self._run.is_first:
             print(
                 f"checkpoints: the ranks of a node save {needed / 1e9:,.1f} GB, more than {PINNED_SHARE:.0%} "
@@ -116,6 +131,8 @@ class Checkpoints(CheckpointManager):
     def _maybe_wait_for_staging(self) -> None:
         try:
             super()._maybe_wait_for_staging()
+            if self._local_copied:
+                self._local_copied.result()
         except SAVE_ERRORS as error:
             die(
                 f"the state could not be copied into pinned memory ({reason(error, line=0)}): submit with "
@@ -134,6 +151,8 @@ class Checkpoints(CheckpointManager):
         return self.is_stopping or bool(super()._should_save(curr_step, last_step))
 
     def _save(self, curr_step: int, last_step: bool = False) -> bool:
+        if self.local.due(curr_step) and not self.is_stopping:
+            self._save_locally(curr_step)
         if not self._should_save(curr_step, last_step):
             return False
         started = time.monotonic()
@@ -153,6 +172,18 @@ class Checkpoints(CheckpointManager):
                 )
         self.rows.saved(time.monotonic() - started)
         return True
+
+    def _save_locally(self, step: int) -> None:
+        """Begin to save this rank's part of the state, which is whole without those of others."""
+        started = time.monotonic()
+        states = self._flattened_model_states_sd()
+        state = {name: x.state_dict() if isinstance(x, Stateful) else x for name, x in states.items()}
+        with torch.no_grad():
+            self._local_copied = self._local_stager.stage(state)
+        if utils.device_type == "cpu":  # which would compute and copy at the same time
+            self._local_copied.result()
+        self.local.save(step, self._local_copied, write_part)
+        self.rows.saved(time.monotonic() - started, "local_save_s")
 
     def _publish(self, step: int, started: float, *, after: Future[Any] | None = None) -> None:
         """Give a checkpoint its name, when all ranks have written their files and noted their sums.
@@ -180,6 +211,7 @@ class Checkpoints(CheckpointManager):
 
     def _load(self, step: int = -1) -> bool:
         newest = checkpoints.resume_from(self._run)
+        self._restored = self.local.restore(newest)
         try:
             with own_options(*self.states[OPTIMIZER]):
                 loaded = bool(super()._load(step))
@@ -188,7 +220,10 @@ class Checkpoints(CheckpointManager):
                     group["lr"] = rate
             return loaded
         except (Exception, CheckpointException) as error:  # that is a BaseException
-            check_place(newest, error)
+            check_place(self._restored or newest, error)
+            if self._restored:
+                self.local.forget(error)
+                checkpoints.give_up(self._restored, error)
             if newest is None:
                 die(
                     f"{self.initial_load_path} cannot be loaded into this model ({reason(error, line=-1)}): "
@@ -203,17 +238,31 @@ class Checkpoints(CheckpointManager):
         if from_hf:
             state_dict = {name: each for name, each in state_dict.items() if ".lora_" not in name}
             self.sd_adapter.is_quantized = from_quantized
+        if self._restored:
+            dcp.load(state_dict, checkpoint_id=checkpoint_id, no_dist=True)
+            self.states[MODEL].load_state_dict(state_dict)
+            self._run.say(f"resuming from {self._restored}")
+            return
         super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)
         if from_hf:
             self.sd_adapter.is_quantized = False
 
     def _create_checkpoint_id(self, step: int, folder: str = "") -> str:  # noqa: ARG002
+        if self._restored and not self._is_saving:
+            return str(self._restored)
         where = checkpoints.partial if self._is_saving else checkpoints.path_of
         return str(where(self._run.checkpoint_dir, step))
 
     def _find_load_step(self, folder: str = "") -> int:  # noqa: ARG002
+        if self._restored:
+            return int(self._restored.parent.name.split(".")[0].removeprefix("step-"))
         found = checkpoints.resume_from(self._run)
         return checkpoints.step_of(found) if found else -1
+
+
+def write_part(folder: Path, state: dict[str, Any]) -> None:
+    """Write a rank's part of the state, as a checkpoint of one process; it is not flushed."""
+    dcp.save(state, storage_writer=FileSystemWriter(folder, sync_files=False), no_dist=True)
 
 
 def state_bytes(models: list[torch.nn.Module], *, own: bool = False) -> int:

@@ -83,7 +83,7 @@ def usual_learning_rate(settings: Settings) -> float:
 def settings_of_export(run_dir: Path, own: Settings) -> Settings:
     """Return the settings of a run for an export: on this job's device, sharded over all its ranks."""
     plain = {"compile": "no", "float8": "no", "logger": "", "profile_steps": "", "export": "yes"}
-    sharded = {**vars(Choice()), "global_batch": 0, "eval_sequences": 0}
+    sharded = {**vars(Choice()), "global_batch": 0, "eval_sequences": 0, "checkpoint_local_every": 0}
     own_values = {"device": own.device, "export_run": own.export_run}
     return dataclasses.replace(settings_of(run_dir), **own_values, **plain, **sharded)  # type: ignore[arg-type]
 

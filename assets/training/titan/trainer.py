@@ -105,4 +105,8 @@ class ClusterTrainer(Trainer):
         """
         with process_group.patient(self._run, "saving"):
             self.checkpointer.maybe_wait_for_saving()
-        return bool(self.step >= self.config.training.steps)
+            self.checkpointer.local.finish()
+        is_done = self.step >= self.config.training.steps
+        if is_done:
+            self.checkpointer.local.close()
+        return bool(is_done)

@@ -23,7 +23,8 @@ CHAT_TEMPLATE = (
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
-    with training_on_slurm(tmp_path_factory.mktemp("titan"), workload="titan", env=SETTINGS) as training:
+    folder = tmp_path_factory.mktemp("titan")
+    with training_on_slurm(folder, workload="titan", env=SETTINGS, nodes=3) as training:
         yield training
 
 

@@ -1,6 +1,7 @@
 """The titan workload on two nodes of a real Slurm on this machine."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -246,6 +247,23 @@ def test_a_hub_data_set_has_its_splits(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_killed_run_gives_the_same_losses(training: Training, whole_run: list[dict[str, Any]]) -> None:
     check_that_a_killed_run_resumes(training)
+
+
+def test_a_lost_nodes_part_comes_from_its_neighbour(
+    training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    with training.settings.open("a") as settings:
+        settings.write(f"export SCRATCH={tmp_path}\n")
+    proof = training.proof(CHECKPOINT_LOCAL_EVERY="1")
+    row = proof.run("node")
+    assert (row.problem, row.losses) == ("", "equal")
+    said = training.output(proof.job_id)
+    other, spare = "train-dy-p4d-1", "train-dy-p4d-3"
+    assert f"; {spare} got rank-00001-of-00002 from {other}\n" in said
+    found = re.search(rf"\n0: resuming from {tmp_path}/\S+/step-(\d+)\.0/rank-00000-of-00002\n", said)
+    assert found, said
+    assert int(found[1]) == row.resumed_from
+    assert row.resumed_from not in {SAVED_EVERY, 2 * SAVED_EVERY}
 
 
 def test_fewer_ranks_train_on_the_same_sequences(training: Training, whole_run: list[dict[str, Any]]) -> None:
