@@ -1,9 +1,8 @@
-"""The table of EC2's instance types, the locks of workloads, and the archive of a layer."""
+"""The archive of a layer, and the table of EC2's instance types."""
 
 import gzip
 import json
 import os
-import re
 import signal
 import sys
 from importlib import resources
@@ -14,7 +13,6 @@ import pytest
 from tools import build_layer
 from tools.build_layer import BuildError, pack
 from tools.instance_types import render_zones, table_row
-from tools.workload_locks import LOCK, content_sum, pythons_of, requirement_files
 from training_cluster.catalog.instance_types import TABLE, ZONES
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
@@ -32,21 +30,6 @@ def test_table_is_made_from_the_installed_description() -> None:
         type_: {key: str(value) for key, value in row.items()} for type_, row in rows.items()
     }, "python -m tools.instance_types"
     assert ZONES.read_text() == render_zones(), "python -m tools.instance_types"
-
-
-FILES = requirement_files()
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
-def test_every_workload_has_its_present_lock(file: Path) -> None:
-    requirements, lock = file.read_text(), file.with_name(LOCK).read_text()
-    assert f"# Of: {content_sum(requirements)}\n" in lock, f"{file} has changed: make lock"
-    assert f"# Pythons: {' '.join(pythons_of(requirements))}\n" in lock
-    pinned = re.findall(r"^([\w.-]+==[\w.]+)", requirements, re.MULTILINE)
-    assert [each for each in pinned if f"\n{each}" not in lock] == []
-    line = re.compile(r'[a-z0-9-]+==[\w.+]+( ; python_version in "[\d. ]+")?( --hash=sha256:[0-9a-f]{64})+')
-    lines = [each for each in lock.splitlines() if not each.startswith(("#", "--"))]
-    assert [each for each in lines if not line.fullmatch(each)] == []
 
 
 def _install(folder: Path) -> None:
