@@ -79,6 +79,15 @@ def test_nothing_runs_from_the_folder_of_submission(training: Training, tmp_path
     assert not ran.exists(), ran.read_text()
 
 
+def test_ranks_begin_where_the_tree_does(training: Training) -> None:
+    tree = training.slurm.layout.conf.with_name("topology.conf")
+    tree.write_text(f"SwitchName=leaf Nodes={','.join(reversed(training.slurm.node_names))}\n")
+    training.run("tree")
+    tree.unlink()
+    first, second = re.findall(r"\d+(?=[],])", (training.run_dir("tree") / "starts").read_text().split()[3])
+    assert (int(first) > int(second), steps(training, "tree")) == (True, list(range(1, 9)))
+
+
 def test_a_second_job_of_a_run_is_refused(training: Training) -> None:
     first = training.submit("twice", "--nodes=1", MAX_STEPS="1000")
     training.wait_for_step(first, "twice", 1)

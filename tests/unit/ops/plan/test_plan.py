@@ -55,7 +55,6 @@ CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
     ({}, {"budget_usd": "500", "alarm_email": "a@example.com", "capacity": "spot"}, "budget_usd", "live"),
     ({}, {"family": "g5", "instance_type": "g5.12xlarge"}, "instance_type", "fleet stops"),
     ({}, {"endpoints": "private"}, "endpoints", "live"),
-    ({}, {"topology": "auto"}, "topology", "live"),
     ({}, {"fsx_gib": "2400"}, "fsx_gib", "live"),
     ({"fsx_gib": "2400"}, {}, "fsx_gib", "impossible"),
     ({}, {"fsx_type": "scratch2"}, "fsx_type", "impossible"),
@@ -315,6 +314,11 @@ def test_while_jobs_run_on_busy_decides() -> None:
         assert "17 gpt2 (ana, 2 node(s), 1:00)" in text
         assert "18 my job (bo, 1 node(s), 1:00)" in text
         assert bool(found.refused) == (verdict == "not while nodes run")
+
+
+def test_a_live_change_says_what_starts_again() -> None:
+    (change,) = (each for each in plan(deployed(), topology="auto").changes if each.what == "topology")
+    assert (change.verdict, "slurmctld and slurmd start again" in change.why) == ("live", True)
 
 
 def test_a_fleet_stop_applies_to_drainable_changes_too() -> None:
