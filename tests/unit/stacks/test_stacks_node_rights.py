@@ -46,8 +46,11 @@ def test_nodes_read_scripts_and_write_data_sets(everything: App) -> None:
     ours, _ = own_policy(everything, "-nodes-")
     data, (statement, mail, fleet) = own_policy(everything, "-datasets-")
     metrics, sends = own_policy(everything, "-metrics-")
+    places, (asks,) = own_policy(everything, "-topology-")
+    assert asks["Action"] == "ec2:DescribeInstanceTopology"
     head, *compute = [each["Iam"] for each in (everything.config["HeadNode"], *everything.queues)]
-    assert head == {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": metrics}]}
+    own = [{"Policy": policy} for policy in (ours, metrics, places)]
+    assert head == {"S3Access": [scripts], "AdditionalIamPolicies": own}
     rights = {each["Action"]: flat(each["Resource"]) for each in sends}
     assert rights.pop("aps:RemoteWrite") == EVERYTHING["metrics_workspace"]
     assert rights.pop("secretsmanager:GetSecretValue") == EVERYTHING["alert_webhook_secret"]

@@ -44,6 +44,7 @@ FACTS = {
     "cfn-init-errors": "0",
     "pyxis": "yes",
     "pyxis-enabled": "yes",
+    "topology": "auto, 3 leaves written, 3 read",
     "enroot": "yes",
 }
 IMAGE_STACK = f"{IMAGE_STACKS}gpu-ubuntu2404-{PCLUSTER_VERSION.replace('.', '-')}"

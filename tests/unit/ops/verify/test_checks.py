@@ -13,6 +13,7 @@ from tests.unit.ops.verify.deployed import DENIED, Deployed, call, every, layer,
 
 ON_HEAD_NODE = {
     *("lustre-mounted", "efs-mounted", "training-scripts", "bootstrap-steps", "cfn-init", "containers"),
+    "topology",
     *("slurm-jobrequeue", "slurm-killwait", "slurm-prologflags"),
     *("slurm-enforcepartlimits", "slurm-schedulerparameters", "slurm-proctracktype"),
     *(
@@ -81,6 +82,7 @@ def test_a_failed_check_hides_no_other(deployed: Make) -> None:
         ({"facts": {"cfn-init": "unreadable"}}, "cfn-init", "could not look", "only root"),
         ({"facts": {"pyxis-enabled": "no"}}, "containers", "differs", "pyxis-enabled: no"),
         ({"facts": {"pyxis": "no", "pyxis-enabled": "no"}}, "containers", "held", "pyxis: no"),
+        ({"facts": {"topology": "auto, 3 leaves written, 0 read"}}, "topology", "differs", "0 read"),
         (
             amended("DescribeSecurityGroups", "SecurityGroups", IpPermissions=[ssh("0.0.0.0/0")]),
             "no-public-ssh",
