@@ -61,7 +61,7 @@ class Saves(BaseModel):
     """Checkpoints that exist at the same time: those kept, and one that is being written."""
     every_s: float = Field(ge=0)
     """Estimated seconds of training between two saves; 0 if they are not known."""
-    every_steps: int = Field(0, ge=0)
+    every_steps: int = Field(default=0, ge=0)
     """Steps between two saves, CHECKPOINT_EVERY; 0 if they are not known."""
 
 

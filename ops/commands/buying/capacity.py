@@ -43,10 +43,10 @@ def capacity(
     try:
         wanted = Wanted(settings=read_settings(typed | {"nodes": str(nodes)}), days=days)
     except ConfigurationError as error:
-        words = str(error).partition("\n")[2]
+        said = str(error).partition("\n")[2]
         for flag, option in {**dict.fromkeys(typed, "--family"), "nodes": "--nodes"}.items():
-            words = words.replace(f"-c {flag}=", f"{option} ").replace(f"  {flag}=", f"  {option} ")
-        raise UsageError(f"capacity: {words.strip()}") from None
+            said = said.replace(f"-c {flag}=", f"{option} ").replace(f"  {flag}=", f"  {option} ")
+        raise UsageError(f"capacity: {said.strip()}") from None
     asked = [each.strip() for each in (regions or "").split(",") if each.strip()]
     asked = (
         asked or [*wanted.settings.family_facts.zones] or [str(account_session().region_name or "us-east-1")]
