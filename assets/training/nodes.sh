@@ -19,11 +19,15 @@ source "$(dirname "${BASH_SOURCE[0]}")/clock.sh"
 # Nodes that train, at most and at least; job.slurm leaves spares out.
 declare -i wanted="${SLURM_JOB_NUM_NODES:-1}" least="${SLURM_JOB_NUM_NODES:-1}"
 
+# host_list NODE...: prints Slurm's short form, such as gpu-dy-p5-[1-1250]: a list of all names has up to 75 kB, in each
+# argument and variable that every program here gets.
+host_list() { scontrol show hostlist "$(IFS=, && printf '%s' "$*")" || (IFS=, && printf '%s\n' "$*"); }
+
 # use_nodes NODE...: sets where the ranks of the next start run. The rendezvous is the first of these nodes, never the
 # submitting host.
 use_nodes() {
   NODES="$(IFS=, && printf '%s' "$*")" NNODES=$#
-  STEP_OPTIONS="--nodes=$NNODES --nodelist=$NODES"
+  STEP_OPTIONS="--nodes=$NNODES --nodelist=$(host_list "$@")"
   MASTER_ADDR="$(address_of "$1")"
   EXPECTED_WORLD_SIZE=$((NNODES * NPROC_PER_NODE))
   export NODES NNODES STEP_OPTIONS MASTER_ADDR EXPECTED_WORLD_SIZE
@@ -81,7 +85,7 @@ step_on() {
   local -a nodes=("$@")
   if (($# == 0)); then mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST"); fi
   each_node=(srun --no-kill --overlap --quiet --mpi=none --ntasks-per-node=1 "--nodes=${#nodes[@]}"
-    "--nodelist=$(IFS=, && printf '%s' "${nodes[*]}")")
+    "--nodelist=$(host_list "${nodes[@]}")")
 }
 each_node=()
 
@@ -194,9 +198,10 @@ size=0
 # lost_nodes: prints those nodes of the last start that are not well, by Slurm's reasons.
 lost_nodes() {
   local node reason
-  local -A by=()
+  local -A by=() kept=()
+  for node in "${well[@]}"; do kept[$node]=1; done
   for node in ${NODES//,/ }; do
-    if [[ " ${well[*]} " != *" $node "* ]]; then by[" ${bad[$node]:+(${bad[$node]})}"]+=",$node"; fi
+    if [[ ! -v kept[$node] ]]; then by[" ${bad[$node]:+(${bad[$node]})}"]+=",$node"; fi
   done
   for reason in "${!by[@]}"; do
     printf '%s%s\n' "$(scontrol show hostlist "${by[$reason]#,}")" "${reason% }"

@@ -177,7 +177,7 @@ note_start() {
     die "a later start of this job has the run." "Nothing is to be done."
   fi
   rm -f "$RUN_DIR"/{outcome,failed,network.json}
-  host_list="$(scontrol show hostlist "$NODES")" || host_list="$NODES"
+  host_list="$(host_list "$NODES")"
   # The file system may have become full since check_restart.
   with_space add_start
   starts_here+=1
@@ -314,7 +314,7 @@ restart_or_end() {
   not="$(why_not_again)"
   # Not on nodes on which the ranks failed twice without progress.
   if ((size)) && [[ -z $not && (-n $lost || ($3 == ranks && (-z $repeats || -z $tries))) ]]; then
-    if [[ -n $lost ]]; then where="on ${well[*]:0:size}"; else repeats=yes; fi
+    if [[ -n $lost ]]; then where="on $(host_list "${well[@]:0:size}")"; else repeats=yes; fi
     log "$2; continues from step $at$tries, $where"
     tell "started again" "$2; continues from step $at$tries, $where"
     return

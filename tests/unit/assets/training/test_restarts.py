@@ -243,6 +243,12 @@ def test_a_node_that_answers_renews_its_sign(tmp_path: Path) -> None:
     assert sign.read_text().startswith("n2 asked at ")
 
 
+def test_a_step_names_its_nodes_briefly(job: Job) -> None:
+    fakes = "scontrol() { [[ $3 == n1,*,n1250 ]] && echo n[1-1250]; }; address_of() { echo $1; }; "
+    use = "NPROC_PER_NODE=8; use_nodes n{1..1250}; step_on n{1..1250}; echo $STEP_OPTIONS ${each_node[-1]}"
+    assert job.run(fakes + use)[2] == "--nodes=1250 --nodelist=n[1-1250] --nodelist=n[1-1250]\n"
+
+
 def test_eight_nodes_of_all_racks_watch(job: Job) -> None:
     fakes = "clock() { false; }; step_on() { echo $*; exit; }; well=(n{1..512}); SLURM_JOB_NUM_NODES=512"
     assert job.run(f"{fakes}; start_lifeline")[2] == "n64 n128 n192 n256 n320 n384 n448 n512\n"
