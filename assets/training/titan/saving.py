@@ -34,7 +34,7 @@ from trainkit.run.run import Run, die, reason
 from trainkit.run.settings import TrainSettings, ranks_of_node
 from trainkit.run.stopping import Saves, Stop
 from trainkit.sizes import ADAM_MOMENTS
-from trainkit.sums import note_sums
+from trainkit.sums import files_of_rank, note_sums
 
 if TYPE_CHECKING:
     from rows import Rows
@@ -194,7 +194,7 @@ class Checkpoints(CheckpointManager):
         if after:
             after.result()
         written = checkpoints.partial(self._run.checkpoint_dir, step)
-        note_sums(self._run, written, written.glob(f"__{self._run.rank}_*"))
+        note_sums(self._run, written, files_of_rank(written, self._run.rank))
         dist.barrier(group=self.pg)
         if self._run.is_first:
             keep, settings = self.settings.keep_checkpoints, self.settings

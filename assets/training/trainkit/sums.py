@@ -9,6 +9,7 @@ run_module.py trainkit.sums CHECKPOINT   prints the changed files of this node's
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -50,6 +51,15 @@ def _sum_of_part(place: tuple[Path, int]) -> str:
         while left and (count := stream.readinto(block[: min(left, _BLOCK)])):
             crc, left = zlib.crc32(block[:count], crc), left - count
     return f"{crc:0{_DIGITS}x}"
+
+
+def files_of_rank(written: Path, rank: int) -> list[Path]:
+    """Return the files of torch.distributed.checkpoint's FileSystemWriter of a rank, which it numbers from 0.
+
+    No rank lists the folder: it has the files of all ranks, perhaps 10,000.
+    """
+    numbered = (written / f"__{rank}_{number}.distcp" for number in itertools.count())
+    return list(itertools.takewhile(Path.exists, numbered))
 
 
 def note_sums(run: Run, written: Path, files: Iterable[Path]) -> None:

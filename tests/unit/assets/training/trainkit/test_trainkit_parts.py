@@ -128,6 +128,15 @@ def test_each_rank_reads_its_own_files_once(tmp_path: Path, monkeypatch: pytest.
     assert sorted(path.name for path in final.iterdir()) == ["checkpoint.json", "part-0", "part-1"]
 
 
+def test_no_rank_lists_all_ranks_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("__7_0.distcp", "__7_1.distcp", "__70_0.distcp", "__1_0.distcp", ".metadata"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(os, "scandir", None)
+    monkeypatch.setattr(os, "listdir", None)
+    found = {rank: [file.name for file in sums.files_of_rank(tmp_path, rank)] for rank in (7, 2)}
+    assert found == {7: ["__7_0.distcp", "__7_1.distcp"], 2: []}
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_shares_cover_every_part_once(tmp_path: Path) -> None:
     file = write(tmp_path, name="weights", parts=7)
