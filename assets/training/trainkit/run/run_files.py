@@ -133,19 +133,35 @@ def trained_with(run_dir: Path) -> dict[str, Any]:
 
 
 def saved(folder: Path) -> list[dict[str, Any]]:
-    """List step, time and bytes of the complete checkpoints, oldest first."""
+    """List step, time and bytes of the complete checkpoints, oldest first.
+
+    A checkpoint.json has the sizes of all files, perhaps one for each of 10,000 ranks.
+    """
     found = []
     # The names come from trainkit.run.checkpoints, whose imports need a newer Python.
     names = [re.fullmatch(r"step-(\d{6,})", path.name) for path in folder.glob("step-*")]
     for step, name in sorted((int(name[1]), name[0]) for name in names if name):
         path = folder / name
         try:
-            files = [Path(at, name).stat() for at, _, names in os.walk(path) for name in names]
+            when, size = _labelled(path) or _measured(path)
         except FileNotFoundError:  # the run has just removed it
             continue
-        when = max((file.st_mtime for file in files), default=0.0)
-        found.append({"step": step, "time": iso(when), "bytes": sum(file.st_size for file in files)})
+        found.append({"step": step, "time": iso(when), "bytes": size})
     return found
+
+
+def _labelled(checkpoint: Path) -> tuple[float, int] | None:
+    """Return time and bytes by checkpoint.json, which is written last; None without a whole one."""
+    try:
+        label = checkpoint / "checkpoint.json"
+        return label.stat().st_mtime, sum(json.loads(label.read_text(encoding="utf-8"))["files"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _measured(folder: Path) -> tuple[float, int]:
+    files = [Path(at, name).stat() for at, _, names in os.walk(folder) for name in names]
+    return max((file.st_mtime for file in files), default=0.0), sum(file.st_size for file in files)
 
 
 def profiles(run_dir: Path) -> list[dict[str, Any]]:

@@ -134,6 +134,16 @@ def test_a_run_tells_its_profiles(tmp_path: Path) -> None:
     assert '<a href="https://ui.perfetto.dev" rel="noreferrer">' in table_html(table)
 
 
+def test_a_label_has_a_checkpoints_size(tmp_path: Path) -> None:
+    """Of 10,000 ranks a report reads no file."""
+    run_dir = write(tmp_path / "runs" / "gpt2" / "big", [row(1)])
+    for step, label in ((1, '{"files": {"rank-0": 40, "rank-1": 2}}'), (2, '{"files": '), (3, "{}")):
+        folder = tmp_path / "checkpoints" / "gpt2" / "big" / f"step-{step:06d}"
+        folder.mkdir(parents=True)
+        (folder / "checkpoint.json").write_text(label)
+    assert [(each.step, each.bytes) for each in recorded(run_dir).checkpoints] == [(1, 42), (2, 10), (3, 2)]
+
+
 def test_a_run_tells_its_data(tmp_path: Path) -> None:
     run_dir = write_training(tmp_path, steps=1000)
     assert recorded(run_dir).data is None
