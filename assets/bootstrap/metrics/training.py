@@ -73,24 +73,27 @@ def _samples(rows: list[dict[str, Any]], labels: Mapping[str, str]) -> Iterator[
 
 def _rows(file: Path, *, uid: int) -> list[dict[str, Any]]:
     """Read the newest undamaged rows, oldest first; none from a file that is not the user's own."""
-    text = _read(file, uid=uid, most=_TAIL, from_end=True)
+    owner, text = _read(file, most=_TAIL, from_end=True)
+    if owner != uid:
+        return []
     # The first line of a file's end is part of a line, not a row.
     return [row for line in text.splitlines()[-_ROWS:] if (row := row_of(line)) is not None]
 
 
-def _read(file: Path, *, uid: int, most: int, from_end: bool = False) -> bytes:
+def _read(file: Path, *, most: int, from_end: bool = False) -> tuple[int, bytes]:
+    """Return the user id of the owner of a regular file, and its begin or end; -1 of any other file."""
     try:
         # A pipe in its place would block forever.
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return b""
+        return -1, b""
     with os.fdopen(opened, "rb") as stream:
         found = os.fstat(opened)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != uid:
-            return b""
+        if not stat.S_ISREG(found.st_mode):
+            return -1, b""
         if from_end:
             stream.seek(max(0, found.st_size - most))
-        return stream.read(most)
+        return found.st_uid, stream.read(most)
 
 
 def _folders(jobs: list[Job], *, runs: Path, kept: Path) -> dict[str, str]:
@@ -128,10 +131,9 @@ def _is_of(folder: Path, uid: int) -> bool:
 
 def _claimed(owner: Path, sought: Mapping[str, Job]) -> str | None:
     """Return the job that has claimed a run, if it is one of those and its user wrote the file."""
-    for job in sought.values():
-        if _read(owner, uid=job.uid, most=_LONGEST_OWNER).decode(errors="replace").strip() == job.job_id:
-            return job.job_id
-    return None
+    uid, text = _read(owner, most=_LONGEST_OWNER)
+    job = sought.get(text.decode(errors="replace").strip())
+    return job.job_id if job and job.uid == uid else None
 
 
 def _known(kept: Path) -> dict[str, tuple[str, float]]:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from ops.asset_code import asset_code
 from tests.unit.ops.jobs_head_node import SAY, job_line
 from training_cluster.monitoring.metrics import PUBLISHED_EVERY
-from training_cluster.paths import ASSETS, ROOT
+from training_cluster.paths import ASSETS, ROOT, TRAINING
 
 METRICS = ASSETS / "bootstrap" / "metrics"
 PROMTOOL = ROOT / ".cache" / "prometheus" / "usr" / "bin" / "promtool"
@@ -425,6 +426,18 @@ def test_each_running_jobs_newest_row_is_published(node: Node) -> None:
     assert found[f"training_loss_is_finite{{{eight}}}"] == 0
     assert f"training_loss{{{eight}}}" not in found
     assert {re.search('job="([0-9]+)"', name)[1] for name in found} == {"7", "8"}  # type: ignore[index]
+
+
+def test_each_owner_is_read_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    module = asset_code("bootstrap/metrics", "training", "slurm", "textfile", "names").training
+    for job in range(1, 6):
+        _run(node, f"gpt2/run-{job}", owner=str(job))
+    opened, read = [], module._read
+    monkeypatch.setattr(module, "_read", lambda file, **more: (opened.append(file), read(file, **more))[1])
+    jobs = [SimpleNamespace(job_id=str(job), uid=os.getuid(), started=0.0) for job in range(3, 9)]
+    found = module._folders(jobs, runs=node.root / "runs", kept=node.root / "kept")
+    assert (found["3"], found["5"], found["8"], len(opened)) == ("gpt2/run-3", "gpt2/run-5", "", 5)
 
 
 def test_root_reads_only_what_is_theirs(node: Node) -> None:
