@@ -1,10 +1,12 @@
 """Runs commands on a cluster's head node by Systems Manager: without SSH, open ports or keys."""
 
+import base64
 import contextlib
 import json
 import re
 import shlex
 import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from training_cluster.users.model import caller_keys
 
 # Systems Manager keeps this much of a command's output (GetCommandInvocation).
 MAX_OUTPUT_BYTES = 24_000
+_LARGEST = 50_000_000
+"""Bytes of an unpacked answer."""
 _SCRIPTS = Path(__file__).with_name("head_node_scripts")
 SLURM = ASSETS / "bootstrap" / "metrics" / "slurm.py"
 Rows = list[dict[str, Any]]
@@ -54,6 +58,16 @@ class NotStartedError(OpsError):
 
 class NoEndError(OpsError):
     """The end of a command was not reported: it may have done its work, or a part of it."""
+
+
+def unpacked(line: str) -> bytes:
+    """Return what a script of the head node packed as base64 of gzip. Raises ValueError if it is not that."""
+    try:
+        # The size is limited, because the line comes from another machine.
+        packed = base64.b64decode(line.strip(), validate=True)
+        return zlib.decompressobj(wbits=31).decompress(packed, _LARGEST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
 
 
 def as_user(*argv: str, user: str | None = None, callers: tuple[str, ...] = ()) -> str:
@@ -125,9 +139,11 @@ class HeadNode:
         said = self._run(argv, shlex.join((program, *arguments)), limit_s, reads_only=True)
         line, _, rest = said.partition("\n")
         try:
-            found = json.loads(line)
+            found = json.loads(unpacked(line))
         except ValueError:
-            raise OpsError(f"{program}: the head node's answer is no JSON: {printable(line[:200])}") from None
+            raise OpsError(
+                f"{program}: unreadable answer of the head node: {printable(line[:200])}"
+            ) from None
         rows = [
             {name: printable(value) if isinstance(value, str) else value for name, value in pairs}
             for pairs in (zip(found["fields"], row, strict=True) for row in found["rows"])

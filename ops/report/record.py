@@ -1,19 +1,16 @@
 """Record of a run: parses the line that trainkit.run.report --record prints into typed values."""
 
-import base64
-import binascii
 import datetime
 import re
-import zlib
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from ops.account.deploy_command import deploy_command
+from ops.account.head_node import unpacked
 from ops.usage import OpsError
 from training_cluster.stack_names import DEFAULT_CLUSTER
 
-_LARGEST = 50_000_000
 # Control characters as JSON escapes them, behind whole pairs of backslashes: names and words are a user's.
 _CONTROL = re.compile(rb"(?<!\\)((?:\\\\)*)\\(?:u00(?:[01][0-9a-f]|7f|[89][0-9a-f])|[bfnrt])")
 
@@ -224,11 +221,8 @@ class Run(_Record):
 def unpack(line: str, *, cluster: str = DEFAULT_CLUSTER) -> Run:
     """Parse the line of a record that a cluster's scripts wrote. Raises OpsError if it is not a record."""
     try:
-        packed = base64.b64decode(line.strip(), validate=True)
-        # The size is limited, because the line comes from another machine.
-        content = zlib.decompressobj(wbits=31).decompress(packed, _LARGEST)
-        return Run.model_validate_json(_CONTROL.sub(rb"\1?", content))
-    except (binascii.Error, zlib.error, ValidationError) as error:
+        return Run.model_validate_json(_CONTROL.sub(rb"\1?", unpacked(line)))
+    except ValueError as error:  # pydantic's, too
         raise OpsError(
             f"The answer is not a record of a run: {str(error).splitlines()[0]}\n"
             f"  type:   {deploy_command(cluster)}, if its scripts are of another version"

@@ -1,9 +1,11 @@
 """Slurm's jobs and nodes, from the head node's program to trainctl; reasons in plain words."""
 
 import json
+import random
 
 import pytest
 
+from ops.account.head_node import unpacked
 from ops.jobs.lookup import find_job, read_jobs, read_nodes
 from ops.jobs.reasons import plain_reason
 from ops.jobs.slurm import QueuedJob, check_job_id
@@ -48,14 +50,17 @@ def test_a_forged_name_shows_as_a_name(cluster: PlayedCluster, call: Call) -> No
 
 
 def test_a_list_that_is_too_long_is_cut(cluster: PlayedCluster) -> None:
-    cluster.says("squeue", job_line() * 400)
+    noise = random.Random(1)
+    named = [job_line(name=f"{noise.getrandbits(256):x}", command="mine") for _ in range(1000)]
+    cluster.says("squeue", "".join(named))
     jobs = read_jobs(cluster.head_node)
-    assert 100 < len(jobs.queue) < 400
+    assert 100 < len(jobs.queue) < 1000
     assert jobs.notes == ("There are more jobs than Systems Manager returns at once.",)
 
 
 def test_accounted_states_lose_their_details() -> None:
-    said = json.loads(slurm_answer("sacct", "9|gpu|ann|CANCELLED by 1000|None|2|00:10:00|365-00:00:00|gpt2"))
+    line = "9|gpu|ann|CANCELLED by 1000|None|2|00:10:00|365-00:00:00|gpt2"
+    said = json.loads(unpacked(slurm_answer("sacct", line)))
     job = QueuedJob.of(dict(zip(said["fields"], said["rows"][0], strict=True)))
     assert (job.id, job.state, job.workload, job.has_ended) == ("9", "CANCELLED", "gpt2", True)
     assert (job.time_limit, job.reason) == ("UNLIMITED", "")
@@ -108,6 +113,18 @@ def test_partitions_count_nodes_and_name_unavailable_ones(cluster: PlayedCluster
     assert (prep.is_default, prep.availability, prep.nodes["idle"], both.size) == (False, "inact", 1, 1)
     assert (drained.names, drained.state, drained.reason) == ("gpu-dy-p4d-7", "drained~", "gpu lost: XID 79")
     assert (down.names, down.since[:4]) == ("gpu-dy-p4d-8", "2026")
+
+
+def test_a_state_of_each_of_1250_nodes_fits(cluster: PlayedCluster) -> None:
+    noise = random.Random(1)
+    reasons = (f"gpu lost: XID 79 on GPU {noise.randrange(8)}, PCI:0000:{i % 256:02x}:1c" for i in range(250))
+    out = (
+        f"gpu*|up|drained|1|gpu-dy-p5-{5 * i}|{1790000000 + noise.randrange(10**6)}|{each}\n"
+        for i, each in enumerate(reasons)
+    )
+    cluster.says("sinfo", "".join(out) + "gpu*|up|allocated|1000|gpu-dy-p5-[1-1250]|Unknown|none\n")
+    (gpu,), unavailable = read_nodes(cluster.head_node)
+    assert (gpu.size, len(unavailable)) == (1250, 250)
 
 
 def test_every_word_of_sinfo_has_one_state() -> None:
