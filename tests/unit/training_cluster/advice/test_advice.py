@@ -27,11 +27,11 @@ family=trn1
 family=trn1 os=ubuntu2204
 family=trn1n
 family=trn2
-nodes=600
-family=m6i nodes=600
+nodes=1000
+family=m6i nodes=1000
 metrics=prometheus
 metrics=prometheus image=build
-nodes=600 head_node_type=m6i.8xlarge
+nodes=1000 head_node_type=m6i.8xlarge
 nodes=4096 cpu_queue=on home=efs fsx_id=fs-0123456789abcdef0
 family=p5 nodes=1250
 family=p5 nodes=1250 fsx_id=fs-0123456789abcdef0
@@ -69,6 +69,12 @@ def test_flags_that_work_badly_have_their_advice() -> None:
 
     assert_sentences("advice", FLAGS.strip().splitlines(), read)
     assert not {"lustre-scratch", "login-nodes-closed", "spot-role"} & {each.id for each in usual}
+
+
+def test_no_head_node_serves_two_large_queues(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("".join(f"{name}: {{instance_types: m6i.large, nodes: 4000}}\n" for name in "ab"))
+    assert "No type of the catalog suffices" in _advice(queues=str(file))["head-node-small"]
 
 
 def test_overrides_without_effect_are_told(tmp_path: Path) -> None:
