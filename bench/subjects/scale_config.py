@@ -1,4 +1,4 @@
-"""A cluster config of 50 queues x 1,000 nodes: rendered and checked by our code, loaded by the library.
+"""A cluster config of 50 queues x 1,250 nodes: rendered and checked by our code, loaded by the library.
 
 `python -m bench.subjects.scale_config FILE` renders, checks and writes it once, in a fresh process.
 The imports of aws_cdk are not included: synth needs them anyway, and this does not.
@@ -14,7 +14,7 @@ from bench.measuring.programs import ratios, turns, watch
 from bench.measuring.result import Row, at_most
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
-QUEUES, NODES = 50, 1000
+QUEUES, NODES = 50, 1250
 GOAL_S = 2.0
 ROUNDS = 5
 # Loading checks the schema; the library's validators, which call AWS, run after it.
@@ -43,6 +43,16 @@ def measure_config(folder: Path) -> tuple[list[Row], dict[str, list[float]]]:
         ),
     ]
     return rows, seconds
+
+
+def measure_synth(output: Path, *, nodes: int) -> dict[str, float]:
+    """Synthesise the app for so many nodes; return seconds and bytes of its templates."""
+    app = f"{sys.executable} app.py"
+    environment = {**os.environ, "PATH": f"{ROOT / 'node_modules' / '.bin'}:{os.environ['PATH']}"}
+    command = ["cdk", "synth", "--quiet", "--app", app, "--output", output, "-c", "family=p5"]
+    seconds = watch([*command, "-c", f"nodes={nodes}"], cwd=ROOT, environment=environment).seconds
+    templates = output.glob("*.template.json")
+    return {"synth_s": seconds, "template_bytes": sum(each.stat().st_size for each in templates)}
 
 
 def _process(command: list[str | Path]) -> Callable[[], float]:

@@ -1,4 +1,4 @@
-"""The work of job.slurm and launch.sh in a job of 512 nodes: calls to slurmctld, files, seconds."""
+"""The work of job.slurm and launch.sh in a job of many nodes: calls to slurmctld, files, seconds."""
 
 import os
 import re
@@ -28,7 +28,8 @@ start_ranks "$here" "$here/train.py"
 # A wrapper of Slurm's srun, which measures the time of the steps, since Slurm's log does not have it.
 # job.slurm kills the step that asks the nodes once all have answered, so another process writes its end. The
 # watch runs beside the other steps. With NAMES_ONLY, all nodes answer and all steps end at once: the cores of
-# one machine start 512 launch.sh in a minute, which is more than Slurm's time-outs.
+# one machine start 512 launch.sh in a minute, which is more than Slurm's time-outs. Then the first FAILURES
+# starts of the ranks fail.
 _SRUN = """\
 #!/bin/sh
 PATH="$WITHOUT_TIMES"
@@ -36,6 +37,7 @@ case "$*" in *--job-name=watch*) exec srun "$@" ;; esac
 step() {
   case "${NAMES_ONLY:-} $*" in
     yes*" answer "*) exec scontrol show hostnames "$SLURM_JOB_NODELIST" ;;
+    yes*--kill-on-bad-exit*) exit "$((START_NUMBER < FAILURES))" ;;
     yes*) exit 0 ;;
   esac
   exec srun "$@"
@@ -104,7 +106,6 @@ def make_shared(folder: Path) -> dict[str, str]:
         "TRAINING_ETC": str(etc),
         "TRAINING_VENVS": str(shared / "venvs"),
         "TRAINING_OPT": str(folder / "opt"),
-        "MAX_RESTARTS": "0",
         "STEP_TIMES": str(folder / "step-times"),
         "WITHOUT_TIMES": f"{os.environ['PATH']}:{SYSTEM_PATH}",
         "PATH": f"{srun.parent}:{os.environ['PATH']}:{SYSTEM_PATH}",
@@ -112,12 +113,18 @@ def make_shared(folder: Path) -> dict[str, str]:
 
 
 def run_job(
-    slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, str], has_steps: bool = True
+    slurm: BigSlurm, nodes: int, variables: Mapping[str, str], *, has_steps: bool = True, failures: int = 0
 ) -> JobWork:
-    """Run the job on nodes that are up. Raises SlurmError if it fails or does not end."""
+    """Run the job on nodes that are up. Raises SlurmError if it fails or does not end.
+
+    Args:
+        failures: number of starts of the ranks that fail, after each of which they start again; only without
+            steps.
+    """
     variables = {**variables, "NAMES_ONLY": "" if has_steps else "yes"}
+    variables |= {"FAILURES": str(failures), "MAX_RESTARTS": str(failures)}
     shared, said = Path(variables["TRAINING_SHARED"]), slurm.layout.jobs / f"{nodes}.log"
-    where = [f"--nodelist={hosts(first, nodes)}", f"--nodes={nodes}", f"--output={said}"]
+    where = [f"--nodelist={hosts(1, nodes)}", f"--nodes={nodes}", f"--output={said}"]
     before = _files(shared)
     times = Path(variables["STEP_TIMES"])
     times.write_text("", encoding="utf-8")
@@ -144,12 +151,13 @@ def steps_s(times: str) -> float:
     return sum(float(end) - float(began) for began, end in (line.split() for line in times.splitlines()))
 
 
-def launch_s(*, train: Path, variables: Mapping[str, str], nodes: int) -> float:
+def launch_s(*, variables: Mapping[str, str], nodes: int) -> float:
     """Return the seconds of train.sh, and so launch.sh, as one rank of a job of `nodes` nodes, without Slurm.
 
     They are the median of starts one after the other, the rank (/bin/true) included.
     """
-    run = Path(variables["TRAINING_SHARED"]) / "runs" / "one-node"
+    shared = Path(variables["TRAINING_SHARED"])
+    train, run = shared / "training" / WORKLOAD / "train.sh", shared / "runs" / "one-node"
     # job.slurm makes these folders.
     for folder in ("logs/1-0", "flight/1-0"):
         (run / folder).mkdir(parents=True, exist_ok=True)
