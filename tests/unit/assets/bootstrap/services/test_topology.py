@@ -118,10 +118,10 @@ def test_a_refused_tree_leaves_the_last_one(head: HeadNode) -> None:
     (head.folder / "refuses").unlink()
     head.ask(later=True)
     (head.folder / "refuses").touch()
-    head.place({1: ["nn-a", "nn-b", "nn-c"]})
+    head.place({1: ["nn-a", "nn-b", "nn-d"]})
     (head.folder / "states").write_text("q-st-p5-1 10.0.0.1 idle\nq-st-p5-2 10.0.0.9 idle\n")
     (head.folder / "describe-instances").write_text('[["i-1", "10.0.0.9"]]')
-    head.ask(later=True)
+    assert "does not take" in head.ask(later=True)
     assert head.tree == TREE
 
 
