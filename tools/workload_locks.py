@@ -117,15 +117,13 @@ def _marker(targets: Collection[Target], pythons: tuple[str, ...], machines: tup
     )
 
 
-def _sources(requirements: str) -> list[str]:
-    """Return the packages of which nodes compile the source archive (`# Source archives:`)."""
-    named = re.search(r"^# Source archives: (.+)$", requirements, re.MULTILINE)
-    return named[1].split() if named else []
-
-
 def _kinds(requirements: str) -> list[str]:
-    """Return pip's options, also for the lock: wheels only, except for source archives."""
-    return ["--only-binary :all:", *(f"--no-binary {each}" for each in _sources(requirements))]
+    """Return pip's options, also for the lock: wheels only, except for `# Source archives:`."""
+    sources = re.search(r"^# Source archives: (.+)$", requirements, re.MULTILINE)
+    return [
+        "--only-binary :all:",
+        *(f"--no-binary {each}" for each in (sources[1].split() if sources else ())),
+    ]
 
 
 def resolve(file: Path, target: Target) -> list[Locked]:
@@ -134,30 +132,29 @@ def resolve(file: Path, target: Target) -> list[Locked]:
     Raises:
         LockError: there are no compatible wheels.
     """
-    requirements = file.read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder:
         lock = Path(folder) / "pylock.toml"
         command = [sys.executable, "-m", "uv", "pip", "compile", str(file), "--output-file", str(lock)]
         command += ["--quiet", "--no-config", "--format=pylock.toml", f"--python-version={target.python}"]
         command += [f"--python-platform={target.machine}-manylinux_2_{GLIBC_MINOR}"]
-        command += [word for option in _kinds(requirements) for word in option.split()]
+        command += [word for option in _kinds(file.read_text("utf-8")) for word in option.split()]
         environment = {name: value for name, value in os.environ.items() if name not in _OTHER_SOURCES}
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
         if done.returncode:
             raise LockError(f"{file}: no packages for {' on '.join(target)}:\n{done.stderr.strip()}")
-        return list(_locked(tomllib.loads(lock.read_text("utf-8")), _sources(requirements), target))
+        return list(_locked(tomllib.loads(lock.read_text("utf-8")), target))
 
 
-def _locked(lock: Mapping[str, Any], sources: Collection[str], target: Target) -> Iterator[Locked]:
+def _locked(lock: Mapping[str, Any], target: Target) -> Iterator[Locked]:
     tags = list(_tags(target))
     for each in lock["packages"]:
         name, version = each["name"], each["version"]
         names = {file["url"].rpartition("/")[2]: file for file in each.get("wheels", ())}
         wheels = {tag: file for wheel, file in names.items() for tag in parse_wheel_filename(wheel)[3]}
-        found = next((wheels[tag] for tag in tags if tag in wheels), None)
-        if not (found := each["sdist"] if name in sources else found):
+        found = next((wheels[tag] for tag in tags if tag in wheels), None) if names else each["sdist"]
+        if not found:
             raise LockError(f"{name} {version} has no wheel for {' on '.join(target)}, glibc 2.{GLIBC_MINOR}")
         yield Locked(name=name, version=version, sha256=found["hashes"]["sha256"])
 

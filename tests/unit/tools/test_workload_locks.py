@@ -1,8 +1,6 @@
 """tools/workload_locks.py: the locks of the workloads' packages."""
 
 import re
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from packaging.requirements import Requirement
 
 from tools.workload_locks import (
-    GLIBC_MINOR,
     LOCK,
     MACHINES,
     Locked,
@@ -19,6 +16,7 @@ from tools.workload_locks import (
     pythons_of,
     render,
     requirement_files,
+    resolve,
 )
 
 FILES = requirement_files()
@@ -60,11 +58,10 @@ def test_packages_of_some_nodes_have_a_marker() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
-def test_nodes_find_every_locked_package(file: Path, machine: str, tmp_path: Path) -> None:
-    """uv asks PyPI without such a machine: the lock is complete, and each wheel fits and has its hash."""
+def test_nodes_find_every_locked_package(file: Path, machine: str) -> None:
+    """uv asks PyPI without such a machine: the lock is complete, and has the hash of a wheel that fits."""
+    lock = file.with_name(LOCK)
     for python in pythons_of(file.read_text()):
-        command = [sys.executable, *"-m uv pip install --no-config --dry-run --require-hashes".split()]
-        command += ["--target", str(tmp_path), "--requirement", str(file.with_name(LOCK))]
-        command += ["--python-version", python, "--python-platform", f"{machine}-manylinux_2_{GLIBC_MINOR}"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        for each in resolve(lock, Target(python, machine)):
+            line = rf"^{each.name}=={re.escape(each.version)} .*{each.sha256}"
+            assert re.search(line, lock.read_text(), re.MULTILINE), each
