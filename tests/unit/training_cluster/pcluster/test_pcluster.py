@@ -124,6 +124,12 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 def test_a_refused_config_or_mount_ends_synth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file, lustre = tmp_path / "overrides.yaml", "fs-0123456789abcdef0"
+    more = f"{{Name: m, StorageType: FsxLustre, MountDir: /m, FsxLustreSettings: {{FileSystemId: {lustre}}}}}"
+    file.write_text(f"SharedStorage: [{more}]")
+    with pytest.raises(ConfigurationError, match=f"{lustre} is listed 2 times"):
+        add_stacks(cdk.App(), read_settings({"fsx_id": lustre, "overrides": str(file)}))
+
     def no_scheduling(**_: object) -> dict[str, Any]:
         return {"Region": "us-east-1"}
 
@@ -132,8 +138,3 @@ def test_a_refused_config_or_mount_ends_synth(monkeypatch: pytest.MonkeyPatch, t
         ConfigurationError, match=r"would refuse .* cluster_configs/p5\.yaml(?s:.*)Scheduling"
     ):
         add_stacks(cdk.App(), read_settings({"family": "p5"}))
-    file, lustre = tmp_path / "overrides.yaml", "fs-0123456789abcdef0"
-    more = f"{{Name: m, StorageType: FsxLustre, MountDir: /m, FsxLustreSettings: {{FileSystemId: {lustre}}}}}"
-    file.write_text(f"SharedStorage: [{more}]")
-    with pytest.raises(ConfigurationError, match=f"{lustre} is listed 2 times"):
-        add_stacks(cdk.App(), read_settings({"fsx_id": lustre, "overrides": str(file)}))
