@@ -21,17 +21,11 @@ CONSTANTS = ("paths", "ports")
 """Modules of constants alone."""
 
 
-def test_rooms_and_folders_keep_their_shape() -> None:
+def test_constructs_has_no_init_file() -> None:
     assert not (ROOT / "constructs" / "__init__.py").exists(), (
         "constructs/__init__.py shadows the PyPI package that aws_cdk imports: remove it"
     )
     assert not (ROOT / "tests" / "constructs").exists()
-    folders = Counter(path.parent for path in rooms.tracked("*.py"))
-    assert {str(folder): count for folder, count in folders.items() if count > MOST_MODULES} == {}
-    assert rooms.order()  # raises CycleError, which names a circle
-    for folder in (ROOT / "assets" / "training").glob("*/"):
-        imports = rooms.workload_imports(folder.relative_to(ROOT))
-        assert list(TopologicalSorter(imports).static_order()), folder
 
 
 def test_mypy_follows_each_imported_cdk_module() -> None:
@@ -49,6 +43,21 @@ def test_mypy_follows_each_imported_cdk_module() -> None:
     mypy = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
     (followed,) = (each for each in mypy["overrides"] if each.get("follow_imports") == "normal")
     assert set(followed["module"]) == imported
+
+
+def test_no_folder_has_more_than_20_modules() -> None:
+    folders = Counter(path.parent for path in rooms.tracked("*.py"))
+    assert {str(folder): count for folder, count in folders.items() if count > MOST_MODULES} == {}
+
+
+def test_rooms_import_each_other_in_one_direction() -> None:
+    assert rooms.order()  # raises CycleError, which names a circle
+
+
+def test_modules_of_workloads_import_in_one_direction() -> None:
+    for folder in (ROOT / "assets" / "training").glob("*/"):
+        imports = rooms.workload_imports(folder.relative_to(ROOT))
+        assert list(TopologicalSorter(imports).static_order()), folder
 
 
 def _names_tested(folder: Path) -> set[str]:
@@ -104,6 +113,9 @@ def test_each_module_has_a_test_at_its_path() -> None:
     ]
     apart = (*rooms.TESTED_WITH, *rooms.RUN_BY_HAND)
     assert [str(path) for path in modules if not (_within_any(path, apart) or _has_test(path))] == []
+
+
+def test_folders_tested_elsewhere_have_modules_without_tests() -> None:
     for folder in (*rooms.TESTED_WITH, *rooms.RUN_BY_HAND):
         inside = [path for path in rooms.tracked(f"{folder}/*.py") if path.stem != "__init__"]
         assert [path for path in inside if not _has_test(path)], f"{folder}: leave it out of the list"
@@ -130,11 +142,14 @@ def test_imports_point_one_way() -> None:
                 assert not found, f"{path.relative_to(ROOT)} imports {package}"
 
 
-def test_actions_and_requirements_are_pinned() -> None:
+def test_actions_are_pinned_by_commit() -> None:
     workflows = "".join(path.read_text() for path in (ROOT / ".github" / "workflows").iterdir())
     uses = re.findall(r"uses: (.*)", workflows)
     assert uses
     assert [each for each in uses if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", each)] == []
+
+
+def test_every_requirement_is_pinned_and_locked() -> None:
     for name, lock in {
         "requirements": "dev",
         "requirements-dev": "dev",

@@ -17,7 +17,7 @@ def matches(pattern: str, path: object) -> bool:
     return bool(re.search(pattern.removeprefix("/").removesuffix("/"), str(path)))
 
 
-def test_every_pin_and_file_is_found() -> None:
+def test_every_pin_of_nodes_is_found() -> None:
     (manager,) = CONFIG["customManagers"]
     (file,), (pattern,) = manager["managerFilePatterns"], manager["matchStrings"]
     assert matches(file, FILE.relative_to(ROOT))
@@ -26,6 +26,9 @@ def test_every_pin_and_file_is_found() -> None:
     found = re.finditer(pattern.replace("(?<", "(?P<"), FILE.read_text())
     read = {pin[1]: f"{pin['currentValue']} {pin['datasource']}:{pin['packageName']}" for pin in found}
     assert read == {name: f"{pin.version} {pin.lookup}" for name, pin in LOOKED_UP.items()}
+
+
+def test_rules_have_the_ceilings_of_the_pins() -> None:
     wanted = {}
     for name, pin in LOOKED_UP.items():
         if pin.ceiling:
@@ -33,6 +36,9 @@ def test_every_pin_and_file_is_found() -> None:
             wanted[name] = "<" + ".".join([*first, str(int(last) + 1)])
     rules = [rule for rule in CONFIG["packageRules"] if "matchDepNames" in rule]
     assert {name: rule["allowedVersions"] for rule in rules for name in rule["matchDepNames"]} == wanted
+
+
+def test_every_file_of_requirements_is_read() -> None:
     pinned = re.compile(r"^[\w.-]+==", re.MULTILINE)
     files = [path for path in rooms.tracked("*requirements*.txt") if pinned.search((ROOT / path).read_text())]
     (pattern,) = CONFIG["pip_requirements"]["managerFilePatterns"]

@@ -139,12 +139,18 @@ def test_a_login_takes_password_and_filter(tmp_path: Path, server: Server) -> No
     assert done.stderr.splitlines()[-1].endswith("Permission denied"), done.stderr
 
 
-def test_preflight_describes_the_directory(tmp_path: Path, server: Server) -> None:
+def test_a_group_of_sudo_counts_when_listed(tmp_path: Path, server: Server) -> None:
     shown = {**POSIX, "filter_groups": "nobody,root"}
     directory = directory_of(settings_of(tmp_path, server, AdditionalSssdConfigs=shown))
     assert groups_of_alice(tmp_path / "node", directory).split()[-2:] == ["nlp", "sudo"]
+
+
+def test_an_openldap_is_no_active_directory(tmp_path: Path, server: Server) -> None:
     directory = directory_of(settings_of(tmp_path, server, AdditionalSssdConfigs={}))
     assert groups_of_alice(tmp_path / "node", directory) == ""
+
+
+def test_preflight_finds_the_directory_and_its_people(tmp_path: Path, server: Server) -> None:
     password, answer = asked(settings_of(tmp_path, server))
     assert (password.verdict, answer.verdict) == ("ok", "ok")
     assert answer.found == f"{server.address} knows the user, and has entries below {BASE}"
