@@ -67,7 +67,6 @@ def main(file: Path) -> None:
     from training_cluster.cluster.resource_ids import PLACEHOLDERS  # noqa: PLC0415
     from training_cluster.pcluster.rules import rule_problems  # noqa: PLC0415
     from training_cluster.pcluster.schema import schema_problems  # noqa: PLC0415
-    from training_cluster.queues.queue import make_queue  # noqa: PLC0415
     from training_cluster.rules.context import read_settings  # noqa: PLC0415
 
     settings = read_settings({"family": "p5", "nodes": str(NODES)})
@@ -76,7 +75,12 @@ def main(file: Path) -> None:
     one = settings.first_queue
     (nodes,) = one.resources
     many = [
-        make_queue(f"queue-{i}", one, compute_resources=(nodes.model_copy(update={"name": f"p5-{i}"}),))
+        one.model_copy(
+            update={
+                "name": f"queue-{i}",
+                "compute_resources": (nodes.model_copy(update={"name": f"p5-{i}"}),),
+            }
+        )
         for i in range(QUEUES)
     ]
     config["Scheduling"]["SlurmQueues"] = [

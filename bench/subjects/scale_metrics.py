@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -21,11 +21,11 @@ from pathlib import Path
 
 import psutil
 
-from bench.measuring.programs import BaselineError
+from bench.measuring.programs import BaselineError, Command
 from ops.dashboards.figures import read_figures
 from ops.dashboards.prometheus import Prometheus
 from rehearsal.local_slurm.ports import find_ports
-from rehearsal.monitoring.exporters import _COLLECTORS as COLLECTORS
+from rehearsal.monitoring.exporters import COLLECTORS
 from rehearsal.monitoring.prometheus import config
 from rehearsal.monitoring.scene import HOST, PROGRAMS, Scene
 from training_cluster.catalog.families import load_family
@@ -70,7 +70,7 @@ class Watch:
     """Time of the queries of trainctl top."""
 
 
-def measure_watch(folder: Path, *, nodes: list[str], head: str) -> Watch:
+def measure_watch(folder: Path, *, nodes: Sequence[str], head: str) -> Watch:
     """Let a Prometheus scrape all nodes.
 
     Args:
@@ -78,7 +78,11 @@ def measure_watch(folder: Path, *, nodes: list[str], head: str) -> Watch:
     """
     first = find_ports(2)
     scene = Scene(
-        **dict.fromkeys(("folder", "slurm", "job_files", "shared", "prices"), folder),
+        folder=folder,
+        slurm=folder,
+        job_files=folder,
+        shared=folder,
+        prices=folder,
         bootstrap=ASSETS / "bootstrap",
         cluster="bench",
         first_port=first,
@@ -129,7 +133,7 @@ def node_text(folder: Path) -> str:
         (programs / name).chmod(0o755)
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "TRAINING_ROOT": str(root)}
     texts = root / "textfiles"
-    command = [sys.executable, "-B", _METRICS / "compute_node.py", "gpu", "--no-cloudwatch"]
+    command: Command = [sys.executable, "-B", _METRICS / "compute_node.py", "gpu", "--no-cloudwatch"]
     command += ["--cluster", "bench", "--region", "here", "--textfiles", texts]
     subprocess.run(command, env=environment, check=True)
     job = {"MOMENT": "prolog", "TRAINING_METRICS": str(texts), "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "NODE"}

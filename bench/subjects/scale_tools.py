@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from bench.measuring.programs import Command
 from bench.subjects.scale_slurm import BigSlurm, hosts
 from ops.account.head_node import HeadNode
 from ops.jobs.lookup import read_jobs, read_nodes
@@ -123,7 +124,16 @@ def _export(slurm: BigSlurm, folder: Path) -> float:
     prices.write_text("head - 0.68\ngpu p5 55.04\n", encoding="utf-8")
     (folder / "runs").mkdir()
     program = ASSETS / "bootstrap" / "metrics" / "head_node.py"
-    command = [sys.executable, "-B", program, "--no-cloudwatch", "--cluster", "bench", "--region", "here"]
+    command: Command = [
+        sys.executable,
+        "-B",
+        program,
+        "--no-cloudwatch",
+        "--cluster",
+        "bench",
+        "--region",
+        "here",
+    ]
     command += ["--textfiles", folder / "textfiles", "--state", folder / "state", "--prices", prices]
     before = psutil.Process().cpu_times()
     subprocess.run(

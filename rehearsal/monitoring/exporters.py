@@ -13,7 +13,7 @@ from rehearsal.monitoring.scene import HOST, PROGRAMS, Scene
 
 _HEAD = "head"
 # As in steps/86-export-metrics.sh.
-_COLLECTORS = "diskstats filesystem loadavg meminfo netdev stat textfile time uname vmstat"
+COLLECTORS = "diskstats filesystem loadavg meminfo netdev stat textfile time uname vmstat"
 Child = subprocess.Popen[bytes]
 
 
@@ -82,7 +82,7 @@ class Exporters:
                 str(PROGRAMS / "prometheus-node-exporter"),
                 f"--web.listen-address={HOST}:{port}",
                 "--collector.disable-defaults",
-                *(f"--collector.{name}" for name in _COLLECTORS.split()),
+                *(f"--collector.{name}" for name in COLLECTORS.split()),
                 f"--collector.textfile.directory={textfiles}",
             ],
             stdin=subprocess.DEVNULL,
