@@ -57,14 +57,14 @@ def test_two_nodes_train_as_one_world(training: Training, whole_run: list[dict[s
 def test_a_killed_run_gives_the_same_losses(
     training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    """The run continues from the nodes' own disks, between two checkpoints on the shared file system."""
+    """It continues from the nodes' own disks."""
     with training.settings.open("a") as settings:
         settings.write(f"export SCRATCH={tmp_path}\n")
     said = check_that_a_killed_run_resumes(training, SENTINEL_EVERY="4", CHECKPOINT_LOCAL_EVERY="1")
     found = re.search(rf"\n0: resuming from {tmp_path}/checkpoints-\d+/\S+/step-(\d+)\.0/all\n", said)
     assert found, said
     begin = int(found[1]) + 1
-    assert begin not in {1, SAVED_EVERY + 1, 2 * SAVED_EVERY + 1}
+    assert begin > SAVED_EVERY
     assert list(tmp_path.glob("checkpoints-*/*")) == [], "a run that has finished leaves none"
     assert said.count("sentinel: 2 ranks agree, compared every 4 steps\n") == said.count("sentinel:") == 2
     assert "\n0: step 1: loss " in said

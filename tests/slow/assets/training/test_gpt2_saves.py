@@ -133,6 +133,26 @@ def test_checkpoints_of_both_forms_give_the_same_losses(saves: Saves) -> None:
     assert len({*files.values()}) == 1, "a colleague may read them"
 
 
+def test_local_saves_do_not_wait_for_a_shared_one(saves: Saves, tmp_path: Path) -> None:
+    """A restart continues behind the shared checkpoint, with the losses of a run that nothing interrupts."""
+    expected = pytest.approx(saves.losses(), rel=1e-6)
+    given = {"CHECKPOINT_LOCAL_EVERY": "5", "SCRATCH": str(tmp_path), "NPROC_PER_NODE": "2"}
+    part = tmp_path / f"checkpoints-{os.getuid()}" / "7-" / "step-000010.1" / "all"
+    (saves.run / "hold").touch()
+    with saves.training(**given):
+        saves.wait_for("step 12: ")
+        wait_until(part.is_dir, timeout_s=60, what=str(part))
+        assert saves.steps() == [4], "step 8 is being saved meanwhile"
+    (saves.run / "hold").unlink()
+    with saves.training(**given, START_NUMBER="2") as ranks:
+        ranks.wait(timeout=300)
+    assert f"resuming from {part}\n" in saves.output, saves.output
+    assert saves.losses() == expected
+    assert saves.steps() == [4, 12]
+    rows = [json.loads(line) for line in (saves.run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "local_save_s" in row] == [6]
+
+
 def test_a_save_in_progress_costs_no_checkpoint(saves: Saves) -> None:
     hold = saves.run / "hold"
     hold.touch()

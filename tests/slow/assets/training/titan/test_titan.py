@@ -263,7 +263,6 @@ def test_a_lost_nodes_part_comes_from_its_neighbour(
     found = re.search(rf"\n0: resuming from {tmp_path}/\S+/step-(\d+)\.0/rank-00000-of-00002\n", said)
     assert found, said
     assert int(found[1]) == row.resumed_from
-    assert row.resumed_from not in {SAVED_EVERY, 2 * SAVED_EVERY}
 
 
 def test_fewer_ranks_train_on_the_same_sequences(training: Training, whole_run: list[dict[str, Any]]) -> None:
