@@ -39,7 +39,7 @@ rank_environment() {
 # (in_tree_order of nodes.sh).
 node_rank() {
   local before=",${NODES:-},"
-  if [[ $before != *",${SLURMD_NODENAME:-},"* ]]; then
+  if [[ -z ${SLURMD_NODENAME:-} || $before != *",$SLURMD_NODENAME,"* ]]; then
     printf '%s\n' "$SLURM_NODEID"
     return
   fi

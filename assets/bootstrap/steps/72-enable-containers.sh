@@ -23,7 +23,7 @@
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
 #   TRAINING_ROOT. Safe to run again.
 # Required: no
-# Budget: 30 s
+# Budget: 25 s
 # Reads: bootstrap/enroot/97-efa.sh
 set -euo pipefail
 shopt -s inherit_errexit

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
 # Lets the head node tell Slurm where in EC2's network the nodes are (services/topology.py), by the flag topology; with off,
-# removes it. Without the flag a cluster whose first deploy has this step gets it, and an older cluster does not. The timer is
-# of 85-start-timers.sh.
+# removes it. 85-start-timers.sh lets systemd read the unit, and starts the timer. Without the flag a cluster whose first
+# deploy has this step gets it, and an older cluster does not.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TOPOLOGY, TRAINING_BUNDLES, TRAINING_STATE, TRAINING_ROOT, SLURM_CONF.
 #   Safe to run again.
 # Nodes: HeadNode
 # Required: no
-# Budget: 20 s
+# Budget: 5 s
 set -euo pipefail
 shopt -s inherit_errexit
 source "$BUNDLE/bootstrap/lib/put.sh"
@@ -33,7 +33,7 @@ default() {
 remove() {
   if grep -qx "$PLUGIN" "$CONF"; then
     put "$CONF" < <(grep -vx "$PLUGIN" "$CONF")
-    timeout 15 scontrol reconfigure
+    timeout 4 scontrol reconfigure
     rm -f "${CONF%/*}/topology.conf"
   fi
   rm -f "$UNIT" "$OWN.json"
@@ -49,4 +49,3 @@ ExecStartPre=-/usr/bin/env PATH=$PATH python3 $BUNDLE/bootstrap/services/topolog
 END
 fi
 put "$OWN" <<<"$wanted"
-timeout 4 systemctl daemon-reload

@@ -77,7 +77,6 @@ WRONG = {
     "prove nosuch": "nosuch: no such workload. allowed: bert-trainium",
     "prove gpt2 kil": "kil: no such case. allowed: kill",
     "prove gpt2 --nodes 1": "Invalid value for '--nodes'",
-    "rehearse --order x": "Invalid value for '--order'",
     # users
     "users list --file {d}/none.yaml": "{d}/none.yaml: No such file or directory",
     "users list --file {d}/list.yaml": "the file has no key users",

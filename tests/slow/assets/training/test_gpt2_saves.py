@@ -133,7 +133,7 @@ def test_checkpoints_of_both_forms_give_the_same_losses(saves: Saves) -> None:
     assert len({*files.values()}) == 1, "a colleague may read them"
 
 
-def test_local_saves_do_not_wait_for_a_shared_one(saves: Saves, tmp_path: Path) -> None:
+def test_local_saves_need_no_shared_one(saves: Saves, tmp_path: Path) -> None:
     """A restart continues behind the shared checkpoint, with the losses of a run that nothing interrupts."""
     expected = pytest.approx(saves.losses(), rel=1e-6)
     given = {"CHECKPOINT_LOCAL_EVERY": "5", "SCRATCH": str(tmp_path), "NPROC_PER_NODE": "2"}

@@ -66,8 +66,8 @@ def test_rehearse_passes_options_and_exit_code_on(
 ) -> None:
     asked: dict[str, Any] = {}
     monkeypatch.setattr("rehearsal.commands.rehearse", lambda **options: asked.update(options) or 3)
-    assert call("rehearse", "--nodes", "4", "--order", "7", "--folder", str(tmp_path)) == (3, "", "")
-    assert (asked["nodes"], asked["order"], asked["folder"]) == ("4", 7, tmp_path)
+    assert call("rehearse", "--nodes", "4", "--folder", str(tmp_path)) == (3, "", "")
+    assert (asked["nodes"], asked["folder"]) == ("4", tmp_path)
     monkeypatch.setattr("rehearsal.commands.prove", lambda **options: asked.update(options) or 1)
     code, said, _ = call("prove", "mine", "kill", "node", "--json")
     assert (code, json.loads(said)["exit_code"], asked["cases"]) == (1, 1, ["kill", "node"])

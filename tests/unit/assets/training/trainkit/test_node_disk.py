@@ -36,7 +36,7 @@ def test_a_node_without_disks_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     assert job_folder().is_relative_to(tmp_path)
 
 
-def test_the_newest_whole_step_of_one_start_is_taken() -> None:
+def test_the_newest_whole_step_of_one_start() -> None:
     old, other, new, half = Key(4, 1), Key(6, 0), Key(6, 1), Key(8, 1)
     held = [{old: ["a"], new: ["a"], other: ["a"], half: ["a"]}, {old: ["b"], new: ["b"], half: ["a"]}]
     for first, last, found in ((1, 9, new), (6, 6, new), (1, 5, old), (7, 9, None), (1, 3, None)):

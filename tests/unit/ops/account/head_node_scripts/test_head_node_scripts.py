@@ -51,6 +51,7 @@ def test_the_facts_of_a_node_are_printed(tmp_path: Path) -> None:
         "pyxis": "yes",
         "pyxis-enabled": "no",
         "enroot": "no",
+        "topology": "off, 0 leaves written, 0 read",
     }
 
 
