@@ -63,6 +63,8 @@ class Saves(BaseModel):
     """Estimated seconds of training between two saves; 0 if they are not known."""
     every_steps: int = Field(default=0, ge=0)
     """Steps between two saves, CHECKPOINT_EVERY; 0 if they are not known."""
+    steps: int = Field(default=0, ge=0)
+    """Steps of the run; 0 if they are not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +205,12 @@ def about_saves(saves: Saves, storage: Lustre, mend: str) -> Iterator[str]:
         yield f"for {aim}: {mend}"
     if storage.can_keep(saves) and not storage.suffices(saves):
         longer_s = took / SAVING_SHARE
-        steps = math.ceil(saves.every_steps * longer_s / saves.every_s) or "..."
-        yield (
-            f"or, at no cost, CHECKPOINT_EVERY={steps}: a save each {duration(longer_s)}, so that an "
-            "interruption loses more"
-        )
+        steps = math.ceil(saves.every_steps * longer_s / saves.every_s)
+        if not saves.steps or steps < saves.steps:
+            yield (
+                f"or, at no cost, CHECKPOINT_EVERY={steps or '...'}: a save each {duration(longer_s)}, so that "
+                "an interruption loses more"
+            )
 
 
 def image_readers(nodes: int, *, have_disks: bool) -> int:

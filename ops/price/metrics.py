@@ -13,8 +13,9 @@ from training_cluster.queues.queue import node_types
 # Own metrics in CloudWatch: constructs/training_cluster/monitoring/metrics.py.
 _STATES, _OF_CLUSTER = 5, 2
 _REQUESTS_AN_HOUR, _SCRAPES_AN_HOUR = 30, 120
-_SERIES_OF_NODE, _SERIES_OF_ACCELERATOR, _SERIES_OF_HEAD = 300, 23, 500
-"""Time series: a node's own, which a rehearsal counted (280), and each GPU's (gpus.py)."""
+_SERIES_OF_NODE, _SERIES_OF_ACCELERATOR, _SERIES_OF_CARD, _SERIES_OF_HEAD = 300, 23, 6, 500
+"""Time series: a node's own, which a rehearsal counted (280), each GPU's (gpus.py), and those of a network card
+(bench/results/scale.json)."""
 _AMP_FIRST_SAMPLES = 2e9
 _SAMPLES = 1e7
 
@@ -36,7 +37,12 @@ def metrics_cost(config: Rendered) -> MetricsCost:
     partitions = len(config["Scheduling"]["SlurmQueues"])
     count = sum(each.most for each in nodes)
     sums = _cloudwatch(prices, count, partitions, Published.by(config).alarm_metrics)
-    sent = _amp(prices, count, sum(each.most * node_types(each.types)[0].size.accelerators for each in nodes))
+    sizes = [(each.most, node_types(each.types)[0].size) for each in nodes]
+    of_cards = sum(
+        most * (size.accelerators * _SERIES_OF_ACCELERATOR + size.network_cards * _SERIES_OF_CARD)
+        for most, size in sizes
+    )
+    sent = _amp(prices, count * _SERIES_OF_NODE + of_cards)
     return MetricsCost(
         nodes=count,
         cloudwatch=sums.usd,
@@ -57,14 +63,13 @@ def _cloudwatch(prices: Prices, nodes: int, partitions: int, of_alarms: int) -> 
     return Charge(what="metrics in CloudWatch", usd_per_month=usd, prices=(metric, thousand, alarm))
 
 
-def _amp(prices: Prices, nodes: int, accelerators: int) -> Charge:
+def _amp(prices: Prices, of_nodes: int) -> Charge:
     """Return the charge of the samples that metrics=amp sends, in addition to CloudWatch's; not of queries.
 
     Args:
-        accelerators: GPUs of all nodes.
+        of_nodes: time series of all nodes.
     """
-    series = _SERIES_OF_HEAD + nodes * _SERIES_OF_NODE + accelerators * _SERIES_OF_ACCELERATOR
-    samples = series * _SCRAPES_AN_HOUR * prices.hours_per_month
+    samples = (_SERIES_OF_HEAD + of_nodes) * _SCRAPES_AN_HOUR * prices.hours_per_month
     first, beyond = prices.amp_10m_samples, prices.amp_10m_samples_beyond
     usd = min(samples, _AMP_FIRST_SAMPLES) / _SAMPLES * first.usd
     usd += max(0.0, samples - _AMP_FIRST_SAMPLES) / _SAMPLES * beyond.usd

@@ -5,10 +5,11 @@
 # The values are of the FSx for Lustre guide, "Performance tips", and commands and interfaces of "Configuring EFA clients"
 # there and of the EKS guide, "Optimize Amazon FSx for Lustre performance on nodes (EFA)". It has not run on Lustre.
 #
-# Options of modules and EFA interfaces apply when the modules are loaded, and ParallelCluster has mounted Lustre by now.
-# A node that starts runs no job yet: the step unmounts Lustre, loads the modules again, and mounts it. If that fails, the
-# node uses Lustre untuned or over TCP. Without the mount the step fails. A reboot loses parameters and interfaces: units
-# apply them after and before the mount.
+# EFA interfaces are added when the modules are loaded, and ParallelCluster has mounted Lustre by now. A node that starts
+# runs no job yet: with fsx_efa=on the step unmounts Lustre, loads the modules again, and mounts it. If that fails, the node
+# uses Lustre over TCP. Without the mount the step fails. Without fsx_efa it unmounts nothing: options of the modules are
+# part of a built image (39-set-lustre-options.sh). A reboot loses parameters and interfaces: units apply them after and
+# before the mount.
 #
 #   61-tune-lustre.sh               does all this
 #   61-tune-lustre.sh reload        unmounts Lustre, loads its modules, adds interfaces
@@ -19,22 +20,18 @@
 # Called by: run-steps.sh, as root; the units; `trainctl verify` (check). Environment: BUNDLE, MOMENT, PARTITION,
 #   TRAINING_ETC, TRAINING_ROOT. Safe to run again. A running node reloads nothing.
 # Nodes: ComputeFleet
-# Budget: 150 s
+# Budget: 110 s
 set -euo pipefail
 shopt -s inherit_errexit nullglob
 
 readonly ROOT="${TRAINING_ROOT:-}" ETC="${TRAINING_ETC:-/etc/training-cluster}"
-cpus="$(nproc)"
+cpus="$(nproc --all)"
 memory_kib="$(awk '/^MemTotal:/ {print $2}' "$ROOT/proc/meminfo")"
 wanted="$(source "$ETC/partitions/$PARTITION.env" && printf '%s' "${LUSTRE_EFA_INTERFACES:-0}")"
 readonly cpus memory_kib wanted
 
-# Prints options of modules, as modprobe reads them.
-options() {
-  if ((cpus > 64)); then
-    printf '%s\n' "options ptlrpc ptlrpcd_per_cpt_max=32" "options ksocklnd credits=2560"
-  fi
-}
+# Prints the options of modules that the image has.
+options() { grep -s ^options "$ROOT/etc/modprobe.d/training-cluster-lustre.conf" || true; }
 
 # Prints parameters of lctl, in the order in which they are set.
 parameters_of_node() {
@@ -75,6 +72,7 @@ interfaces() {
     return 1
   fi
   interface="$(ip -4 -oneline route show default | sed -n '1s/.* dev \([^ ]*\).*/\1/p')"
+  [[ -n $interface ]] || return 1
   modprobe lnet
   modprobe kefalnd "ipif_name=$interface"
   modprobe ksocklnd
@@ -94,6 +92,11 @@ interfaces() {
 
 reload() {
   umount --all --types lustre
+  # lustre_rmmod may fail directly behind umount (Lustre's LU-20306).
+  for _ in {1..10}; do
+    if [[ -z "$(lctl dl 2>/dev/null)" ]]; then break; fi
+    sleep 1
+  done
   lustre_rmmod
   interfaces
 }
@@ -119,15 +122,20 @@ check() {
   done < <(parameters_of_node)
 }
 
-# mount_again FOLDER: mounts Lustre by fstab, as often as ParallelCluster tries.
+# mount_again: mounts each Lustre by fstab.
 mount_again() {
-  for _ in {1..10}; do
-    if mountpoint --quiet "$1" || mount "$1"; then return; fi
-    sleep 6
+  local mount
+  for mount in "${mounts[@]}"; do
+    for _ in {1..3}; do
+      if mountpoint --quiet "$mount" || timeout 8 mount "$mount"; then continue 2; fi
+      sleep 1
+    done
+    printf '%s cannot be mounted again: see the line above\n' "$mount" >&2
+    return 1
   done
-  printf '%s cannot be mounted again: see the line above\n' "$1" >&2
-  return 1
 }
+
+unload() { timeout 10 lustre_rmmod || printf "Lustre's modules cannot be unloaded: see the line above\n" >&2; }
 
 case ${1:-} in
   reload | interfaces | parameters | check)
@@ -141,13 +149,11 @@ if ((${#mounts[@]} == 0)); then exit; fi # a cluster without Lustre
 
 source "$BUNDLE/bootstrap/lib/put.sh"
 readonly UNITS="$ROOT/etc/systemd/system" UNIT=training-cluster-lustre
-put "$ROOT/etc/modprobe.d/training-cluster-lustre.conf" < <(
-  printf '# Training Cluster: steps/61-tune-lustre.sh\n'
-  options
-)
 put "$UNITS/$UNIT@.service" <<END
 [Unit]
 Description=Training Cluster: %i of the Lustre client
+Wants=network-online.target
+After=network-online.target
 
 [Service]
 Type=oneshot
@@ -163,15 +169,23 @@ Before=$UNIT@parameters.service
 END
 done
 # shellcheck disable=SC2154  # of put.sh
-if [[ $changed == yes ]]; then timeout 10 systemctl daemon-reload; fi
+if [[ $changed == yes ]]; then timeout 10 systemctl daemon-reload || printf 'systemd keeps its former units\n' >&2; fi
 
-if [[ $MOMENT == start && -n "$(loaded | awk '$2 != $3')" ]]; then
-  # A process of its own ends at its first error.
-  if ! timeout 60 bash "${BASH_SOURCE[0]}" reload; then
-    printf 'the options or interfaces of Lustre could not be applied: see the line above\n' >&2
-    # Half of the interfaces may exist.
-    if ! findmnt --types lustre >/dev/null; then lustre_rmmod || true; fi
+if [[ $MOMENT == start ]] && ((wanted)) && ! lnetctl net show --net efa 2>/dev/null | grep -q @efa; then
+  in_fstab="$(findmnt --fstab --noheadings --raw --types lustre --output TARGET)" || true
+  if [[ -n "$(printf '%s\n' "${mounts[@]}" | grep -vFx -- "$in_fstab" || true)" ]]; then
+    printf 'not all of %s are in fstab, so none is mounted again: Lustre stays on TCP\n' "${mounts[*]}" >&2
+  else
+    # A process of its own ends at its first error.
+    if ! timeout 30 bash "${BASH_SOURCE[0]}" reload; then
+      printf 'the EFA interfaces of Lustre could not be added: see the line above\n' >&2
+      # Half of the interfaces may exist.
+      if ! findmnt --types lustre >/dev/null; then unload; fi
+    fi
+    if ! mount_again; then
+      unload
+      mount_again
+    fi
   fi
-  for mount in "${mounts[@]}"; do mount_again "$mount"; done
 fi
 parameters

@@ -265,7 +265,8 @@ def saves_of(settings: Settings, *, count: int, weights: str | None = None) -> d
 
     Returns:
         `bytes` of a checkpoint; `most` that exist at the same time; `every_s`, estimated seconds of training
-        between two saves, 0 if the nodes' speed is unknown; `every_steps`, steps between two saves.
+        between two saves, 0 if the nodes' speed is unknown; `every_steps`, steps between two saves; `steps`
+        of the run, 0 if it is given in epochs.
     """
     model, nodes, lora = known_model(settings, weights), nodes_of_job(count), bool(settings.lora_rank)
     if not model:
@@ -278,6 +279,7 @@ def saves_of(settings: Settings, *, count: int, weights: str | None = None) -> d
         "most": settings.keep_checkpoints + 1 if settings.epochs else settings.most_checkpoints,
         "every_s": tokens * model.flops(settings.seq_len, lora=lora) / per_s if per_s else 0.0,
         "every_steps": settings.checkpoint_every,
+        "steps": 0 if settings.epochs else settings.max_steps,
     }
 
 

@@ -191,6 +191,11 @@ def _lustre_efa(settings: Settings, config: Rendered) -> Iterator[Advice]:
                 "over TCP only: EFA to Lustre requires an instance type with EFA of Nitro v4 or later, no "
                 "trn2, in the zone of the file system"
             )
+        elif not count:
+            why = (
+                f"over TCP only: FSx accepts {limits.most_connections} interfaces, fewer than nodes have EFA. "
+                "Leave fsx_efa out"
+            )
         else:
             of = f" of {usual[queue]}" if count < usual[queue] else ""
             why = (

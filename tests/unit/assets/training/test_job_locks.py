@@ -29,7 +29,7 @@ if [[ $1 == "$locked" ]]; then exec {FLOCK} "$NODE_DISK/${{locked//\\//-}}" "${{
 """
 SCONTROL = """\
 #!/bin/sh
-if [ "$2" = hostnames ]; then echo n1; else echo "Name=n1 NodeAddr=127.0.0.1 "; fi
+if [ "$2" != node ]; then echo n1; else echo "Name=n1 NodeAddr=127.0.0.1 "; fi
 """
 # Root without the right to write where its folders' modes say no.
 AS_A_USER = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.geteuid() == 0 else ()

@@ -67,4 +67,5 @@ def test_the_command_says_days_and_usd(call: Call) -> None:
         "most": 2,
         "every_s": pytest.approx(533, rel=0.01),
         "every_steps": 500,
+        "steps": 1000,
     }

@@ -11,11 +11,6 @@ from tests.unit.assets.bootstrap.step_machine import Machine, fails, succeeds
 
 AWS = yaml.safe_load(Path(__file__).with_name("lustre.yaml").read_text())
 GIB = 2**20
-LOADS = """touch "$ROOT/mounted"
-while read -r _ module pair; do
-  mkdir -p "$ROOT/sys/module/$module/parameters"
-  echo "${pair#*=}" >"$ROOT/sys/module/$module/parameters/${pair%%=*}"
-done < <(grep -s ^options "$ROOT/etc/modprobe.d/training-cluster-lustre.conf")"""
 
 
 def lustre_node(node: Machine, *, cpus: int, gib: int, devices: int = 0, interfaces: int = 0) -> Machine:
@@ -23,7 +18,6 @@ def lustre_node(node: Machine, *, cpus: int, gib: int, devices: int = 0, interfa
     node.environment |= {"MOMENT": "start", "PARTITION": "gpu"}
     (node.etc / "partitions/gpu.env").write_text(f"export LUSTRE_EFA_INTERFACES='{interfaces}'\n")
     node.write("proc/meminfo", f"MemTotal:       {gib * GIB} kB\n")
-    (node.root / "etc/modprobe.d").mkdir()
     (node.root / "drivers/efa").mkdir(parents=True)
     for number in range(devices):
         device = node.root / f"sys/class/infiniband/rdmap{number:03}/device"
@@ -32,12 +26,12 @@ def lustre_node(node: Machine, *, cpus: int, gib: int, devices: int = 0, interfa
     node.write("mounted", "")
     node.write("set", "")
     for name, script in {
-        "nproc": f"echo {cpus}",
+        "nproc": f'[[ $1 == --all ]] && echo {cpus} || echo 1',
         "ip": "echo default via 10.0.0.1 dev enp71s0 proto dhcp metric 100",
         "findmnt": "[[ -e $ROOT/mounted ]] && echo /fsx",
         "mountpoint": "[[ -e $ROOT/mounted ]]",
         "umount": 'rm "$ROOT/mounted"',
-        "mount": LOADS,
+        "mount": 'touch "$ROOT/mounted"',
         "sleep": "",
         "systemctl": "",
         "modprobe": "",
@@ -69,20 +63,24 @@ def asked(node: Machine) -> list[str]:
 def test_parameters_and_options_are_those_of_aws(node: Machine, cpus: int, gib: int) -> None:
     tips = AWS["performance"]
     wanted = commands(tips["directory listing"])
-    options = []
     if cpus > 64:
         wanted = commands(tips["more than 64 vCPU cores, after the client is mounted"]) + wanted
-        options = re.findall(r'echo "(.+)"', tips["more than 64 vCPU cores"])
     if gib > 64:
         text = tips["memory of more than 64 GiB"]
         wanted = commands(text, **{"<100 * number_of_CPUs>": str(100 * cpus)}) + wanted
     lustre_node(node, cpus=cpus, gib=gib).does("61")
-    assert [call for call in asked(node) if call.startswith("lctl")] == wanted
-    conf = node.text("etc/modprobe.d/training-cluster-lustre.conf").splitlines()
-    assert [line for line in conf if not line.startswith("#")] == options
+    assert asked(node) == ["systemctl daemon-reload", *wanted], "nothing is mounted again"
     shown = [line.split() for line in check(node)]
-    assert len(shown) == len(wanted) + len(options)
+    assert len(shown) == len(wanted)
     assert all(value == seen for _, value, seen in shown), shown
+
+
+def test_an_image_has_the_options_of_aws(node: Machine) -> None:
+    lustre_node(node, cpus=192, gib=62).does("39")
+    conf = node.text("etc/modprobe.d/training-cluster-lustre.conf").splitlines()
+    assert conf == re.findall(r'echo "(.+)"', AWS["performance"]["more than 64 vCPU cores"])
+    node.write("sys/module/ptlrpc/parameters/ptlrpcd_per_cpt_max", "32\n")
+    assert check(node)[:2] == ["ptlrpc.ptlrpcd_per_cpt_max 32 32", "ksocklnd.credits 2560 none"]
 
 
 def check(node: Machine) -> list[str]:
@@ -117,14 +115,22 @@ def test_efa_is_connected_as_aws_does(node: Machine) -> None:
 @pytest.mark.parametrize("broken", ["umount", "lustre_rmmod", "modprobe"])
 def test_a_failed_reload_leaves_lustre_mounted(node: Machine, broken: str) -> None:
     lustre_node(node, cpus=192, gib=2048, devices=32, interfaces=8).program(broken, "exit 1")
-    assert "could not be applied" in node.does("61")
+    assert "could not be added" in node.does("61")
     assert (node.root / "mounted").exists()
     assert "lctl set_param llite.*.statahead_max=512" in asked(node)
 
 
 def test_a_node_without_lustre_fails(node: Machine) -> None:
-    lustre_node(node, cpus=192, gib=2048).program("mount", "exit 1")
+    lustre_node(node, cpus=192, gib=2048, devices=32, interfaces=8).program("mount", "exit 1")
     fails(node.run("61"), "/fsx cannot be mounted again")
+    assert asked(node).count("lustre_rmmod") == 2, "the second time without interfaces"
+
+
+def test_a_mount_without_fstab_stays(node: Machine) -> None:
+    lustre_node(node, cpus=192, gib=2048, devices=32, interfaces=8)
+    node.program("findmnt", "echo /fsx; [[ $1 == --fstab ]] || echo /mine")
+    assert "not all of /fsx /mine are in fstab" in node.does("61")
+    assert not [call for call in asked(node) if call.startswith(("umount", "mount"))]
 
 
 def test_a_running_node_reloads_nothing(node: Machine) -> None:
