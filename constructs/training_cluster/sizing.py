@@ -208,8 +208,8 @@ def about_saves(saves: Saves, storage: Lustre, mend: str) -> Iterator[str]:
         steps = math.ceil(saves.every_steps * longer_s / saves.every_s)
         if not saves.steps or steps < saves.steps:
             yield (
-                f"or, at no cost, CHECKPOINT_EVERY={steps or '...'}: a save each {duration(longer_s)}, so that "
-                "an interruption loses more"
+                f"or, at no cost, CHECKPOINT_EVERY={steps or '...'}: a save each {duration(longer_s)}, so "
+                "that an interruption loses more"
             )
 
 

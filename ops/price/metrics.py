@@ -14,8 +14,8 @@ from training_cluster.queues.queue import node_types
 _STATES, _OF_CLUSTER = 5, 2
 _REQUESTS_AN_HOUR, _SCRAPES_AN_HOUR = 30, 120
 _SERIES_OF_NODE, _SERIES_OF_ACCELERATOR, _SERIES_OF_CARD, _SERIES_OF_HEAD = 300, 23, 6, 500
-"""Time series: a node's own, which a rehearsal counted (280), each GPU's (gpus.py), and those of a network card
-(bench/results/scale.json)."""
+"""Time series: a node's own, which a rehearsal counted (280), each GPU's (gpus.py), and each network card's
+(bench/subjects/scale_metrics.py)."""
 _AMP_FIRST_SAMPLES = 2e9
 _SAMPLES = 1e7
 

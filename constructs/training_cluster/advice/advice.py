@@ -193,8 +193,8 @@ def _lustre_efa(settings: Settings, config: Rendered) -> Iterator[Advice]:
             )
         elif not count:
             why = (
-                f"over TCP only: FSx accepts {limits.most_connections} interfaces, fewer than nodes have EFA. "
-                "Leave fsx_efa out"
+                f"over TCP only: FSx accepts {limits.most_connections} interfaces, fewer than nodes have "
+                "EFA. Leave fsx_efa out"
             )
         else:
             of = f" of {usual[queue]}" if count < usual[queue] else ""

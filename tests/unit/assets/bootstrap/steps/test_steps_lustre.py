@@ -26,7 +26,7 @@ def lustre_node(node: Machine, *, cpus: int, gib: int, devices: int = 0, interfa
     node.write("mounted", "")
     node.write("set", "")
     for name, script in {
-        "nproc": f'[[ $1 == --all ]] && echo {cpus} || echo 1',
+        "nproc": f"[[ $1 == --all ]] && echo {cpus} || echo 1",
         "ip": "echo default via 10.0.0.1 dev enp71s0 proto dhcp metric 100",
         "findmnt": "[[ -e $ROOT/mounted ]] && echo /fsx",
         "mountpoint": "[[ -e $ROOT/mounted ]]",
