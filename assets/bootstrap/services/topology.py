@@ -9,8 +9,9 @@ with Slurm's programs and aws; TRAINING_ROOT, SLURM_CONF. Python 3.9 and later, 
 
 ParallelCluster's update removes topology.conf when queues change, if it made none itself (its cookbook,
 block_topology), and slurmctld does not start without the file: so it is written before each start. A topology
-that ParallelCluster or the overrides set stays theirs. The plugin is set once EC2 gives a place, so types
-without one (the EC2 guide, "Prerequisites for Amazon EC2 topology") keep Slurm's default.
+that ParallelCluster or the overrides set stays theirs, and ours is taken out. The plugin is set once EC2
+gives a place, so types without one (the EC2 guide, "Prerequisites for Amazon EC2 topology") keep Slurm's
+default.
 
 Every node of slurm.conf is in one tree, since Slurm gives a job no nodes without a common switch. A node that
 is off stays where it last was, so only a new place makes Slurm read the file again. All daemons read their
@@ -20,6 +21,7 @@ its order (assets/training/nodes.sh).
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -77,12 +79,11 @@ def is_set() -> bool:
 
 
 def read_state() -> dict[str, Any]:
-    """Return places of nodes by name, the file that slurmctld has read last, and the time of the last try."""
-    try:
-        found: dict[str, Any] = json.loads(STATE.read_text())
-    except (OSError, ValueError):
-        found = {"nodes": {}, "loaded": "", "at": 0}
-    return found
+    """Return places by node, the tree that slurmctld has, one that it has not taken, and the last try."""
+    state: dict[str, Any] = {"nodes": {}, "loaded": "", "refused": "", "at": 0}
+    with contextlib.suppress(OSError, ValueError):
+        state |= json.loads(STATE.read_text())
+    return state
 
 
 def addresses() -> dict[str, tuple[str, bool]]:
@@ -160,14 +161,23 @@ def put(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
+def unset() -> None:
+    """Take our plugin out of slurm.conf, of whose values Slurm takes the last."""
+    if is_set():
+        put(CONF, "".join(f"{line}\n" for line in CONF.read_text().splitlines() if line != PLUGIN))
+
+
 def restore() -> None:
     """Write the file before slurmctld starts, with all nodes that slurm.conf has now."""
-    if is_set() and not is_others():
-        names = node_names()
+    if is_others():
+        unset()
+    elif is_set():
+        names, state = node_names(), read_state()
         try:
-            put(FILE, render(names, read_state()["nodes"]))
+            text = render(names, state["nodes"])
         except ValueError:
-            put(FILE, render(names, {}))
+            text = state["refused"]
+        put(FILE, render(names, {}) if text == state["refused"] else text)
 
 
 def learn(known: dict[str, Any], cluster: str, region: str) -> None:
@@ -186,17 +196,24 @@ def learn(known: dict[str, Any], cluster: str, region: str) -> None:
 
 
 def load(text: str, former: str) -> bool:
-    """Let Slurm read its settings again; return False, with the former files, if it refuses."""
-    conf = CONF.read_text()
-    if not is_set():
-        put(CONF, f"{conf.rstrip()}\n{PLUGIN}\n")
+    """Let Slurm read its settings again; return False, with the former tree and plugin, if it refuses."""
+    was_set = is_set()
+    put(FILE, text)
+    if not was_set:
+        put(CONF, f"{CONF.read_text().rstrip()}\n{PLUGIN}\n")
     try:
         output_of("scontrol", "reconfigure", timeout=RECONFIGURE_S)
     except (OSError, subprocess.SubprocessError) as error:
         # slurmctld continues with what it has read before (controller.c, _try_to_reconfig).
         print(f"slurmctld does not take the tree: {error}", file=sys.stderr)
-        put(FILE, former or text)
-        put(CONF, conf)
+        if not was_set:
+            unset()
+        names = node_names()  # an update of the cluster, which restarts slurmctld, may have added some
+        try:
+            _check(former.splitlines(), names)
+        except ValueError:
+            former = render(names, {})
+        put(FILE, former)
         return False
     print(f"slurmctld has read the tree: {text.count(' Nodes=')} leaves")
     return True
@@ -205,17 +222,21 @@ def load(text: str, former: str) -> bool:
 def update(cluster: str, region: str) -> None:
     """Ask EC2 about new nodes, and let Slurm read the tree if it has changed. Raises ValueError as render."""
     if is_others():
+        unset()
         return
     state, names = read_state(), node_names()
     state["nodes"] = {name: each for name, each in state["nodes"].items() if name in names}
     learn(state["nodes"], cluster, region)
     if any(each["place"] for each in state["nodes"].values()):
         text = render(names, state["nodes"])
-        if not FILE.exists() or FILE.read_text() != text:
+        if text != state["refused"] and not (FILE.exists() and FILE.read_text() == text):
             put(FILE, text)
-        if (text != state["loaded"] or not is_set()) and not 0 <= time.time() - state["at"] < EVERY_S:
-            state["at"] = time.time()
-            state["loaded"] = text if load(text, state["loaded"]) else state["loaded"]
+        is_due = text != state["loaded"] or state["refused"] or not is_set()
+        if is_due and not 0 <= time.time() - state["at"] < EVERY_S:
+            state |= {"at": time.time(), "refused": text}
+            put(STATE, json.dumps(state))  # before, since systemd may end this run
+            if load(text, state["loaded"]):
+                state |= {"loaded": text, "refused": ""}
     put(STATE, json.dumps(state))
 
 

@@ -23,11 +23,16 @@ SwitchName=nn-a Switches=nn-b
 SwitchName=ec2 Switches=nn-a,not-placed
 """
 STUBS = {
-    "scontrol": '[[ $1 == show ]] && tr , "\\n" <<<"$3" || { echo reconfigure >>calls; [[ ! -e refuses ]]; }',
+    "scontrol": '[[ $1 == show ]] && tr , "\\n" <<<"$3" || { echo reconfigure >>calls; source ./does; }',
     "sinfo": "cat states",
     "aws": 'echo "$2" >>calls; cat "$2"',
 }
 render = asset_code("bootstrap/services", "topology").topology.render
+
+
+def flat(*nodes: str) -> str:
+    """Return the tree of nodes without places."""
+    return f"SwitchName=not-placed Nodes={','.join(nodes)}\nSwitchName=ec2 Switches=not-placed\n"
 
 
 class HeadNode:
@@ -43,6 +48,7 @@ class HeadNode:
         self.conf.write_text("ClusterName=x\ninclude parallelcluster.conf\n")
         self.name(*NODES)
         self.place(PLACES)
+        self.reconfigure()
 
     def name(self, *nodes: str) -> None:
         """Let ParallelCluster write these nodes into its files."""
@@ -58,6 +64,10 @@ class HeadNode:
         (self.folder / "describe-instances").write_text(json.dumps(instances))
         topology = [["i-of-another", ["nn-z"]], *([f"i-{number}", place] for number, place in places.items())]
         (self.folder / "describe-instance-topology").write_text(json.dumps(topology))
+
+    def reconfigure(self, does: str = "true") -> None:
+        """Let slurmctld take what it reads, or do something else."""
+        (self.folder / "does").write_text(does)
 
     def run(self, *arguments: str) -> str:
         """Run the program; return what it says and which calls it makes."""
@@ -110,19 +120,47 @@ def test_a_replaced_node_moves_ten_minutes_later(head: HeadNode) -> None:
 
 
 def test_a_refused_tree_leaves_the_last_one(head: HeadNode) -> None:
-    (head.folder / "refuses").touch()
+    head.reconfigure("false")
     before = head.conf.read_text()
     assert "slurmctld does not take the tree" in head.ask()
     assert head.conf.read_text() == before
     assert head.ask() == ""  # not each minute
-    (head.folder / "refuses").unlink()
-    head.ask(later=True)
-    (head.folder / "refuses").touch()
+    head.reconfigure()
+    assert head.ask(later=True).endswith("reconfigure\n")
+    assert head.tree == TREE
+    head.reconfigure("false")
     head.place({1: ["nn-a", "nn-b", "nn-d"]})
     (head.folder / "states").write_text("q-st-p5-1 10.0.0.1 idle\nq-st-p5-2 10.0.0.9 idle\n")
     (head.folder / "describe-instances").write_text('[["i-1", "10.0.0.9"]]')
     assert "does not take" in head.ask(later=True)
     assert head.tree == TREE
+    assert head.ask() == ""
+    assert head.tree == TREE
+    head.run()
+    assert head.tree == flat(*NODES)
+    head.place(PLACES)
+    head.reconfigure()
+    assert head.ask(later=True).endswith("reconfigure\n")  # slurmctld may have started with the flat one
+    assert head.tree == TREE
+
+
+def test_a_refused_tree_keeps_new_nodes(head: HeadNode) -> None:
+    head.ask()
+    queue, new = head.conf.parent / "pcluster" / "queue.conf", (*NODES, "q-st-p5-9")
+    head.reconfigure(f"sed -i s/{NODES[-1]}/{','.join(new[-2:])}/ {queue}; false")
+    head.place({**PLACES, 3: ["nn-a", "nn-b", "nn-e"], 4: ["nn-a"]})
+    (head.folder / "states").write_text("q-st-p5-3 10.0.0.4 idle\n")
+    assert "does not take" in head.ask(later=True)
+    assert head.tree == flat(*new)
+
+
+def test_an_ended_run_waits_as_a_refused_one(head: HeadNode) -> None:
+    head.reconfigure("kill -KILL $PPID")
+    with pytest.raises(subprocess.CalledProcessError):
+        head.ask()
+    assert "reconfigure" not in head.ask()
+    head.run()
+    assert head.tree == flat(*NODES)
 
 
 def test_types_without_a_place_keep_the_default(head: HeadNode) -> None:
@@ -157,8 +195,11 @@ def test_the_file_is_there_before_slurmctld(head: HeadNode) -> None:
 )
 def test_a_topology_of_others_stays(head: HeadNode, file: str, text: str) -> None:
     head.conf.with_name(file).write_text(text)
-    assert head.ask() == ""
-    assert head.tree == ""
+    for arguments in ((), ("training", "us-east-1")):  # with ours, which Slurm would read last
+        before = head.conf.read_text()
+        head.conf.write_text(f"{before}TopologyPlugin=topology/tree\n")
+        assert head.run(*arguments) == ""
+        assert (head.conf.read_text(), head.tree) == (before, "")
 
 
 def test_a_switch_has_nodes_or_switches() -> None:
