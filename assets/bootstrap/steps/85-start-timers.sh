@@ -161,10 +161,11 @@ ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/services/renew-qos.sh
 TimeoutStartSec=110
 END
   if grep -qx auto "$TRAINING_STATE/topology" 2>/dev/null; then
+    # Five calls of TIMEOUT_S, and RECONFIGURE_S; less than LOCK_S of bootstrap.sh, which waits for this run's end.
     timer training-cluster-topology '*:*' "tell Slurm where nodes are in EC2's network" <<END
 Environment="PATH=/opt/slurm/bin:$PATH"
 ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/services/topology.py $stack_name $cfn_region
-TimeoutStartSec=420
+TimeoutStartSec=660
 END
   elif [[ -e $UNITS/training-cluster-topology.timer ]]; then
     timeout 10 systemctl disable --now training-cluster-topology.timer
