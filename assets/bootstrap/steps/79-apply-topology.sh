@@ -33,13 +33,17 @@ default() {
 remove() {
   if grep -qx "$PLUGIN" "$CONF"; then
     put "$CONF" < <(grep -vx "$PLUGIN" "$CONF")
-    timeout 4 scontrol reconfigure
-    rm -f "${CONF%/*}/topology.conf"
+    if timeout 4 scontrol reconfigure; then
+      rm -f "${CONF%/*}/topology.conf"
+    else
+      printf 'scontrol reconfigure failed: slurmctld keeps the tree of the network until it starts again\n' >&2
+    fi
   fi
   rm -f "$UNIT" "$OWN.json"
 }
 
 wanted="${TOPOLOGY:-$(default)}"
+put "$OWN" <<<"$wanted"
 if [[ $wanted == off ]]; then
   remove
 else
@@ -48,4 +52,3 @@ else
 ExecStartPre=-/usr/bin/env PATH=$PATH python3 $BUNDLE/bootstrap/services/topology.py
 END
 fi
-put "$OWN" <<<"$wanted"
