@@ -22,10 +22,14 @@ source "$launch_training/environment.sh"
 # shellcheck source=assets/training/clock.sh
 source "$launch_training/clock.sh"
 
-# Exports this process's rank for torch.distributed; torchrun does that itself.
+# Exports this process's rank for torch.distributed; torchrun, or a launcher in its place, does that itself from the node's.
 rank_environment() {
   case ${LAUNCHER:-torchrun} in
-    torchrun) return ;;
+    torchrun)
+      NODE_RANK="$(node_rank)"
+      export NODE_RANK
+      return
+      ;;
     srun) export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" ;;
     mpirun) # it gives all ranks the name of job.slurm's node
       SLURMD_NODENAME="$(cut -d , -f $((${SLURM_NODEID:-0} + 1)) <<<"${NODES:-}")"
@@ -99,7 +103,7 @@ torchrun_logs() {
   local rank shown=2
   launch_options=()
   if [[ -z ${RUN_DIR:-} ]]; then return; fi
-  if [[ $(node_rank) == 0 ]]; then
+  if [[ $NODE_RANK == 0 ]]; then
     # torchrun accepts only single-digit ranks in this list. On larger nodes (Trainium) the first node shows all its ranks.
     shown=3
     if ((NPROC_PER_NODE <= 10)); then
@@ -195,7 +199,7 @@ start_ranks() {
     # Not with -m, which would search the current folder first for every module.
     torchrun=(
       "$(dirname "$python")/torchrun" "${launch_options[@]}"
-      --nnodes "$NNODES" --node-rank "$(node_rank)" --nproc-per-node "$NPROC_PER_NODE"
+      --nnodes "$NNODES" --node-rank "$NODE_RANK" --nproc-per-node "$NPROC_PER_NODE"
       --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT"
     )
   fi

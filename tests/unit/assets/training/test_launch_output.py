@@ -312,6 +312,14 @@ def test_a_node_ranks_by_the_order_of_nodes(node: Node) -> None:
     assert lines[lines.index("--tee") + 1] == "0:3"
 
 
+def test_another_launcher_knows_the_rank_of_its_node(node: Node) -> None:
+    (node.workload / "train.sh").write_text(
+        f'set -euo pipefail\nsource "{TRAINING}/launch.sh"\nrank_environment\nenv\n'
+    )
+    output = node.run(LAUNCHER="torchrun", SLURM_NODEID="0", NODES="train-dy-p4d-1,train-dy-p4d-2")[0]
+    assert "NODE_RANK=1" in output.splitlines()
+
+
 def test_torchrun_shows_errors_and_rank_0(node: Node) -> None:
     folder = str(node.run_dir / "logs" / "17-1" / "train-dy-p4d-2")
     for node_id, ranks, shown in (
