@@ -89,9 +89,12 @@ class LocalCheckpoints:
         run, wanted = self._run, self._gather(self._part(self._run.rank))
         first = checkpoints.step_of(shared) if shared else 1
         row = metrics.last_row(run.run_dir / metrics.FILE, of_step=True) if run.is_first else {}
-        last = self._gather(row.get("step", 0))[0]
+        refused = {each.name for each in run.run_dir.glob(self._mark("*").name)} if run.is_first else set()
+        last, refused = self._gather((row.get("step", 0), refused))[0]
         # The ranks of a node share the reading.
-        own = {key: p[run.local_rank :: self._ranks] for key, p in node_disk.parts_in(self._folder).items()}
+        parts = node_disk.parts_in(self._folder).items()
+        own = {key: p[run.local_rank :: self._ranks] for key, p in parts}
+        own = {key: p for key, p in own.items() if self._mark(key.name).name not in refused}
         while True:
             held = self._gather(own)
             found = node_disk.newest_of_all(held, wanted, first=first, last=last)
@@ -112,7 +115,9 @@ class LocalCheckpoints:
             found = self._distribute(found, node_disk.transfers(by_node, wanted, ranks=self._ranks))
         self._kept = {found} if found else set()
         if run.local_rank == 0:
-            node_disk.remove_others(self._folder, self._kept, start=self._start)
+            # Older ones, too, until the first save: the ranks have not loaded this one yet.
+            kept = {key for key in own if found and key <= found} | self._kept
+            node_disk.remove_others(self._folder, kept, start=self._start)
         if found:
             self._restored = self._path(found, self._part(run.rank))
         return self._restored
@@ -137,7 +142,7 @@ class LocalCheckpoints:
 
     @contextlib.contextmanager
     def loading(self, checkpoint: Path) -> Iterator[None]:
-        """Die as checkpoints.loading does; the next start does not take this part again."""
+        """Die as checkpoints.loading does; no start takes this local checkpoint again."""
         with checkpoints.loading(checkpoint):
             try:
                 yield
@@ -146,9 +151,13 @@ class LocalCheckpoints:
                 raise
 
     def forget(self, error: BaseException) -> None:
-        """Remove the part from which this rank continues, which it could not load, unless memory ran out."""
+        """Mark the local checkpoint from which this rank could not continue, unless memory ran out.
+
+        A neighbour may have another copy of the same bytes, so it is not enough to remove the part.
+        """
         if self._restored and "out of memory" not in str(error):
-            shutil.rmtree(self._restored, ignore_errors=True)
+            with contextlib.suppress(OSError):  # a full disk
+                self._mark(self._restored.parent.name).touch()
 
     def due(self, step: int) -> bool:
         """Return True if a local checkpoint follows a step; every rank calls it once after each one.
@@ -199,7 +208,7 @@ class LocalCheckpoints:
             node_disk.finish_part(partial, path)
         except Exception as error:
             failed, why = error, reason(error, line=-1)
-            print(f"checkpoints: {self._node} cannot write to its own disks ({why})", flush=True)
+            print(f"checkpoints: {self._node} cannot save to its own disks ({why})", flush=True)
         if self._copies:
             world = self._run.world_size
             before = (self._run.rank - self._ranks) % world
@@ -232,6 +241,9 @@ class LocalCheckpoints:
 
     def _part(self, rank: int) -> str:
         return f"rank-{rank:05d}-of-{self._run.world_size:05d}" if self._is_sharded else ALL
+
+    def _mark(self, name: str) -> Path:
+        return self._run.run_dir / f"unloadable-{os.environ.get('SLURM_JOB_ID', '0')}-{name}"
 
     def _path(self, key: Key, part: str) -> Path:
         return self._folder / key.name / part

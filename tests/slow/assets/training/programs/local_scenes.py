@@ -34,10 +34,13 @@ def write(folder: Path, state: float) -> None:
     (folder / "empty").touch()
 
 
-def rank_of(run: Run, is_sharded: bool, steps: range, writes: Write) -> dict[str, Any]:
+def rank_of(run: Run, is_sharded: bool, steps: range, writes: Write, loads: bool) -> dict[str, Any]:
     """Start as one rank: return the state from which it continues, and the steps at which it saved."""
     local = LocalCheckpoints(run, every=2, is_sharded=is_sharded)
     found, saved = local.restore(None), []
+    if found and not loads and run.rank == 1:
+        with contextlib.suppress(SystemExit), local.loading(found):
+            raise ValueError("a tensor has another shape")
     state = found and [found.parent.name, float((found / "state").read_text().split()[0])]
     for step in steps:
         if local.due(step):
@@ -51,7 +54,13 @@ def rank_of(run: Run, is_sharded: bool, steps: range, writes: Write) -> dict[str
 
 
 def start(
-    number: int, nodes: str, *, is_sharded: bool = True, steps: range = range(0), writes: Write = write
+    number: int,
+    nodes: str,
+    *,
+    is_sharded: bool = True,
+    steps: range = range(0),
+    writes: Write = write,
+    loads: bool = True,
 ) -> Any:
     """Fork a rank for each node; return what they found, and what the first one said."""
     os.environ["START_NUMBER"] = str(number)
@@ -63,7 +72,7 @@ def start(
             run = Run(run_dir=FOLDER, data_dir=FOLDER, checkpoint_dir=FOLDER, local_rank=0, **own)
             process_group.join(run, "gloo", init_method=f"file://{FOLDER}/store-{number}", **own)
             with contextlib.redirect_stdout(io.StringIO()) as said:
-                found = rank_of(run, is_sharded, steps, writes)
+                found = rank_of(run, is_sharded, steps, writes, loads)
             (FOLDER / f"found-{rank}").write_text(json.dumps(found | {"said": said.getvalue()}))
             process_group.leave()
     assert [os.wait()[1] for _ in nodes] == [0] * len(nodes)
@@ -105,7 +114,7 @@ def main() -> None:
         "flipped": ("abc", lambda: flip(of("b", "rank-00001*")[0] / "state")),
         "torn": (
             "abc",
-            lambda: [shutil.rmtree(each) for each in [*of("b", "rank-00001*"), *of("c", "rank-00001*")]],
+            lambda: [*map(shutil.rmtree, [*of("b", "rank-00001*"), *of("c", "rank-00001*")])],
         ),
     }
     for number, (name, (nodes, harm)) in enumerate(losses.items(), 1):
@@ -115,9 +124,13 @@ def main() -> None:
         shutil.copytree(FOLDER / "kept", DISK)
     found["full"] = start(8, "abc", steps=range(1, STEPS + 1), writes=full)
     shutil.rmtree(DISK)
+    shutil.copytree(FOLDER / "kept", DISK)
+    start(9, "abc", loads=False)
+    found["unloadable"] = start(10, "abc")
+    shutil.rmtree(DISK)
     DISK.mkdir()
-    start(9, "abc", is_sharded=False, steps=range(1, 5))
-    found["alike"] = start(10, "de" + "a", is_sharded=False)
+    start(11, "abc", is_sharded=False, steps=range(1, 5))
+    found["alike"] = start(12, "de" + "a", is_sharded=False)
     print(json.dumps(found))
 
 

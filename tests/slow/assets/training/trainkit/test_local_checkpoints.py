@@ -38,6 +38,7 @@ def test_two_steps_and_a_neighbours_part_are_kept(scenes: dict[str, Any]) -> Non
         ("renumbered", [6.0, 6.1, 6.2], "; d got rank-00002-of-00003 from c"),
         ("flipped", [6.0, 6.1, 6.2], "; b got rank-00001-of-00003 from c"),
         ("torn", [4.0, 4.1, 4.2], ""),
+        ("unloadable", [4.0, 4.1, 4.2], ""),
         ("alike", [4.0, 4.0, 4.0], "; d got all from a; e got all from a"),
     ],
 )
@@ -57,7 +58,7 @@ def test_lacking_parts_leave_the_shared_checkpoint(scenes: dict[str, Any], scene
 def test_a_full_disk_ends_the_local_ones_alone(scenes: dict[str, Any]) -> None:
     first, *_, last = scenes["full"]
     assert first["saved"] == last["saved"] == [2, 4]
-    assert "c cannot write to its own disks ([Errno 28] No space left on device)\n" in last["said"]
+    assert "c cannot save to its own disks ([Errno 28] No space left on device)\n" in last["said"]
     assert "none on the nodes' own disks from step 6 on\n" in first["said"]
     whole = {part for rank in scenes["full"] for part in rank["parts"] if "/." not in part}
     assert {f"step-000002.8/rank-{rank:05d}-of-00003" for rank in range(3)} <= whole
