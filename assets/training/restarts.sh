@@ -4,13 +4,14 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node; sources nodes.sh and space.sh; uses job_settings.sh, its log, die, tell and report, and
 #   its variables training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions, and exports THIS_JOB.
-# Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed}. Writes: $RUN_DIR/{starts,ends}, and by job_settings.sh
+# Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,local_step}. Writes: $RUN_DIR/{starts,ends}, and by job_settings.sh
 #   $RUN_DIR/settings-<job id>-<start>.env.
 #
 # Starts without a new checkpoint are counted, since a fault in the data or the code at one step would otherwise repeat
 # without end; each new checkpoint sets both counts to 0. MAX_RESTARTS limits restarts after starts whose ranks ended by
 # themselves. After such a start the ranks start again on the same nodes, which Slurm would give to another job if this one
-# were queued. If that start has no new checkpoint either, the job is queued again, and prologs check the nodes of the next.
+# were queued. If that start has no new checkpoint either, the job is queued again, and prologs check the nodes of the next. A
+# start from a later local checkpoint is progress in this respect alone, since those do not survive a requeue.
 # Starts that Slurm or EC2 ended (a lost node, scontrol requeue, EC2's notice) say nothing about the data and the code, so
 # they have a limit of their own. Starts that ended before the training do not count (a node that its health check refused,
 # one that was lost during preparation).
@@ -36,6 +37,7 @@ declare -i job_step=0                              # step at which Slurm's own s
 declare -i counted=-1                              # Slurm's restart count of the last start that counts
 export START_NUMBER=0                              # number of this start of the training in the job's life
 declare -i starts_here=0                           # in this allocation
+declare -i local_step=0                            # highest step of the nodes' own disks at which a start here began
 repeats=""                                         # set if the ranks of the last start failed on the same nodes
 lost=""                                            # nodes of the last start that are not well, and why
 ended_at=""
@@ -176,7 +178,7 @@ note_start() {
     ((10#$number >= START_NUMBER || 10#$restart > ${SLURM_RESTART_COUNT:-0})); then
     die "a later start of this job has the run." "Nothing is to be done."
   fi
-  rm -f "$RUN_DIR"/{outcome,failed,network.json}
+  rm -f "$RUN_DIR"/{outcome,failed,network.json,local_step}
   host_list="$(host_list "$NODES")"
   # The file system may have become full since check_restart.
   with_space add_start
@@ -302,7 +304,7 @@ is_at_time_limit() {
 # restart_or_end CODE WHY BY: starts again, unless too many starts had no new checkpoint; BY (slurm or ranks) ended this one.
 # Returns if the ranks are to start again on these nodes.
 restart_or_end() {
-  local at not tries="" where="on the same nodes"
+  local at began not tries="" where="on the same nodes"
   at="$(latest_step)"
   if ((at > start_step)); then
     failures=0 interruptions=0
@@ -311,6 +313,8 @@ restart_or_end() {
   else
     failures+=1 tries=", restart $failures of $MAX_RESTARTS without a new checkpoint"
   fi
+  began="$(lines_of local_step)" # by trainkit.local_checkpoints
+  if [[ $began =~ ^[0-9]+$ ]] && ((10#$began > local_step)); then local_step=$((10#$began)) repeats=""; fi
   not="$(why_not_again)"
   # Not on nodes on which the ranks failed twice without progress.
   if ((size)) && [[ -z $not && (-n $lost || ($3 == ranks && (-z $repeats || -z $tries))) ]]; then

@@ -36,6 +36,8 @@ from trainkit.sums import LABEL
 State = TypeVar("State")
 ALL = "all"
 """The part that each node has where all ranks have the same state."""
+STEP = "local_step"
+"""File of the run with the step of the local checkpoint from which a start continues, for restarts.sh."""
 _IDLE, _BUSY, _FAILED = range(3)
 _LAST_S = 60
 
@@ -119,6 +121,9 @@ class LocalCheckpoints:
             kept = {key for key in own if found and key <= found} | self._kept
             node_disk.remove_others(self._folder, kept, start=self._start)
         if found:
+            if run.is_first:
+                with contextlib.suppress(OSError):  # a full disk
+                    (run.run_dir / STEP).write_text(f"{found.step}\n", encoding="utf-8")
             self._restored = self._path(found, self._part(run.rank))
         return self._restored
 

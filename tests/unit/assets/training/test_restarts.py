@@ -133,6 +133,15 @@ def test_failed_ranks_repeat_once_on_their_nodes(job: Job) -> None:
     assert (code, is_queued, "step 9, on the same nodes\n" in output) == (0, False, True)
 
 
+def test_a_later_local_step_keeps_the_nodes(job: Job) -> None:
+    """The nodes' own checkpoints are lost if the job is queued again."""
+    again, local_step = "restart_or_end 1 failed ranks", job.run_dir / "local_step"
+    code, is_queued, output = job.run(f"{again}; echo 8 >{local_step}; {again}; {again}")
+    assert (code, is_queued, output.count("on the same nodes\n")) == (1, True, 2)
+    code, is_queued, _ = job.run(f"NNODES=2 repeats=yes; note_start 2>/dev/null; {again}")
+    assert (code, is_queued) == (1, True), "the step of another start says nothing"
+
+
 @pytest.mark.parametrize("folder", ["RUN_DIR", "CHECKPOINT_DIR"])
 def test_a_restart_waits_for_space(job: Job, folder: str) -> None:
     """Or ends with a sentence; a rank's own is on the full disk."""

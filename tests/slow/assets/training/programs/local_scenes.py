@@ -127,6 +127,7 @@ def main() -> None:
     shutil.copytree(FOLDER / "kept", DISK)
     start(9, "abc", loads=False)
     found["unloadable"] = start(10, "abc")
+    found["local_step"] = (FOLDER / "local_step").read_text()
     shutil.rmtree(DISK)
     DISK.mkdir()
     start(11, "abc", is_sharded=False, steps=range(1, 5))

@@ -50,6 +50,10 @@ def test_a_start_continues_from_the_disks(
     assert said in scenes[scene][0]["said"]
 
 
+def test_restarts_learn_the_local_step(scenes: dict[str, Any]) -> None:
+    assert scenes["local_step"] == "4\n"
+
+
 @pytest.mark.parametrize("scene", ["two lost", "fewer"])
 def test_lacking_parts_leave_the_shared_checkpoint(scenes: dict[str, Any], scene: str) -> None:
     assert {(rank["state"], *rank["parts"]) for rank in scenes[scene]} == {(None,)}
