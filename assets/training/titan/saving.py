@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,12 +92,12 @@ class Checkpoints(CheckpointManager):
         if self.pg is not None:
             self.pg = process_group.background_group()
         self.local = LocalCheckpoints(self._run, every=config.local_every, is_sharded=True)
-        # A copy of its own, since a save to the shared file system may take minutes.
-        self._local_stager = Stager()
         self._local_copied: Future[Any] | None = None
         self._restored: Path | None = None
         if self.async_mode == AsyncMode.ASYNC_WITH_PINNED_MEM:
             self._pin(parts["model_parts"], copies=1 + self.local.writes)
+        # A copy of its own, since a save to the shared file system may take minutes.
+        self._local_stager = Stager(is_pinned=self.async_mode == AsyncMode.ASYNC_WITH_PINNED_MEM)
         if self._run.is_first:
             checkpoints.clear_partials(self._run.checkpoint_dir)
         dist.barrier()
@@ -110,7 +110,6 @@ class Checkpoints(CheckpointManager):
             self.stager = Stager()
             return
         self.async_mode = AsyncMode.ASYNC
-        self._local_stager = Stager(is_pinned=False)
         if self._run.is_first:
             print(
                 f"checkpoints: the ranks of a node save {needed / 1e9:,.1f} GB, more than {PINNED_SHARE:.0%} "
@@ -131,13 +130,13 @@ class Checkpoints(CheckpointManager):
     def _maybe_wait_for_staging(self) -> None:
         try:
             super()._maybe_wait_for_staging()
-            if self._local_copied:
-                self._local_copied.result()
         except SAVE_ERRORS as error:
             die(
                 f"the state could not be copied into pinned memory ({reason(error, line=0)}): submit with "
                 "-- --checkpoint.async-mode async, which needs none."
             )
+        if self._local_copied:
+            wait([self._local_copied])  # LocalCheckpoints reports its failure
 
     def agree_to_stop(self, step: int) -> None:
         """Note if any rank was asked to stop, and how often to save; all ranks call it after each step."""
@@ -181,7 +180,7 @@ class Checkpoints(CheckpointManager):
         with torch.no_grad():
             self._local_copied = self._local_stager.stage(state)
         if utils.device_type == "cpu":  # which would compute and copy at the same time
-            self._local_copied.result()
+            wait([self._local_copied])
         self.local.save(step, self._local_copied, write_part)
         self.rows.saved(time.monotonic() - started, "local_save_s")
 
