@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,13 @@ class Saving:
     def __init__(self, rank: Rank, model: Any, optimizer: Any, local: LocalCheckpoints) -> None:
         self._rank, self._model, self._optimizer = rank, rank.accelerator.unwrap_model(model), optimizer
         self._on_gpu = gpu = rank.accelerator.device.type == "cuda"
-        options = StagingOptions(use_pinned_memory=gpu, use_shared_memory=False, use_non_blocking_copy=gpu)
+        # On a GPU machine a copy in a thread would also occupy a GPU with DEVICE=cpu.
+        options = StagingOptions(
+            use_pinned_memory=gpu,
+            use_shared_memory=False,
+            use_async_staging=gpu,
+            use_non_blocking_copy=gpu,
+        )
         self._stager = DefaultStager(options)
         self._local = local
         # A copy of its own, since a save to the shared file system may take minutes.
@@ -86,15 +92,20 @@ class Saving:
     def _copy(self, stager: DefaultStager) -> Future[Any]:
         # The copy has a stream of its own, which does not wait for the step.
         Mark(self._rank.accelerator.device).wait()
-        copied: Future[Any] = stager.stage(state_of(self._model, self._optimizer))
-        if not self._on_gpu:  # the next step would only compete with the copy for the cores
-            copied.result()
+        state, copied = state_of(self._model, self._optimizer), Future[Any]()
+        if self._on_gpu:
+            copied = stager.stage(state)
+        else:  # at once, since the next step would only compete with the copy for the cores
+            try:
+                copied.set_result(stager.stage(state))
+            except Exception as error:
+                copied.set_exception(error)
         return copied
 
     def _before_update(self, *_: object) -> None:
         """Wait until the state is copied, which an update changes; dies if the save has failed."""
         self._copied.result()
-        self._local_copied.result()
+        wait([self._local_copied])  # LocalCheckpoints reports its failure
         if self._written.done():
             self._written.result()
 

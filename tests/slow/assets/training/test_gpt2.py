@@ -169,6 +169,10 @@ def test_an_update_waits_for_the_copy(scenes: dict[str, dict[str, Any]]) -> None
     assert scenes["copied"] == {"copied": True, "updated": True}
 
 
+def test_a_failed_local_copy_ends_local_saves(scenes: dict[str, dict[str, Any]]) -> None:
+    assert scenes["without local copy"] == {"local_steps": [1]}
+
+
 def test_weights_of_another_run_start_a_run(training: Training, whole_run: list[dict[str, Any]]) -> None:
     weights = training.checkpoints("whole") / f"step-{STEPS:06d}"
     job_id = training.submit("tuned", "--nodes=1", INIT_FROM=str(weights), MAX_STEPS="2")

@@ -182,6 +182,29 @@ def copied(folder: Path) -> dict[str, Any]:
     return found | {"updated": not torch.equal(weight, before)}
 
 
+def no_memory(*_: object) -> NoReturn:
+    """Fail as a copy does."""
+    raise RuntimeError("no memory is left for the copy")
+
+
+def without_local_copy(folder: Path) -> dict[str, Any]:
+    """Update weights that could not be copied for the node's own disk; return whether local saves go on."""
+    os.environ["SCRATCH"] = str(folder)
+    scene, local_steps = Scene(folder), []
+    model, optimizer = scene.accelerator.prepare(scene.model, make_optimizer(scene.model, scene.settings))
+    local = LocalCheckpoints(scene.rank.run, every=1, is_sharded=False)
+    save = saving.Saving(scene.rank, model, optimizer, local)
+    save._local_stager = SimpleNamespace(stage=no_memory)
+    save._progress = lambda *_: {}
+    for step in (1, 2):
+        if local.due(step):
+            local_steps.append(step)
+            save.save_locally(step=step, tokens=1)
+        loop.update(scene.accelerator, model, optimizer, [IDS])
+        local.finish()
+    return {"local_steps": local_steps}
+
+
 def main() -> None:
     """Print what happened in each scene."""
     found = {}
@@ -196,6 +219,8 @@ def main() -> None:
             found["saved"] = Scene(Path(folder), saved_after=6).train()
         with tempfile.TemporaryDirectory() as folder:
             found["copied"] = copied(Path(folder))
+        with tempfile.TemporaryDirectory() as folder:
+            found["without local copy"] = without_local_copy(Path(folder))
         for name, refused in (("other data", other_data), ("alone", alone)):
             with tempfile.TemporaryDirectory() as folder:
                 found[name] = {"ended": refused(Path(folder)), "folder": folder}
