@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.measuring.programs import ratios, turns, watch
+from bench.measuring.programs import Command, ratios, turns, watch
 from bench.measuring.result import Row, at_most
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
@@ -49,8 +49,8 @@ def measure_synth(output: Path, *, nodes: int) -> dict[str, float]:
     """Synthesise the app for so many nodes; return seconds and bytes of its templates."""
     app = f"{sys.executable} app.py"
     environment = {**os.environ, "PATH": f"{ROOT / 'node_modules' / '.bin'}:{os.environ['PATH']}"}
-    command = ["cdk", "synth", "--quiet", "--app", app, "--output", output, "-c", "family=p5"]
-    seconds = watch([*command, "-c", f"nodes={nodes}"], cwd=ROOT, environment=environment).seconds
+    command: Command = ["cdk", "synth", "--quiet", "--app", app, "--output", output]
+    seconds = watch([*command, "-c", "family=p5", "-c", f"nodes={nodes}"], cwd=ROOT, environment=environment).seconds
     templates = output.glob("*.template.json")
     return {"synth_s": seconds, "template_bytes": sum(each.stat().st_size for each in templates)}
 

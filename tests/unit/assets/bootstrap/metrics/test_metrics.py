@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -433,11 +434,11 @@ def test_each_owner_is_read_once(node: Node, monkeypatch: pytest.MonkeyPatch) ->
     module = asset_code("bootstrap/metrics", "training", "slurm", "textfile", "names").training
     for job in range(1, 6):
         _run(node, f"gpt2/run-{job}", owner=str(job))
-    opened, read = [], module._read
-    monkeypatch.setattr(module, "_read", lambda file, **more: (opened.append(file), read(file, **more))[1])
+    read = Mock(wraps=module._read)
+    monkeypatch.setattr(module, "_read", read)
     jobs = [SimpleNamespace(job_id=str(job), uid=os.getuid(), started=0.0) for job in range(3, 9)]
     found = module._folders(jobs, runs=node.root / "runs", kept=node.root / "kept")
-    assert (found["3"], found["5"], found["8"], len(opened)) == ("gpt2/run-3", "gpt2/run-5", "", 5)
+    assert (found["3"], found["5"], found["8"], read.call_count) == ("gpt2/run-3", "gpt2/run-5", "", 5)
 
 
 def test_root_reads_only_what_is_theirs(node: Node) -> None:
