@@ -50,7 +50,9 @@ def measure_synth(output: Path, *, nodes: int) -> dict[str, float]:
     app = f"{sys.executable} app.py"
     environment = {**os.environ, "PATH": f"{ROOT / 'node_modules' / '.bin'}:{os.environ['PATH']}"}
     command: Command = ["cdk", "synth", "--quiet", "--app", app, "--output", output]
-    seconds = watch([*command, "-c", "family=p5", "-c", f"nodes={nodes}"], cwd=ROOT, environment=environment).seconds
+    seconds = watch(
+        [*command, "-c", "family=p5", "-c", f"nodes={nodes}"], cwd=ROOT, environment=environment
+    ).seconds
     templates = output.glob("*.template.json")
     return {"synth_s": seconds, "template_bytes": sum(each.stat().st_size for each in templates)}
 
