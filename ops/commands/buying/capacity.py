@@ -39,6 +39,10 @@ def capacity(
     from training_cluster.problems import ConfigurationError
     from training_cluster.rules.context import read_settings
 
+    if not family:
+        raise UsageError(
+            "capacity: --family is empty\n  allowed: an instance family or type\n  type:    --family p5"
+        )
     typed = {"instance_type": family} if "." in family else {"family": family}
     try:
         wanted = Wanted(settings=read_settings(typed | {"nodes": str(nodes)}), days=days)

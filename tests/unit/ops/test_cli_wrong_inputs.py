@@ -52,6 +52,7 @@ WRONG = {
     "price --dataset-tokens nan --offline": "Invalid value for '--dataset-tokens'",
     "price --run {d}/none": "{d}/none does not exist",
     "price --run {d}/folder": "{d}/folder is not a run",
+    "capacity --family= --nodes 2": "capacity: --family is empty",
     "capacity --family p9": "capacity: --family p9: no such instance family.",
     "capacity --family p5.50xlarge": "type: --family p4d.24xlarge",
     "capacity --family p5 --nodes 5000": "capacity: --nodes 5000: not allowed",
