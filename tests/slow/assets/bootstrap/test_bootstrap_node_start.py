@@ -134,7 +134,11 @@ def test_a_second_start_of_every_step_changes_nothing(
         before = entries(node)
         second = node.start(network=False)
         assert second.returncode == 0, second.stderr
-        mine = {s.name for s in load_steps() if s.name in installed() and node_type in s.nodes}
+        mine = {
+            s.name
+            for s in load_steps()
+            if s.name in installed() and node_type in s.nodes and "cloudwatch" in s.metrics
+        }
         assert mine
         for done in (first, second)[not has_image :]:
             assert {step_messages(done)[step] for step in mine} == {SKIPPED}
