@@ -131,7 +131,7 @@ def test_nodes_that_ec2_takes_are_left(training: Training, metadata: str) -> Non
     first, second = starts(training, "spot")
     assert first[1] == "0", "on the first nodes nothing was begun"
     assert f"{node} {why}, and the training saved at step {second[1]}; continues" in output
-    assert f"from step {second[1]}, on {script_node} {spare}\n" in output
+    assert f"from step {second[1]}, on {script_node[:-1]}[{script_node[-1]},{spare[-1]}]\n" in output
     assert steps(training, "spot") == list(range(1, 13))
 
 
