@@ -57,7 +57,7 @@ for kind in open close getattr mkdir unlink rename; do echo "$kind 31 samples [u
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What one number of nodes costs Prometheus on the head node."""
+    """Costs of Prometheus on the head node with one number of nodes."""
 
     node_bytes: int
     """Size of a node's text."""

@@ -42,7 +42,7 @@ _LOGGED = re.compile(r"^\[(?P<time>[^\]]+)\] (?P<said>.*)$")
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """What one number of nodes costs slurmctld. CPU seconds are those of its process."""
+    """Costs of slurmctld with one number of nodes; CPU seconds are those of its process."""
 
     nodes: int
     chosen_s: float

@@ -1,4 +1,4 @@
-"""What trainctl and the head node's exporter cost with many nodes, jobs and ranks.
+"""Costs of trainctl and the head node's exporter with many nodes, jobs and ranks.
 
 The commands of trainctl go through the rehearsal's stand-in for Systems Manager, which cuts their output as
 AWS does, to Slurm's real programs.
@@ -35,7 +35,7 @@ _CHECKPOINTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """What one number of nodes costs outside of Slurm's daemons."""
+    """Costs of one number of nodes outside of Slurm's daemons."""
 
     status_s: float
     """Time of the nodes' part of trainctl status."""

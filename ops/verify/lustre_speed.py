@@ -22,7 +22,7 @@ from functools import partial
 
 BLOCK = 4 << 20
 MOST_PART = 20
-"""Of the free space, at most one part of so many is written."""
+"""Divisor of the free space; at most the quotient is written."""
 
 
 def write(most: int, seconds: float, path: str) -> int:

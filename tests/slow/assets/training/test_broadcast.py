@@ -1,4 +1,4 @@
-"""What all nodes of a job read reaches them by Slurm's sbcast, on a real Slurm."""
+"""Files that all nodes of a job read reach them by Slurm's sbcast, on a real Slurm."""
 
 import shutil
 from collections.abc import Iterator

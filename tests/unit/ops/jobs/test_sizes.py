@@ -75,7 +75,7 @@ def test_an_existing_file_system_grows_by_its_owner(of_p5: PlayedCluster, call: 
 
 
 def test_an_image_for_many_nodes_is_a_note(of_p5: PlayedCluster, call: Call) -> None:
-    """Of nodes without local disks, on which Slurm could not put it."""
+    """Nodes without local disks, to which Slurm cannot copy an image."""
     has_disk(of_p5, 4, 4)
     of_p5.says("sinfo", "gpu*|up|idle~|64|gpu-dy-p5-[1-64]|Unknown|none\n")
     image = ("--container", "nvcr.io/nvidia/pytorch:25.09-py3")

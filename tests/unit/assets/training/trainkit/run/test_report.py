@@ -135,7 +135,7 @@ def test_a_run_tells_its_profiles(tmp_path: Path) -> None:
 
 
 def test_a_label_has_a_checkpoints_size(tmp_path: Path) -> None:
-    """Of 10,000 ranks a report reads no file."""
+    """A report reads no file of 10,000 ranks."""
     run_dir = write(tmp_path / "runs" / "gpt2" / "big", [row(1)])
     for step, label in ((1, '{"files": {"rank-0": 40, "rank-1": 2}}'), (2, '{"files": '), (3, "{}")):
         folder = tmp_path / "checkpoints" / "gpt2" / "big" / f"step-{step:06d}"
